@@ -1,0 +1,95 @@
+"""The error tree, named by who must act.
+
+HermesError
+├── UserError                 the person: fix an option, a file, a name
+│   ├── ConfigError           a setting cannot be used; says file, line and nearest name
+│   ├── UnsupportedOption     the value asks for something this version does not do
+│   ├── SessionNotFound
+│   └── MissingPart           an optional package or program; says what to install
+├── ToolError                 the model: the text says what to try next
+├── ProviderError             nobody, or the person: see `reason` and `retryable`
+├── StoreError                the record could not be made durable; the turn fails visibly
+│   └── StoreUnavailable      the store cannot be opened here, with the reason
+└── BudgetExceeded            a cap on money, tokens or time was reached before the call
+"""
+
+from typing import Literal, TypeAlias
+
+ProviderReason: TypeAlias = Literal[
+    "auth",
+    "billing",
+    "rate_limit",
+    "overloaded",
+    "server_error",
+    "timeout",
+    "connection",
+    "context_overflow",
+    "payload_too_large",
+    "image_rejected",
+    "model_not_found",
+    "policy_blocked",
+    "tool_rejected",
+    "format_error",
+    "unknown",
+]
+
+
+class HermesError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class UserError(HermesError):
+    """Something a person must change. The text is one clear sentence and a next step."""
+
+
+class ConfigError(UserError):
+    """A setting cannot be used."""
+
+
+class UnsupportedOption(UserError):
+    """An accepted keyword was given a value whose capability is not here; ignoring it would be a lie."""
+
+
+class SessionNotFound(UserError):
+    """No session by that id, prefix or title."""
+
+
+class MissingPart(UserError):
+    """An optional part is needed and not installed."""
+
+
+class ToolError(HermesError):
+    """A tool could not do what was asked. The model reads the text, so say what to try next."""
+
+
+class ProviderError(HermesError):
+    """A model call failed. `retry_after_s` is what the provider asked for, when it did."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: ProviderReason,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        subject: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason: ProviderReason = reason
+        self.status = status
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.subject = subject  # the tool or image the provider named, where it did
+
+
+class StoreError(HermesError):
+    """The record could not be written or read. Nothing goes on without persistence."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be opened: a file system without locks, a newer schema, no permission."""
+
+
+class BudgetExceeded(HermesError):
+    """A cap would be passed by the next model call."""

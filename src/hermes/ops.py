@@ -1,0 +1,148 @@
+"""What can be written to the store, one struct per durable event. A commit takes several and writes all or none.
+
+Which rows share a transaction: the user message with its context; results of a batch with the next attempt's
+opening; an assistant message with its attempt's closing and the started rows of its calls.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from hermes.types import JsonObject, Message, ResultStatus, ToolCall, Usage
+
+Outcome: TypeAlias = Literal["ok", "partial", "failed", "cancelled", "unknown"]
+
+
+class SessionCreated(Struct, frozen=True, kw_only=True):
+    """Insert the session unless it is there already."""
+
+    session_id: str
+    source: str = "unknown"
+    model: str | None = None
+    model_config: JsonObject | None = None
+    system_prompt: str | None = None
+    tool_definitions: str | None = None  # the session's frozen tool list, as canonical JSON
+    user_id: str | None = None
+    parent_session_id: str | None = None
+    cwd: str | None = None
+    title: str | None = None
+    started_at: float | None = None
+
+
+class SessionChanged(Struct, frozen=True):
+    """Set columns of a session row. Names that are not columns are an error."""
+
+    session_id: str
+    changes: dict[str, Any]
+
+
+class MessageAppended(Struct, frozen=True):
+    """Append to the transcript; the commit answers with the row id."""
+
+    session_id: str
+    message: Message
+
+
+class ContextAttached(Struct, frozen=True):
+    """Volatile context of a request, kept beside the newest message of the session and replayed there.
+
+    Never part of the transcript, of search or of an export.
+    """
+
+    session_id: str
+    text: str
+
+
+class CallJournalled(Struct, frozen=True):
+    """A call is about to have effects. Without a closing row its outcome is unknown."""
+
+    session_id: str
+    call: ToolCall
+
+
+class CallClosed(Struct, frozen=True):
+    """A journalled call has ended, with this status."""
+
+    session_id: str
+    call_id: str
+    status: ResultStatus
+    duration_ms: float = 0.0
+
+
+class AttemptOpened(Struct, frozen=True, kw_only=True):
+    """One request to a model is about to be sent."""
+
+    attempt_id: str
+    session_id: str | None
+    purpose: str  # "turn", "summary", "title", "compression", ...
+    provider: str
+    model: str
+    base_url: str = ""
+    started_at: float = 0.0
+
+
+class AttemptClosed(Struct, frozen=True, kw_only=True):
+    """The request ended; tokens and price are None where they are unknown."""
+
+    attempt_id: str
+    session_id: str | None
+    outcome: Outcome
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    cost_source: str = "none"
+    latency_ms: float = 0.0
+    first_byte_ms: float | None = None
+    error: str | None = None
+
+
+class ApprovalRecorded(Struct, frozen=True, kw_only=True):
+    """One decision of the gate, with what it was about and why."""
+
+    session_id: str | None
+    route: str
+    tool: str
+    action: str  # what was asked, redacted
+    verdict: Literal["allow", "deny"]
+    scope: str = "once"
+    rule: str = ""
+    reason: str = ""
+    decided_by: str = "policy"  # policy, person, model, nobody
+    at: float = 0.0
+
+
+StoreOp: TypeAlias = (
+    SessionCreated
+    | SessionChanged
+    | MessageAppended
+    | ContextAttached
+    | CallJournalled
+    | CallClosed
+    | AttemptOpened
+    | AttemptClosed
+    | ApprovalRecorded
+)
+
+
+class OpenCall(Struct, frozen=True):
+    """A journalled call without a closing row."""
+
+    call: ToolCall
+    started_at: float
+
+
+class SessionRecord(Struct, frozen=True, kw_only=True):
+    """Everything the kernel needs to go on with a session."""
+
+    session_id: str
+    source: str
+    model: str | None
+    system_prompt: str | None
+    tool_definitions: str | None
+    cwd: str | None
+    ended: bool
+    messages: tuple[Message, ...]  # with row ids, oldest first
+    contexts: dict[int, str]  # row id of a message -> context to replay with it
+    open_calls: tuple[OpenCall, ...]
+    totals: Usage = Usage()
+    cost_usd: float | None = None
+    title: str | None = None

@@ -1,0 +1,149 @@
+"""`TurnScope`: the one deadline and the one cancellation of a turn. Nobody invents another."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Literal, TypeAlias
+
+ScopeState: TypeAlias = Literal["new", "open", "done", "failed", "cancelled", "expired"]
+
+
+class TurnScope:
+    """A deadline, a reason, children and a clean-up budget, bound to the task that enters it.
+
+    `async with scope:` runs its body until it ends, the deadline passes or `cancel` is called. The scope's own
+    cancellation stops at its border: the body is cancelled, the block is left without an exception, and `state`
+    says why. A cancellation from outside always passes through. A child never outlives the time of its parent.
+    """
+
+    def __init__(
+        self,
+        name: str = "turn",
+        *,
+        timeout_s: float | None = None,
+        parent: "TurnScope | None" = None,
+        cleanup_s: float = 3.0,
+    ) -> None:
+        self.name = name
+        self.reason: str | None = None
+        self.cleanup_s = cleanup_s
+        self.state: ScopeState = "new"
+        self._parent = parent
+        self._timeout_s = timeout_s
+        self._deadline: float | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._cancels_before = 0
+        self._asked: Literal["cancelled", "expired"] | None = None
+        self._children: set[TurnScope] = set()
+
+    def child(self, name: str, *, timeout_s: float | None = None) -> "TurnScope":
+        """A scope below this one, with at most its remaining time."""
+        return TurnScope(name, timeout_s=timeout_s, parent=self, cleanup_s=self.cleanup_s)
+
+    def remaining(self) -> float | None:
+        """Seconds left here or in any scope above; None when nothing limits them."""
+        loop = self._loop or (self._parent._loop if self._parent else None)
+        now = loop.time() if loop else None
+        limits = [scope._deadline for scope in self._line() if scope._deadline is not None]
+        if limits and now is not None:
+            return max(0.0, min(limits) - now)
+        return self._timeout_s
+
+    def limit(self, timeout_s: float | None) -> float | None:
+        """`timeout_s`, or what is left of the scope when that is less."""
+        left = self.remaining()
+        if timeout_s is None or left is None:
+            return left if timeout_s is None else timeout_s
+        return min(timeout_s, left)
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Ask the body to stop. After the end it does nothing; before the start the body never runs.
+
+        Call it on the scope's own loop; from another thread use `cancel_threadsafe`.
+        """
+        self._stop("cancelled", reason)
+
+    def cancel_threadsafe(self, reason: str = "cancelled") -> None:
+        """`cancel`, from any thread."""
+        if self._loop is None:
+            self._stop("cancelled", reason)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop, "cancelled", reason)
+
+    @property
+    def cancelled(self) -> bool:
+        return self.state == "cancelled" or self._asked == "cancelled"
+
+    @property
+    def expired(self) -> bool:
+        return self.state == "expired" or self._asked == "expired"
+
+    @property
+    def children(self) -> frozenset["TurnScope"]:
+        """The scopes below this one that are still open."""
+        return frozenset(self._children)
+
+    def cleanup(self) -> AbstractAsyncContextManager[object]:
+        """The time a `finally` block may take; past it `TimeoutError` is raised."""
+        return asyncio.timeout(self.cleanup_s)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, but never past the deadline: the scope expires first."""
+        await asyncio.sleep(seconds)
+
+    async def __aenter__(self) -> "TurnScope":
+        if self.state != "new":
+            raise RuntimeError(f"scope {self.name!r} was entered twice")
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._loop = task, asyncio.get_running_loop()
+        self._cancels_before = task.cancelling()
+        self.state = "open"
+        if self._parent is not None:
+            self._parent._children.add(self)
+        if self._timeout_s is not None:
+            self._deadline = self._loop.time() + self._timeout_s
+            self._timer = self._loop.call_at(self._deadline, self._stop, "expired", "deadline")
+        if self._asked is not None:
+            task.cancel()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        assert self._task is not None
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._parent is not None:
+            self._parent._children.discard(self)
+        if self._asked is None:
+            self.state = "done" if error is None else "failed"
+            self._task = None
+            return False
+        still_cancelled = self._task.uncancel() > self._cancels_before
+        self._task = None
+        self.state = self._asked
+        if error is None or still_cancelled:
+            return False
+        return isinstance(error, asyncio.CancelledError) or _only_cancellations(error)
+
+    def _stop(self, how: Literal["cancelled", "expired"], reason: str) -> None:
+        if self._asked is not None or self.state not in ("new", "open"):
+            return
+        self._asked, self.reason = how, reason
+        if self._task is not None:
+            self._task.cancel()
+
+    def _line(self) -> Iterator["TurnScope"]:
+        scope: TurnScope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope._parent
+
+
+def _only_cancellations(error: BaseException) -> bool:
+    """Whether a group holds nothing but the cancellation this scope asked for."""
+    return isinstance(error, BaseExceptionGroup) and error.split(asyncio.CancelledError)[1] is None

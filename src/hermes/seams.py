@@ -1,0 +1,373 @@
+"""The seams: what each part owes the others. Every protocol has a fake in `hermes.testing` and a contract suite."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+
+from hermes.ops import SessionRecord, StoreOp
+from hermes.scope import TurnScope
+from hermes.types import Content, Event, JsonObject, Message, ModelEvent, ToolDefinition
+
+Result = TypeVar("Result")
+
+
+# -- models ------------------------------------------------------------------------------------------------------
+
+
+class Unit:
+    """One wire turn: a user message, an assistant message, or all results of one assistant message.
+
+    A unit never changes, so each encoding of it is made once and kept.
+    """
+
+    __slots__ = ("_encoded", "context", "messages")
+
+    def __init__(self, messages: Sequence[Message], context: str = "") -> None:
+        self.messages = tuple(messages)
+        self.context = context  # volatile text that goes to the model after this unit's own, and nowhere else
+        self._encoded: dict[str, bytes] = {}
+
+    def encoded(self, key: str, encode: "Callable[[Unit], bytes]") -> bytes:
+        """The bytes of this unit in the form named `key`."""
+        found = self._encoded.get(key)
+        if found is None:
+            found = self._encoded[key] = encode(self)
+        return found
+
+
+class RequestOptions(Struct, frozen=True, kw_only=True):
+    """What is asked of one call beside its words."""
+
+    max_tokens: int | None = None
+    reasoning: JsonObject | None = None
+    service_tier: str | None = None
+    extra_body: JsonObject = field(default_factory=dict)  # merged last
+    tool_choice: str = "auto"
+    stream: bool = True
+
+
+class ModelRequest(Struct, frozen=True, kw_only=True):
+    """One request, before its wire form. `units` and `tools` of the next request begin with these."""
+
+    system: str
+    tools: tuple[ToolDefinition, ...]
+    units: tuple[Unit, ...]
+    options: RequestOptions = RequestOptions()
+    session_id: str = ""
+
+
+class Model(Protocol):
+    """A model behind one wire protocol.
+
+    `stream` yields deltas and, last, exactly one `ModelResponse`; or raises `ProviderError`. It neither retries
+    nor writes the ledger. Leaving the iterator closes the request.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def base_url(self) -> str: ...
+    def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]: ...
+
+
+class HttpLimits(Struct, frozen=True):
+    """Seconds for each wait of one request, all below the scope's own deadline."""
+
+    connect_s: float = 30.0
+    first_byte_s: float = 300.0
+    idle_s: float = 120.0
+
+
+DEFAULT_LIMITS = HttpLimits()
+
+
+class HttpStream(Protocol):
+    """The byte seam under every transport.
+
+    Yields the body of a 2xx answer as it arrives; other statuses, broken connections and passed limits are raised
+    as the errors of `hermes.models.http_errors`. Closing the iterator closes that request's socket at once.
+    """
+
+    def post_stream(
+        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+    ) -> AsyncIterator[bytes]: ...
+    async def close(self) -> None: ...
+
+
+# -- state -------------------------------------------------------------------------------------------------------
+
+
+class EventStore(Protocol):
+    """Durable events. What `commit` has acknowledged survives a crash of the process and, by default, of the power."""
+
+    async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
+        """Write all `ops` in one transaction; return a row id for each. On error nothing of them is stored."""
+        ...
+
+    async def load(self, session_id: str) -> SessionRecord | None:
+        """The session as it stands, or None. Nothing of it stays in memory here afterwards."""
+        ...
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes once by content; return their sha256."""
+        ...
+
+    async def get_blob(self, digest: str) -> bytes: ...
+    async def close(self) -> None: ...
+
+
+# -- approval and processes --------------------------------------------------------------------------------------
+
+Route: TypeAlias = Literal[
+    "foreground", "background", "pty", "code", "mcp", "plugin", "cron", "subagent", "batch", "acp"
+]
+
+
+class Action(Struct, frozen=True, kw_only=True):
+    """Something with an effect that a tool wants to do."""
+
+    kind: Literal["command", "write", "network", "code", "tool"]
+    tool: str
+    text: str  # the command, the path, the URL, the script
+    cwd: str = ""
+    backend: str = "local"
+    route: Route = "foreground"
+    session_id: str = ""
+    task_id: str = ""
+    details: JsonObject = field(default_factory=dict)
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """The gate's word on one action. A supervisor starts nothing without an allowed one."""
+
+    allowed: bool
+    reason: str = ""  # for the model when denied: choose another way, never how to lift the rule
+    rule: str = ""
+    scope: str = "once"
+    decided_by: str = "policy"
+
+    @classmethod
+    def own(cls, purpose: str) -> "Decision":
+        """For the runtime's own children (rg, git, a model server): no model chose what they do."""
+        return cls(allowed=True, reason=purpose, rule="runtime", decided_by="runtime")
+
+
+class Gate(Protocol):
+    """The one place that decides on effects. Every decision is a row in the store; nobody to ask means deny."""
+
+    async def decide(self, action: Action, scope: TurnScope) -> Decision: ...
+
+
+class SpawnSpec(Struct, frozen=True, kw_only=True):
+    """A child process to be. `env` is complete: nothing is inherited beside it."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    stdin: bytes | None = None
+    owner: str = ""  # the call or session it belongs to
+    merge_stderr: bool = True
+    pass_fds: tuple[int, ...] = ()
+
+
+class Child(Protocol):
+    """A running call child: it dies with its call and with the runtime."""
+
+    @property
+    def pid(self) -> int: ...
+    def output(self) -> AsyncIterator[bytes]: ...
+    async def wait(self) -> int: ...
+    async def stop(self, grace_s: float = 1.0) -> None:
+        """TERM, grace, KILL for the child and everything that descends from it."""
+        ...
+
+
+class Supervisor(Protocol):
+    """The one place that starts processes. It owns every child until the child is gone."""
+
+    async def spawn(self, decision: Decision, spec: SpawnSpec) -> Child: ...
+    async def close(self) -> None: ...
+
+
+class ExecResult(Struct, frozen=True, kw_only=True):
+    """What a command left: output as text, and where the whole of it is when that was cut."""
+
+    output: str
+    exit_code: int
+    cwd: str
+    backend: str
+    timed_out: bool = False
+    interrupted: bool = False
+    total_bytes: int = 0
+    spill_path: str | None = None  # on the host: the complete output, when `output` is head and tail
+
+
+class FileInfo(Struct, frozen=True, kw_only=True):
+    """What `stat` says of a path, links followed; `is_link` tells that there was one."""
+
+    path: str  # absolute, links resolved
+    kind: Literal["file", "dir", "fifo", "device", "socket", "other"]
+    size: int
+    mtime_ns: int
+    mode: int
+    is_link: bool = False
+
+
+class Environment(Protocol):
+    """Where commands run and files live: one per session, never another by itself.
+
+    `cd` and exported variables, functions and aliases last from one command to the next. Every path is one of this
+    environment; relative ones start at `cwd`. When the environment is gone its methods raise `ToolError`.
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def cwd(self) -> str: ...
+    async def execute(
+        self,
+        command: str,
+        decision: Decision,
+        scope: TurnScope,
+        *,
+        timeout_s: float | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
+    ) -> ExecResult: ...
+    async def stat(self, path: str) -> FileInfo | None: ...
+    async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes: ...
+    async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        """Replace the file atomically: the old bytes or the new ones, never a mixture. Makes parent folders."""
+        ...
+
+    async def remove(self, path: str) -> None: ...
+    async def rename(self, old: str, new: str) -> None: ...
+    async def list_dir(self, path: str) -> list[str]: ...
+    async def close(self) -> None: ...
+
+
+# -- tools -------------------------------------------------------------------------------------------------------
+
+
+class ResultShelf(Protocol):
+    """Large results of a session, each behind a handle `hermes://result/<id>`."""
+
+    async def put(self, name: str, data: bytes) -> str:
+        """Keep `data`; return its handle."""
+        ...
+
+    async def read(self, handle: str, offset: int = 0, size: int | None = None) -> bytes: ...
+    async def size(self, handle: str) -> int: ...
+
+
+class ToolContext(Protocol):
+    """The narrow slice of a turn that a tool handler sees."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def call_id(self) -> str: ...
+    @property
+    def scope(self) -> TurnScope: ...
+    @property
+    def environment(self) -> Environment: ...
+    @property
+    def gate(self) -> Gate: ...
+    @property
+    def supervisor(self) -> Supervisor: ...
+    @property
+    def shelf(self) -> ResultShelf: ...
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The merged configuration, read only."""
+        ...
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """What tools of this task keep between calls (read times, todo list); rebuilt from history when cold."""
+        ...
+
+    @property
+    def route(self) -> Route: ...
+    async def in_thread(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        """Run blocking work in the kernel's pool of daemon threads."""
+        ...
+
+    def emit(self, event: Event) -> None: ...
+    async def note(self, key: str, value: Any) -> None:
+        """Add to this call's details: what surfaces and the turn's record show (diff, exit code, files)."""
+        ...
+
+
+ToolHandler: TypeAlias = Callable[..., str | Content | JsonObject | Awaitable[str | Content | JsonObject]]
+
+
+class ToolView(Protocol):
+    """The session's frozen view of the tools: what is offered, in stable order, and how each is called."""
+
+    def definitions(self) -> tuple[ToolDefinition, ...]: ...
+    def names(self) -> frozenset[str]: ...
+    async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
+        """Run one validated call; raises `ToolError` (or anything a foreign handler raises)."""
+        ...
+
+
+class HookBus(Protocol):
+    """Two kinds of hooks. Policy: any error, timeout or missing plugin denies. Observer: never affects the call."""
+
+    async def allow(self, hook: str, payload: JsonObject) -> str | None:
+        """None to go on, else the reason to refuse."""
+        ...
+
+    async def observe(self, hook: str, payload: JsonObject) -> None: ...
+    async def transform(self, hook: str, value: str, payload: JsonObject) -> str: ...
+
+
+# -- prompt, context, output -------------------------------------------------------------------------------------
+
+
+class PromptSource(Protocol):
+    """One part of the system prompt, built once per session. Order is by `tier`, then by `name`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tier(self) -> Literal["stable", "context", "volatile"]: ...
+    async def text(self, session: JsonObject) -> str: ...
+
+
+class ContextEngine(Protocol):
+    """Decides when a history is too long and what takes its place. Compaction appends; it never edits."""
+
+    def over_limit(self, prompt_tokens: int, window: int) -> bool: ...
+    async def compress(self, record: SessionRecord, scope: TurnScope) -> tuple[Message, ...]: ...
+
+
+class Sink(Protocol):
+    """Where events leave the kernel. It never blocks and never raises; what it writes is redacted."""
+
+    def emit(self, event: Event) -> None: ...
+
+
+class Clock(Protocol):
+    """Wall time for records, monotonic time for durations."""
+
+    def now(self) -> float: ...
+    def monotonic(self) -> float: ...
+
+
+class Ids(Protocol):
+    """Fresh identifiers; a seeded one makes tests repeatable."""
+
+    def session(self) -> str:
+        """`YYYYMMDD_HHMMSS_` and six hex digits."""
+        ...
+
+    def new(self, prefix: str) -> str: ...

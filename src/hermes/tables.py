@@ -1,0 +1,61 @@
+"""Registration tables: a capability adds itself by adding a file, so two pieces of work never edit the same one."""
+
+import ast
+import importlib
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Generic, TypeVar
+
+Entry = TypeVar("Entry")
+
+
+class Table(Generic[Entry]):
+    """Entries by name: one module of `package` each, holding the entry as `attribute`; loaded when asked for.
+
+    `add` is for entries that do not live in the package, such as a plugin's.
+    """
+
+    def __init__(self, package: str, attribute: str) -> None:
+        self._package = package
+        self._attribute = attribute
+        self._added: dict[str, Entry] = {}
+
+    def names(self) -> list[str]:
+        """Every entry's name, sorted, without importing any."""
+        return sorted({*self._files, *self._added})
+
+    def summary(self, name: str) -> str:
+        """The first line of the entry's docstring, read without importing its module."""
+        file = self._files.get(name)
+        if file is None:
+            return ((getattr(self._added.get(name), "__doc__", None) or "").splitlines() or [""])[0]
+        doc = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+        return (doc or "").split("\n", 1)[0]
+
+    def load(self, name: str) -> Entry:
+        """The entry itself; `KeyError` when there is none by that name."""
+        if name in self._added:
+            return self._added[name]
+        if name not in self._files:
+            raise KeyError(name)
+        module = importlib.import_module(f"{self._package}.{self._files[name].stem}")
+        entry: Entry = getattr(module, self._attribute)
+        return entry
+
+    def add(self, name: str, entry: Entry) -> None:
+        """Add an entry from elsewhere; a name that is taken is an error."""
+        if name in self._files or name in self._added:
+            raise ValueError(f"{name!r} is already in the table {self._package}")
+        self._added[name] = entry
+
+    @cached_property
+    def _files(self) -> dict[str, Path]:
+        spec = find_spec(self._package)
+        folders = list(spec.submodule_search_locations or []) if spec else []
+        return {
+            file.stem.rstrip("_").replace("_", "-"): file
+            for folder in folders
+            for file in Path(folder).glob("*.py")
+            if not file.stem.startswith("_")
+        }

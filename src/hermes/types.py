@@ -1,0 +1,243 @@
+"""The vocabulary that all layers share: messages, calls, results, usage, requests and events."""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+ResultStatus: TypeAlias = Literal["ok", "failed", "cancelled", "unknown"]
+FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "incomplete"]
+JsonObject: TypeAlias = dict[str, Any]
+
+
+# -- messages ----------------------------------------------------------------------------------------------------
+
+
+class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
+    """A run of text inside a multi-part message."""
+
+    text: str
+
+
+class ImagePart(Struct, frozen=True, tag_field="type", tag="image", omit_defaults=True):
+    """A picture: an http(s) or data URL, or `blob:<sha256>` once the store has taken the bytes out of the row."""
+
+    url: str
+    media_type: str = ""
+    detail: str = ""
+
+
+class OpaquePart(Struct, frozen=True, tag_field="type", tag="opaque"):
+    """A part in a shape we do not know; kept whole, sent only to the protocol it came from."""
+
+    raw: JsonObject
+
+
+Part: TypeAlias = TextPart | ImagePart | OpaquePart
+Content: TypeAlias = str | tuple[Part, ...]
+
+
+class ToolCall(Struct, frozen=True, omit_defaults=True):
+    """One call the model asked for. `arguments` is the JSON text as the model wrote it, valid or not."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    provider_data: JsonObject | None = None
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One stored event of a conversation. Never edited after it was stored; a later one supersedes it."""
+
+    role: Role
+    content: Content | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    status: ResultStatus | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    reasoning_details: Any = None
+    codex_reasoning_items: Any = None
+    codex_message_items: Any = None
+    platform_message_id: str | None = None
+    token_count: int | None = None
+    timestamp: float | None = None
+    id: int | None = None
+
+
+class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of one call. `details` is for surfaces and the turn's record, never for the model."""
+
+    call_id: str
+    name: str
+    content: Content
+    status: ResultStatus = "ok"
+    duration_ms: float = 0.0
+    details: JsonObject = field(default_factory=dict)
+
+
+def text_of(content: Content | None) -> str:
+    """The words of `content`, pictures left out."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text for part in content if isinstance(part, TextPart))
+
+
+# -- the model's side --------------------------------------------------------------------------------------------
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """Tokens of one attempt by class; None is "the provider did not say", never zero.
+
+    `input_tokens` excludes what was read from or written to the provider's cache.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Everything the model read, cached or not."""
+        if self.input_tokens is None:
+            return None
+        return self.input_tokens + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
+
+
+class ToolDefinition(Struct, frozen=True):
+    """A tool as offered to a model: `parameters` is JSON Schema."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+class ModelResponse(Struct, frozen=True, kw_only=True):
+    """One complete answer, whichever protocol it came over."""
+
+    message: Message
+    finish_reason: FinishReason
+    usage: Usage = Usage()
+    model: str = ""
+    partial: bool = False  # the stream died after some text; what arrived is in `message`
+
+
+class TextDelta(Struct, frozen=True, tag="text_delta"):
+    """Provisional text; durable only once its message is stored."""
+
+    text: str
+
+
+class ReasoningDelta(Struct, frozen=True, tag="reasoning_delta"):
+    """Provisional reasoning text."""
+
+    text: str
+
+
+class CallAnnounced(Struct, frozen=True, tag="call_announced"):
+    """The model has begun to write a call to this tool."""
+
+    name: str
+
+
+ModelDelta: TypeAlias = TextDelta | ReasoningDelta | CallAnnounced
+ModelEvent: TypeAlias = ModelDelta | ModelResponse
+
+
+# -- events of a turn --------------------------------------------------------------------------------------------
+
+
+class TurnStarted(Struct, frozen=True, tag="turn_started"):
+    session_id: str
+    turn_id: str
+    model: str
+
+
+class StepStarted(Struct, frozen=True, tag="step_started"):
+    """An iteration begins; `previous` names the tools of the one before."""
+
+    step: int
+    previous: tuple[str, ...] = ()
+
+
+class BlockClosed(Struct, frozen=True, tag="block_closed"):
+    """Streamed text of this answer is complete; tools run next."""
+
+
+class CallStarted(Struct, frozen=True, tag="call_started"):
+    """A call is about to run; its started row is already stored."""
+
+    call: ToolCall
+    args: JsonObject
+
+
+class CallFinished(Struct, frozen=True, tag="call_finished"):
+    """A call has its result, and the result is stored."""
+
+    call: ToolCall
+    args: JsonObject
+    result: ToolResult
+
+
+class Commentary(Struct, frozen=True, tag="commentary"):
+    """Text the model wrote beside its calls."""
+
+    text: str
+    already_streamed: bool
+
+
+class StatusChanged(Struct, frozen=True, tag="status"):
+    """Something a person waiting should know: a retry, a fallback, a warning."""
+
+    kind: str
+    message: str
+
+
+class ModelAnswered(Struct, frozen=True, tag="model_answered"):
+    model: str
+    provider: str
+    finish_reason: str
+    usage: Usage
+
+
+class PrefixBroken(Struct, frozen=True, tag="prefix_broken"):
+    """The stable prefix of requests was given up, for one of the few allowed reasons."""
+
+    reason: Literal["compression", "model_switch", "toolset_change", "quarantine"]
+    tokens_lost: int | None = None
+
+
+class TurnFinished(Struct, frozen=True, kw_only=True, tag="turn_finished"):
+    """The machine record of a turn: how it ended, and what was really done."""
+
+    session_id: str
+    turn_id: str
+    exit_reason: str
+    completed: bool
+    api_calls: int
+    files_changed: tuple[str, ...] = ()
+    commands: tuple[JsonObject, ...] = ()  # {"command", "exit_code"}
+    failed_calls: tuple[JsonObject, ...] = ()  # {"name", "error"}
+
+
+Event: TypeAlias = (
+    TurnStarted
+    | StepStarted
+    | TextDelta
+    | ReasoningDelta
+    | CallAnnounced
+    | BlockClosed
+    | CallStarted
+    | CallFinished
+    | Commentary
+    | StatusChanged
+    | ModelAnswered
+    | PrefixBroken
+    | TurnFinished
+)
