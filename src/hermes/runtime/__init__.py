@@ -1,0 +1,1 @@
+"""The kernel: one agent, one conversation loop, one tool executor."""

@@ -1,0 +1,121 @@
+"""What a turn is handed: its collaborators and its one deadline; and the narrow slice of it that a tool sees."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from logging import Logger
+from typing import Any, TypeVar
+
+from hermes.scope import TurnScope
+from hermes.seams import (
+    Clock,
+    Environment,
+    EventStore,
+    Gate,
+    HookBus,
+    Ids,
+    ResultShelf,
+    Route,
+    Sink,
+    Supervisor,
+    ToolContext,
+    ToolView,
+)
+from hermes.tools.pool import DaemonPool
+from hermes.types import Event, JsonObject, ToolCall
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What lives as long as a session: the parts that touch the world."""
+
+    store: EventStore
+    environment: Environment
+    supervisor: Supervisor
+    gate: Gate
+    hooks: HookBus
+    shelf: ResultShelf
+    pool: DaemonPool
+    clock: Clock
+    ids: Ids
+    log: Logger
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    memo: dict[str, Any] = field(default_factory=dict)  # what tools keep between calls; rebuilt from history when cold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnContext:
+    """One turn's collaborators. The agent builds it; all below is handed it."""
+
+    session_id: str
+    turn_id: str
+    task_id: str
+    services: Services
+    tools: ToolView
+    scope: TurnScope  # the one deadline; every wait below takes what is left
+    sink: Sink
+    route: Route = "foreground"
+
+    def for_call(self, call: ToolCall, scope: TurnScope) -> "CallContext":
+        """The slice that the handler of `call` sees."""
+        return CallContext(turn=self, call_id=call.id, scope=scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """`ToolContext` for one call of a turn."""
+
+    turn: TurnContext
+    call_id: str
+    scope: TurnScope
+    details: JsonObject = field(default_factory=dict)  # becomes `ToolResult.details`
+
+    @property
+    def session_id(self) -> str:
+        return self.turn.session_id
+
+    @property
+    def task_id(self) -> str:
+        return self.turn.task_id
+
+    @property
+    def environment(self) -> Environment:
+        return self.turn.services.environment
+
+    @property
+    def gate(self) -> Gate:
+        return self.turn.services.gate
+
+    @property
+    def supervisor(self) -> Supervisor:
+        return self.turn.services.supervisor
+
+    @property
+    def shelf(self) -> ResultShelf:
+        return self.turn.services.shelf
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.turn.services.settings
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        return self.turn.services.memo
+
+    @property
+    def route(self) -> Route:
+        return self.turn.route
+
+    async def in_thread(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        return await self.turn.services.pool.run(function, *args, **kwargs)
+
+    def emit(self, event: Event) -> None:
+        self.turn.sink.emit(event)
+
+    async def note(self, key: str, value: Any) -> None:
+        self.details[key] = value
+
+
+def _conforms(context: CallContext) -> ToolContext:
+    return context
