@@ -1,0 +1,349 @@
+"""Make or update the Python environment that `./hermes` and `./check` run in. Standard library only.
+
+One process at a time works on an environment: it holds a lock that the kernel releases with the process. Everything
+this script records about an environment is in its `hermes/` folder; `stamp` is written last and compared by `./hermes`.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import fcntl
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+# Debian keeps the wheels of its python3-venv package here; they serve any interpreter.
+SYSTEM_PIP_WHEELS = "/usr/share/python-wheels/pip-*.whl"
+NO_INSTALLER = (
+    "there is no pip to install packages with: on Debian and Ubuntu run 'apt-get install python3-venv', "
+    "elsewhere install pip, uv or virtualenv, then start again"
+)
+
+
+class SetupError(Exception):
+    """The environment could not be made. The text is one sentence for the person at the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a checkout asks of its environment."""
+
+    root: Path
+    dependencies: tuple[str, ...]
+    extras: dict[str, list[str]]
+    scripts: dict[str, str]
+    stamp: bytes
+
+    @classmethod
+    def read(cls, root: Path) -> "Project":
+        text = (root / "pyproject.toml").read_bytes()
+        constraints = (root / "constraints.txt").read_bytes()
+        table = tomllib.loads(text.decode())["project"]
+        return cls(
+            root=root,
+            dependencies=tuple(table.get("dependencies", ())),
+            extras=table.get("optional-dependencies", {}),
+            scripts=table.get("scripts", {}),
+            stamp=os.fsencode(root) + b"\n" + text + constraints,
+        )
+
+    def requirements(self, extras: Sequence[str]) -> list[str]:
+        """Return the core requirements and those of `extras`, with extras that name our own extras unfolded."""
+        wanted, queue, seen = list(self.dependencies), list(extras), set[str]()
+        while queue:
+            extra = queue.pop()
+            if extra in seen:
+                continue
+            seen.add(extra)
+            if extra not in self.extras:
+                known = ", ".join(sorted(self.extras)) or "none"
+                raise SetupError(f"there is no extra {extra!r}; the extras are: {known}")
+            for requirement in self.extras[extra]:
+                ours = re.fullmatch(r"hermes-runtime\[([^]]+)\]", requirement)
+                if ours:
+                    queue.extend(name.strip() for name in ours[1].split(","))
+                else:
+                    wanted.append(requirement)
+        return sorted(set(wanted))
+
+
+class Progress:
+    """Lines on stderr; on a terminal, passing news replaces itself in place."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._is_open = False
+
+    def line(self, text: str) -> None:
+        self._write(("\r\033[K" if self._is_open else "") + f"hermes: {text}\n")
+        self._is_open = False
+
+    def passing(self, text: str) -> None:
+        if self._is_terminal:
+            self._write(f"\r\033[Khermes: {text[:100]}")
+            self._is_open = True
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+class Environment:
+    """A virtual environment and our records of it. All methods but `lock` expect the lock to be held."""
+
+    def __init__(self, path: Path, progress: Progress) -> None:
+        self.path = path
+        self.python = path / "bin" / "python"
+        self.records = path / "hermes"
+        self.progress = progress
+        self._lock_fd = -1
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock_fd = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.progress.line(f"another start is making {self.path}; waiting for it")
+                fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(self._lock_fd)
+
+    def read(self, name: str) -> str:
+        file = self.records / name
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
+    def write(self, name: str, content: bytes) -> None:
+        self.records.mkdir(exist_ok=True)
+        fresh = self.records / f"{name}.new"
+        fresh.write_bytes(content)
+        fresh.replace(self.records / name)
+
+    def is_whole(self) -> bool:
+        """Tell whether this environment was once finished and its interpreter still is what it was."""
+        if not (self.records / "stamp").exists() or not os.access(self.python, os.X_OK):
+            return False
+        version = subprocess.run([self.python, "-c", "import sys; print(sys.version)"], capture_output=True, text=True)
+        return version.returncode == 0 and version.stdout.strip() == self.read("version")
+
+    def create(self, base: str) -> None:
+        if self.records.exists():
+            shutil.rmtree(self.path)
+        elif self.path.exists():
+            aside = _free_name(self.path)
+            self.path.rename(aside)
+            self.progress.line(f"{self.path} was not made by ./hermes and has been moved to {aside}")
+        # First of all, so that whatever is half-made later is known to be ours to remove.
+        self.records.mkdir(parents=True)
+        venv = [base, "-m", "venv", "--without-pip", str(self.path)]
+        uv, virtualenv = shutil.which("uv"), shutil.which("virtualenv")
+        if self.run(venv) == 0:
+            pass
+        elif uv and self.run([uv, "venv", "--allow-existing", "--python", base, str(self.path)]) == 0:
+            pass
+        elif virtualenv and self.run([virtualenv, "--python", base, str(self.path)]) == 0:
+            pass
+        else:
+            raise SetupError(NO_INSTALLER)
+        version = subprocess.run([self.python, "-c", "import sys; print(sys.version)"], capture_output=True, check=True)
+        self.write("version", version.stdout.strip())
+
+    def install(self, requirements: Sequence[str], constraints: Path, base: str) -> None:
+        """Install `requirements`; on failure show the end of the installer's own words."""
+        command = [*self._installer(base), "-c", str(constraints), *requirements]
+        if self.run(command, on_line=_InstallNews(self.progress).line) != 0:
+            tail = self.read("install.log").splitlines()[-15:]
+            sys.stderr.write("".join(f"    {line}\n" for line in tail))
+            raise SetupError(f"packages could not be installed; all of the output is in {self.records}/install.log")
+
+    def _installer(self, base: str) -> list[str]:
+        """Return the command that installs into this environment, up to the options all installers share."""
+        options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
+        own = [str(self.python), "-m", "pip"]
+        # ensurepip comes late because it takes seconds, and a pip outside serves as well.
+        outside = [[base, "-m", "pip"], *([pip] for name in ("pip3", "pip") if (pip := shutil.which(name)))]
+        for pip in [own, *([*pip, "--python", str(self.python)] for pip in outside)]:
+            if self.run([*pip, "--version"]) == 0:
+                return [*pip, "install", *options]
+        for wheel in sorted(glob.glob(SYSTEM_PIP_WHEELS), reverse=True):
+            pip = [str(self.python), f"{wheel}/pip"]
+            if self.run([*pip, "--version"]) == 0:
+                return [*pip, "install", *options]
+        if self.run([str(self.python), "-m", "ensurepip"]) == 0:
+            return [*own, "install", *options]
+        uv, virtualenv = shutil.which("uv"), shutil.which("virtualenv")
+        if uv:
+            return [uv, "pip", "install", "--python", str(self.python), "--compile-bytecode"]
+        if virtualenv and self.run([virtualenv, "--python", base, str(self.path)]) == 0:
+            return [*own, "install", *options]
+        raise SetupError(NO_INSTALLER)
+
+    def run(self, command: Sequence[str], on_line: Callable[[str], None] | None = None) -> int:
+        """Run a child to its end, its output going to install.log. It dies with us, and shares our lock until then."""
+        with (
+            (self.records / "install.log").open("a", encoding="utf-8") as log,
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                pass_fds=[self._lock_fd],
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            ) as child,
+        ):
+            log.write(f"$ {' '.join(command)}\n")
+            try:
+                assert child.stdout is not None
+                for line in child.stdout:
+                    log.write(line)
+                    log.flush()
+                    if on_line:
+                        on_line(line)
+            except BaseException:
+                child.kill()
+                raise
+            return child.wait()
+
+    def link(self, project: Project) -> None:
+        """Put the checkout's sources on the path and write its commands, as an editable install would.
+
+        Not a real editable install: that would fetch a build backend first, and start no faster.
+        """
+        site_packages = next(self.path.glob("lib/python3*/site-packages"))
+        (site_packages / "hermes-checkout.pth").write_text(f"{project.root / 'src'}\n", encoding="utf-8")
+        for name, target in project.scripts.items():
+            module, _, function = target.partition(":")
+            command = self.path / "bin" / name
+            command.write_text(
+                f"#!{self.python}\nimport sys\n\nfrom {module} import {function}\n\nsys.exit({function}())\n",
+                encoding="utf-8",
+            )
+            command.chmod(0o755)
+
+
+class _InstallNews:
+    """Turn the installer's lines into progress."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._found = 0
+
+    def line(self, text: str) -> None:
+        words = text.split()
+        if words[:1] == ["Collecting"] and len(words) > 1:
+            self._found += 1
+            self._progress.passing(f"fetching packages ({self._found}): {words[1]}")
+        elif text.startswith("Installing collected packages:"):
+            count = text.count(",") + 1
+            self._progress.line(f"installing {count} package{'s' * (count != 1)}")
+
+
+def ensure(project: Project, environment: Environment, extras: Sequence[str]) -> None:
+    """Bring `environment` to what `project` asks for, with `extras` and those it already has."""
+    started = time.monotonic()
+    base = _base_python()
+    with environment.lock():
+        is_whole = environment.is_whole()
+        if is_whole and not os.environ.get("HERMES_PYTHON"):
+            base = environment.read("base")  # nobody asks for another: whatever it was made with is right
+        is_whole = is_whole and base == environment.read("base")
+        recorded = environment.read("extras").split() if is_whole else []
+        # An extra that the project no longer has is dropped; one that was asked for now must exist.
+        wanted = sorted({*extras, *(extra for extra in recorded if extra in project.extras)})
+        requirements = project.requirements(wanted)
+        constraints = project.root / "constraints.txt"
+        needs = json.dumps([requirements, constraints.read_text(encoding="utf-8")])
+        if not is_whole:
+            environment.progress.line(f"making a Python environment in {environment.path} (first start only)")
+            environment.create(base)
+            environment.install(requirements, constraints, base)
+        elif needs != environment.read("needs"):
+            environment.progress.line(f"updating the Python environment in {environment.path}")
+            _update(environment, requirements, constraints, base)
+        environment.link(project)
+        _compile_sources(environment, project)
+        for name, text in {
+            "needs": needs,
+            "extras": "\n".join(wanted),
+            "base": base,
+            "python": os.environ.get("HERMES_PYTHON", "") + "\n",
+            "launcher": str(project.root / "hermes"),
+        }.items():
+            environment.write(name, text.encode())
+        environment.write("stamp", project.stamp)
+    if time.monotonic() - started > 1:
+        environment.progress.line(f"ready after {time.monotonic() - started:.0f} s")
+
+
+def _update(environment: Environment, requirements: Sequence[str], constraints: Path, base: str) -> None:
+    """Install over what is there. Stopped half-way, the environment has no stamp and is made anew at the next start."""
+    stamp, aside = environment.records / "stamp", environment.records / "stamp.before-update"
+    stamp.replace(aside)
+    try:
+        environment.install(requirements, constraints, base)
+    except SetupError:
+        aside.replace(stamp)  # the installer fails before it changes anything: the old packages still work
+        raise
+
+
+def _base_python() -> str:
+    """Return the interpreter itself, by a name that goes away when a system upgrade replaces it."""
+    return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+
+
+def _compile_sources(environment: Environment, project: Project) -> None:
+    if os.access(project.root / "src", os.W_OK):
+        environment.run([str(environment.python), "-m", "compileall", "-q", str(project.root / "src")])
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (candidate := path.with_name(f"{path.name}.old-{number}")).exists():
+        number += 1
+    return candidate
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    sys.stderr.write(f"hermes: {text}.\n")
+    sys.exit(code)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make or update the environment of a checkout.")
+    parser.add_argument("--root", type=Path, required=True, help="the checkout")
+    parser.add_argument("--environment", type=Path, required=True, help="where the environment is or shall be")
+    parser.add_argument("--extra", action="append", default=[], help="an extra of pyproject.toml to have in it")
+    options = parser.parse_args()
+    progress = Progress()
+    try:
+        ensure(Project.read(options.root), Environment(options.environment, progress), options.extra)
+    except SetupError as error:
+        _fail(str(error), 1)
+    except OSError as error:
+        _fail(f"the environment could not be made: {error}", 1)
+    except KeyboardInterrupt:
+        progress.line("stopped; the next start begins again")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
