@@ -1,0 +1,167 @@
+"""Where everything the runtime writes is kept: one home per profile, and the names inside it."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from hermes.errors import UserError
+
+DEFAULT_PROFILE = "default"
+
+_PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_bound: ContextVar[Path | None] = ContextVar("hermes_home", default=None)
+
+
+def hermes_home(environ: Mapping[str, str] | None = None) -> Path:
+    """The home in use: the one bound to this context, else what `environ` (by default the process's) says.
+
+    `HERMES_HOME` (default `~/.hermes`) names the root; `HERMES_PROFILE`, or the profile chosen with
+    `hermes profile use`, one of the homes under it. Nothing is created.
+    """
+    if environ is None:
+        bound = _bound.get()
+        if bound is not None:
+            return bound
+        environ = os.environ
+    root = root_home(environ)
+    name = environ.get("HERMES_PROFILE") or sticky_profile(root)
+    return profile_home(root, name)
+
+
+@contextmanager
+def bound_home(home: Path) -> Iterator[Path]:
+    """Make `home` the answer of `hermes_home()` in this context and the tasks started from it.
+
+    This is how `-p NAME` reaches code that was handed no path, without touching the process environment.
+    """
+    token = _bound.set(home)
+    try:
+        yield home
+    finally:
+        _bound.reset(token)
+
+
+def root_home(environ: Mapping[str, str] | None = None) -> Path:
+    """The home of the default profile, under which the other profiles live."""
+    environ = os.environ if environ is None else environ
+    given = environ.get("HERMES_HOME", "").strip()
+    if given:
+        return Path(given).expanduser().absolute()
+    own = environ.get("HOME", "").strip()
+    return (Path(own) if own else Path.home()) / ".hermes"
+
+
+def profile_home(root: Path, name: str | None) -> Path:
+    """The home of profile `name`; a name that cannot be a folder is a `UserError`."""
+    if not name or name == DEFAULT_PROFILE:
+        return root
+    check_profile_name(name)
+    return root / "profiles" / name
+
+
+def check_profile_name(name: str) -> None:
+    """Raise `UserError` unless `name` can name a profile."""
+    if not _PROFILE_NAME.fullmatch(name):
+        raise UserError(
+            f"{name!r} cannot name a profile; use small letters, digits, '-' and '_', starting with a letter or digit"
+        )
+
+
+def sticky_profile(root: Path) -> str | None:
+    """The profile chosen with `hermes profile use`, or None."""
+    try:
+        return sticky_file(root).read_text(encoding="utf-8").strip() or None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def sticky_file(root: Path) -> Path:
+    """The file that remembers the chosen profile."""
+    return root / "active_profile"
+
+
+def made(folder: Path) -> Path:
+    """`folder`, created readable by its owner alone when it was missing, parents too."""
+    if not folder.is_dir():
+        try:
+            missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
+            for each in reversed(missing):
+                each.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot make the folder {str(folder)!r}: {error.strerror}; set HERMES_HOME to one you can write to"
+            ) from error
+    return folder
+
+
+def config_file(home: Path) -> Path:
+    """The settings."""
+    return home / "config.yaml"
+
+
+def env_file(home: Path) -> Path:
+    """The secrets, readable by their owner alone."""
+    return home / ".env"
+
+
+def state_file(home: Path) -> Path:
+    """The store of sessions."""
+    return home / "state.db"
+
+
+def soul_file(home: Path) -> Path:
+    """The identity text that opens the system prompt."""
+    return home / "SOUL.md"
+
+
+def logs_dir(home: Path) -> Path:
+    """Log files; made on demand with `made`, as are all folders here."""
+    return home / "logs"
+
+
+def cache_dir(home: Path) -> Path:
+    """What can be made again: deleting it costs time, never facts."""
+    return home / "cache"
+
+
+def tools_dir(home: Path) -> Path:
+    """The user's own tool files."""
+    return home / "tools"
+
+
+def skills_dir(home: Path) -> Path:
+    """The user's skills."""
+    return home / "skills"
+
+
+def plugins_dir(home: Path) -> Path:
+    """The user's plugins."""
+    return home / "plugins"
+
+
+def memories_dir(home: Path) -> Path:
+    """What is remembered between sessions."""
+    return home / "memories"
+
+
+def checkpoints_dir(home: Path) -> Path:
+    """Snapshots of workspaces, to roll back to."""
+    return home / "checkpoints"
+
+
+def sandboxes_dir(home: Path) -> Path:
+    """Files of terminal environments."""
+    return home / "sandboxes"
+
+
+def cron_dir(home: Path) -> Path:
+    """Scheduled jobs and their output."""
+    return home / "cron"
+
+
+def profiles_dir(root: Path) -> Path:
+    """The homes of the named profiles."""
+    return root / "profiles"
