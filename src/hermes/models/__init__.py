@@ -1,0 +1,1 @@
+"""Transports to model providers: one file per wire protocol, one vocabulary out."""

@@ -1,0 +1,179 @@
+"""The agent's keywords, folded into five frozen structs; nothing below the agent ever sees the keywords."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from hermes.errors import UnsupportedOption
+from hermes.runtime.budget import IterationBudget
+from hermes.seams import EventStore, Model, Sink
+
+Callback: TypeAlias = Callable[..., Any]
+
+
+class ModelOptions(Struct, frozen=True, kw_only=True):
+    """Which model, and how it is asked."""
+
+    base_url: str | None = None
+    api_key: str | None = None
+    provider: str | None = None
+    api_mode: str | None = None
+    model: str | Model = ""
+    max_tokens: int | None = None
+    reasoning_config: dict[str, Any] | None = None
+    service_tier: str | None = None
+    request_overrides: dict[str, Any] | None = None
+    prefill_messages: Sequence[Mapping[str, Any]] | None = None
+    fallback_model: Any = None
+    credential_pool: Any = None
+    providers_allowed: Sequence[str] | None = None
+    providers_ignored: Sequence[str] | None = None
+    providers_order: Sequence[str] | None = None
+    provider_sort: str | None = None
+    provider_require_parameters: bool = False
+    provider_data_collection: str | None = None
+    openrouter_min_coding_score: float | None = None
+    acp_command: str | None = None
+    acp_args: Sequence[str] | None = None
+    command: str | None = None
+    args: Sequence[str] | None = None
+
+
+class ToolOptions(Struct, frozen=True, kw_only=True):
+    """Which tools, and how they behave."""
+
+    enabled_toolsets: Sequence[str] | None = None
+    disabled_toolsets: Sequence[str] | None = None
+    tool_delay: float = 0.0
+    checkpoints_enabled: bool = False
+    checkpoint_max_snapshots: int = 20
+    checkpoint_max_total_size_mb: int = 500
+    checkpoint_max_file_size_mb: int = 10
+    cwd: str | None = None
+
+
+class CallbackOptions(Struct, frozen=True, kw_only=True):
+    """Who is told what. All are called in the thread that called `run_conversation`."""
+
+    tool_progress_callback: Callback | None = None
+    tool_start_callback: Callback | None = None
+    tool_complete_callback: Callback | None = None
+    thinking_callback: Callback | None = None
+    reasoning_callback: Callback | None = None
+    clarify_callback: Callback | None = None
+    step_callback: Callback | None = None
+    stream_delta_callback: Callback | None = None
+    interim_assistant_callback: Callback | None = None
+    tool_gen_callback: Callback | None = None
+    status_callback: Callback | None = None
+    approval_callback: Callback | None = None
+    sink: Sink | None = None
+    verbose_logging: bool = False
+    quiet_mode: bool = False
+    log_prefix_chars: int = 100
+    log_prefix: str = ""
+    save_trajectories: bool = False
+
+
+class SessionOptions(Struct, frozen=True, kw_only=True):
+    """Whose session, where it is kept, and what its prompt is made of."""
+
+    session_id: str | None = None
+    parent_session_id: str | None = None
+    session_db: Any = None
+    store: EventStore | None = None
+    platform: str | None = None
+    user_id: str | None = None
+    user_name: str | None = None
+    chat_id: str | None = None
+    chat_name: str | None = None
+    chat_type: str | None = None
+    thread_id: str | None = None
+    gateway_session_key: str | None = None
+    ephemeral_system_prompt: str | None = None
+    skip_context_files: bool = False
+    load_soul_identity: bool = False
+    skip_memory: bool = False
+    pass_session_id: bool = False
+
+
+class LimitOptions(Struct, frozen=True, kw_only=True):
+    """How much a turn may take."""
+
+    max_iterations: int = 90
+    iteration_budget: IterationBudget | None = None
+    turn_timeout_s: float | None = None
+
+
+class AgentOptions(Struct, frozen=True, kw_only=True):
+    """Everything an agent was asked for."""
+
+    model: ModelOptions
+    tools: ToolOptions
+    callbacks: CallbackOptions
+    session: SessionOptions
+    limits: LimitOptions
+
+
+_GROUPS: dict[str, type[Struct]] = {
+    "model": ModelOptions,
+    "tools": ToolOptions,
+    "callbacks": CallbackOptions,
+    "session": SessionOptions,
+    "limits": LimitOptions,
+}
+_OWNER = {field.name: group for group, struct in _GROUPS.items() for field in fields(struct)}
+
+# Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
+_NOT_YET = {
+    "acp_command": "an external ACP agent as the model",
+    "acp_args": "an external ACP agent as the model",
+    "command": "an external process as the model",
+    "args": "an external process as the model",
+    "fallback_model": "a fallback chain",
+    "credential_pool": "a credential pool",
+    "providers_allowed": "aggregator routing",
+    "providers_ignored": "aggregator routing",
+    "providers_order": "aggregator routing",
+    "provider_sort": "aggregator routing",
+    "provider_require_parameters": "aggregator routing",
+    "provider_data_collection": "aggregator routing",
+    "openrouter_min_coding_score": "aggregator routing",
+    "checkpoints_enabled": "checkpoints",
+    "clarify_callback": "the clarify tool",
+    "save_trajectories": "trajectory files",
+}
+
+
+def fold(keywords: Mapping[str, Any]) -> AgentOptions:
+    """The five structs; an unknown keyword is a `TypeError` that names the nearest one."""
+    grouped: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
+    for name, value in keywords.items():
+        if name not in _OWNER:
+            near = difflib.get_close_matches(name, _OWNER, n=1)
+            raise TypeError(f"AIAgent has no keyword {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        if value and name in _NOT_YET:
+            raise UnsupportedOption(f"{name}={value!r} asks for {_NOT_YET[name]}, which this version does not have")
+        grouped[_OWNER[name]][name] = value
+    return AgentOptions(
+        model=ModelOptions(**grouped["model"]),
+        tools=ToolOptions(**grouped["tools"]),
+        callbacks=CallbackOptions(**grouped["callbacks"]),
+        session=SessionOptions(**grouped["session"]),
+        limits=LimitOptions(**grouped["limits"]),
+    )
+
+
+def signature() -> inspect.Signature:
+    """The keywords with their defaults, as `help(AIAgent)` and editors show them."""
+    return inspect.Signature(
+        [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            for struct in _GROUPS.values()
+            for field in fields(struct)
+        ]
+    )

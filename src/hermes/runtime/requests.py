@@ -1,0 +1,187 @@
+"""Stored messages to request units: one pure, total function, valid for every provider whatever was interrupted.
+
+The output alternates strictly between the user's side (a user message, or all results of one assistant message) and
+the assistant's. Every text is non-blank and encodable, every call has a unique id, a legal name, arguments that are a
+JSON object, and exactly one result. Cutting the log anywhere gives a prefix of what the whole log gives, up to the
+unit at the cut; so what was sent once is never sent differently.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hermes.seams import Unit
+from hermes.types import Content, Message, OpaquePart, TextPart, ToolCall, text_of
+
+OUTCOME_UNKNOWN = (
+    "Outcome unknown: this call was started, and the runtime stopped before its result was recorded. "
+    "It may or may not have taken effect. Check before you repeat it."
+)
+EMPTY = "(empty)"
+NO_ANSWER = "(no answer was given)"
+CONTINUES = "(the conversation continues)"
+
+_ILLEGAL_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_ILLEGAL_ID = re.compile(r"[^A-Za-z0-9_.:-]")
+_UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
+_UNPARSED_LIMIT = 2000
+_any_json = msgspec.json.Decoder()
+
+
+def build_units(messages: Sequence[Message], contexts: Mapping[int, str] | None = None) -> list[Unit]:
+    """The units of a history, in order. Nothing in `messages` makes this raise."""
+    builder = UnitBuilder()
+    for message in messages:
+        builder.add(message, (contexts or {}).get(message.id or -1, ""))
+    return builder.finish()
+
+
+def sendable(units: Sequence[Unit]) -> list[Unit]:
+    """`units` with the user's side last, as every provider wants a request to end."""
+    if units and units[-1].messages[0].role != "assistant":
+        return list(units)
+    return [*units, Unit([Message(role="user", content=CONTINUES)])]
+
+
+class UnitBuilder:
+    """Builds units as messages arrive. Results are held until the message after them shows that all are there."""
+
+    def __init__(self) -> None:
+        self._units: list[Unit] = []
+        self._ids: set[str] = set()
+        self._asked: list[tuple[str, ToolCall]] = []  # the stored id of each open call, and the call as sent
+        self._results: dict[str, Message] = {}
+        self._strays: list[Message] = []
+
+    def add(self, message: Message, context: str = "") -> None:
+        if message.role == "tool":
+            self._take_result(message)
+            return
+        self._settle()
+        if message.role == "assistant":
+            self._put(_sendable_assistant(message, self._name_calls(message)))
+        else:
+            self._put(Message(role="user", content=_filled(message.content), id=message.id), _clean(context))
+
+    def finish(self) -> list[Unit]:
+        """The units so far; calls still open are answered with "outcome unknown"."""
+        self._settle()
+        return self._units
+
+    def _take_result(self, message: Message) -> None:
+        asked = message.tool_call_id or ""
+        if any(asked == stored for stored, _ in self._asked) and asked not in self._results:
+            self._results[asked] = message
+        elif asked not in self._results:
+            self._strays.append(message)
+
+    def _settle(self) -> None:
+        if self._asked:
+            answers = [_answer(call, self._results.get(stored)) for stored, call in self._asked]
+            self._units.append(Unit(answers))
+        strays = [f"(late result of {m.tool_name or 'a tool'}) {text_of(m.content)}" for m in self._strays]
+        self._asked, self._results, self._strays = [], {}, []
+        for note in strays:
+            self._put(Message(role="user", content=_clean(note)))
+
+    def _put(self, message: Message, context: str = "") -> None:
+        last_is_assistant = bool(self._units) and self._units[-1].messages[0].role == "assistant"
+        if message.role == "assistant" and (last_is_assistant or not self._units):
+            self._units.append(Unit([Message(role="user", content=CONTINUES)]))
+        elif message.role == "user" and self._units and not last_is_assistant:
+            self._units.append(Unit([Message(role="assistant", content=NO_ANSWER)]))
+        self._units.append(Unit([message], context))
+
+    def _name_calls(self, message: Message) -> tuple[ToolCall, ...]:
+        """The message's calls as they can be sent, each under an id no call had before."""
+        sent = []
+        seen: set[str] = set()
+        for number, call in enumerate(message.tool_calls):
+            if call.id and call.id in seen:
+                continue  # the same call twice in one message is one call
+            seen.add(call.id)
+            wanted = _ILLEGAL_ID.sub("_", call.id)[:60] or f"call_{len(self._units)}_{number}"
+            unique, n = wanted, 2
+            while unique in self._ids:
+                unique, n = f"{wanted}_{n}", n + 1
+            self._ids.add(unique)
+            legal = msgspec.structs.replace(
+                call,
+                id=unique,
+                name=_ILLEGAL_NAME.sub("_", call.name)[:64] or "unknown",
+                arguments=_object_text(call.arguments),
+            )
+            self._asked.append((call.id, legal))
+            sent.append(legal)
+        return tuple(sent)
+
+
+def _sendable_assistant(message: Message, calls: tuple[ToolCall, ...]) -> Message:
+    blank = not text_of(message.content).strip()
+    return msgspec.structs.replace(
+        message,
+        content=None if blank and calls else _filled(message.content),
+        tool_calls=calls,
+        reasoning=_clean(message.reasoning) if message.reasoning else None,
+        reasoning_content=_clean(message.reasoning_content) if message.reasoning_content else None,
+        reasoning_details=_clean_json(message.reasoning_details),
+        codex_reasoning_items=_clean_json(message.codex_reasoning_items),
+        codex_message_items=_clean_json(message.codex_message_items),
+    )
+
+
+def _answer(call: ToolCall, result: Message | None) -> Message:
+    if result is None:
+        return Message(
+            role="tool", content=OUTCOME_UNKNOWN, tool_call_id=call.id, tool_name=call.name, status="unknown"
+        )
+    return Message(
+        role="tool",
+        content=_filled(result.content),
+        tool_call_id=call.id,
+        tool_name=call.name,
+        status=result.status,
+        id=result.id,
+    )
+
+
+def _filled(content: Content | None) -> Content:
+    """Content that is never blank: providers refuse empty text."""
+    if isinstance(content, str):
+        return _clean(content) if content.strip() else EMPTY
+    parts = [
+        TextPart(_clean(part.text)) if isinstance(part, TextPart) else part
+        for part in content or ()
+        if not (isinstance(part, TextPart) and not part.text.strip())
+    ]
+    parts = [OpaquePart(_clean_json(part.raw)) if isinstance(part, OpaquePart) else part for part in parts]
+    return tuple(parts) or EMPTY
+
+
+def _clean(text: str) -> str:
+    """Text every provider takes: lone surrogates cannot be encoded, and NUL is refused by some."""
+    return _UNSENDABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _clean_json(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, Mapping):
+        return {_clean(str(key)): _clean_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean_json(item) for item in value]
+    return value
+
+
+def _object_text(arguments: str) -> str:
+    """`arguments` when it is a JSON object; else an object that keeps the start of what the model wrote."""
+    try:
+        if isinstance(_any_json.decode(arguments.encode()), dict):
+            return arguments
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        pass
+    if not arguments.strip():
+        return "{}"
+    return msgspec.json.encode({"_unparsed": _clean(arguments[:_UNPARSED_LIMIT])}).decode()

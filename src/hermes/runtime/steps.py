@@ -1,0 +1,90 @@
+"""What a model's answer means for the turn: a pure function, tested without any I/O."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from hermes.types import ModelResponse, ToolCall, text_of
+
+MAX_CONTINUATIONS = 3
+MAX_EMPTY_RETRIES = 3
+NUDGE = "Your last answer was empty. Go on from the tool results above: either call a tool or give your answer."
+HOUSEKEEPING = frozenset({"memory", "todo", "skill_manage", "session_search"})
+
+
+class RunTools(Struct, frozen=True):
+    """Store the message, run its calls, go round again."""
+
+    calls: tuple[ToolCall, ...]
+
+
+class Finish(Struct, frozen=True):
+    """Store the message and end the turn with this text."""
+
+    text: str
+    reason: str
+    partial: bool = False
+
+
+class Continue(Struct, frozen=True):
+    """Store what came and ask for the rest: the output limit cut it."""
+
+
+class Nudge(Struct, frozen=True):
+    """Ask again with a word beside the last result; the empty answer is not stored."""
+
+
+class Retry(Struct, frozen=True):
+    """Ask again, unchanged; the empty answer is not stored."""
+
+
+class GiveUp(Struct, frozen=True):
+    """End the turn without an answer from the model."""
+
+    reason: str
+    text: str = ""
+
+
+Next: TypeAlias = RunTools | Finish | Continue | Nudge | Retry | GiveUp
+
+
+class Progress(Struct):
+    """What this turn has been through, as far as the next step depends on it."""
+
+    continuations: int = 0
+    empty_retries: int = 0
+    nudged: bool = False
+    after_tools: bool = False
+    prefix: str = ""  # text of answers that the output limit cut
+    aside: str = ""  # text beside the last calls, when those were housekeeping only
+
+
+def after_response(response: ModelResponse, progress: Progress) -> Next:
+    """The next step of the turn."""
+    message = response.message
+    if message.tool_calls:
+        return RunTools(message.tool_calls)
+    text = text_of(message.content)
+    if response.partial and text.strip():
+        return Finish(progress.prefix + text, "partial_stream_recovery", partial=True)
+    if response.finish_reason in ("length", "incomplete") and (text.strip() or response.finish_reason == "incomplete"):
+        if progress.continuations < MAX_CONTINUATIONS:
+            return Continue()
+        return Finish(progress.prefix + text, "text_response(finish_reason=length)", partial=True)
+    if text.strip():
+        return Finish(progress.prefix + text, f"text_response(finish_reason={response.finish_reason})")
+    return _after_nothing(response, progress)
+
+
+def _after_nothing(response: ModelResponse, progress: Progress) -> Next:
+    if response.finish_reason == "content_filter":
+        return GiveUp("text_response(finish_reason=content_filter)")
+    if progress.prefix.strip():
+        return Finish(progress.prefix, f"text_response(finish_reason={response.finish_reason})")
+    if progress.aside.strip():
+        return Finish(progress.aside, "fallback_prior_turn_content")
+    if progress.after_tools and not progress.nudged:
+        return Nudge()
+    if progress.empty_retries < MAX_EMPTY_RETRIES:
+        return Retry()
+    return GiveUp("empty_response_exhausted", "(empty)")
