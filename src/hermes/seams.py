@@ -309,11 +309,46 @@ class ToolContext(Protocol):
 ToolHandler: TypeAlias = Callable[..., str | Content | JsonObject | Awaitable[str | Content | JsonObject]]
 
 
+class Effects(Struct, frozen=True):
+    """The resources one call reads and writes, as `kind:part/part`; a resource covers everything below it.
+
+    `file:/srv/app` covers `file:/srv/app/main.py`. `barrier` is for effects that cannot be named: such a call runs
+    alone, after all calls before it and before all calls after it.
+    """
+
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    barrier: bool = False
+
+
+class ToolRules(Struct, frozen=True, kw_only=True):
+    """How calls of one tool are run and what is done with their results."""
+
+    toolset: str = ""
+    interactive: bool = False  # talks with a person: runs alone, no time limit counts
+    agent_loop: bool = False  # needs a live turn
+    read_only: bool = False  # the same call with the same result is no progress
+    edits: bool = False  # changes files: the edit guard is asked first
+    provenance: str = ""  # where content from outside comes from; it is fenced as data
+    timeout_s: float | None = 300.0
+    max_result_chars: float = 100_000
+    spill: bool = True
+
+
 class ToolView(Protocol):
     """The session's frozen view of the tools: what is offered, in stable order, and how each is called."""
 
     def definitions(self) -> tuple[ToolDefinition, ...]: ...
     def names(self) -> frozenset[str]: ...
+    def check(self, name: str, args: JsonObject) -> JsonObject:
+        """`args` in the types the offered schema asks for; `ToolError` when they do not fit it."""
+        ...
+
+    def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
+        """What a call would touch; a barrier when that is unknown."""
+        ...
+
+    def rules(self, name: str) -> ToolRules: ...
     async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
         """Run one validated call; raises `ToolError` (or anything a foreign handler raises)."""
         ...

@@ -1,0 +1,1 @@
+"""The built-in tools: one tool, or one family, per file; each registers itself when it is imported."""

@@ -1,0 +1,133 @@
+"""The session's frozen view of the tools: what is offered, byte for byte the same for the session's whole life."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from hermes.errors import ToolError
+from hermes.seams import Effects, ToolContext, ToolRules
+from hermes.tools.registry import Registered, ToolRegistry
+from hermes.tools.traits import BARRIER
+from hermes.types import Content, JsonObject, ToolDefinition
+
+log = logging.getLogger(__name__)
+
+
+class SessionView:
+    """`ToolView` over definitions that do not move and the registrations behind them.
+
+    A restored view may offer a tool whose code is gone; a call to it is told so, and the prefix stays as it was.
+    """
+
+    def __init__(self, definitions: Iterable[ToolDefinition], entries: Mapping[str, Registered]) -> None:
+        self._definitions = tuple(definitions)
+        self._by_name = {definition.name: definition for definition in self._definitions}
+        self._entries = {name: tool for name, tool in entries.items() if name in self._by_name}
+        self._validators: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, *tools: Registered) -> "SessionView":
+        """A view of exactly these tools, availability unasked."""
+        from hermes.tools.registry import offered_schema  # noqa: PLC0415
+
+        ordered = sorted(tools, key=lambda tool: tool.entry.name)
+        return cls(
+            (definition_of(offered_schema(tool.entry)) for tool in ordered), {tool.entry.name: tool for tool in ordered}
+        )
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        return self._definitions
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self._by_name)
+
+    def find(self, name: str) -> Registered | None:
+        """The registration behind an offered name."""
+        return self._entries.get(name)
+
+    def rules(self, name: str) -> ToolRules:
+        tool = self._entries.get(name)
+        return rules_of(tool) if tool else ToolRules()
+
+    def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
+        tool = self._entries.get(name)
+        if tool is None or tool.traits.effects is None or tool.traits.interactive:
+            return BARRIER
+        try:
+            return tool.traits.effects(args, ctx)
+        except Exception:  # the border to a tool author's code; unknown effects run alone
+            log.warning("the declared effects of tool %r failed; the call runs alone", name, exc_info=True)
+            return BARRIER
+
+    def check(self, name: str, args: JsonObject) -> JsonObject:
+        """`args` coerced to the offered schema and validated against it; `ToolError` names what does not fit."""
+        from hermes.tools.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
+
+        definition = self._by_name.get(name)
+        if definition is None:
+            raise ToolError(f"Unknown tool: {name}")
+        validator = self._validators.get(name)
+        if validator is None:
+            tool = self._entries.get(name)
+            closed = tool is not None and tool.origin == "builtin"
+            validator = self._validators[name] = Validator(definition.parameters, closed=closed)
+        checked: JsonObject = validator.check(args)
+        return checked
+
+    async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
+        from hermes.tools.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
+
+        tool = self._entries.get(name)
+        if tool is None:
+            if name in self._by_name:
+                raise ToolError(f"tool {name!r} was offered when this session began but is not installed now")
+            raise ToolError(f"Unknown tool: {name}")
+        return await invoke(tool, args, ctx, enabled_tools=sorted(self._by_name))
+
+    def to_json(self) -> str:
+        """The definitions as canonical text; stored with the session."""
+        return msgspec.json.encode([msgspec.to_builtins(one) for one in self._definitions]).decode()
+
+    @classmethod
+    def from_json(
+        cls, text: str, tools: ToolRegistry | Mapping[str, Registered], overlay: Mapping[str, Registered] | None = None
+    ) -> "SessionView":
+        """The view that `to_json` wrote, over the tools of this process."""
+        definitions = msgspec.json.decode(text, type=list[ToolDefinition])
+        entries = tools.snapshot() if isinstance(tools, ToolRegistry) else dict(tools)
+        return cls(definitions, {**entries, **(overlay or {})})
+
+
+def freeze(
+    definitions: Iterable[JsonObject], tools: ToolRegistry, overlay: Mapping[str, Registered] | None = None
+) -> SessionView:
+    """A view of `definitions` (as `get_tool_definitions` gives them) over `tools`, with the session's own on top."""
+    structs = [definition_of(one["function"]) for one in definitions]
+    return SessionView(structs, {**tools.snapshot(), **(overlay or {})})
+
+
+def definition_of(schema: JsonObject) -> ToolDefinition:
+    """A function schema as the vocabulary's struct; a missing parameter object means no parameters."""
+    parameters = schema.get("parameters")
+    if not isinstance(parameters, dict):
+        parameters = {"type": "object", "properties": {}}
+    return ToolDefinition(str(schema["name"]), str(schema.get("description") or ""), parameters)
+
+
+def rules_of(tool: Registered) -> ToolRules:
+    """The rules that follow from a registration."""
+    traits = tool.traits
+    limit = tool.entry.max_result_size_chars
+    return ToolRules(
+        toolset=tool.entry.toolset,
+        interactive=traits.interactive,
+        agent_loop=traits.agent_loop,
+        read_only=traits.read_only,
+        edits=traits.edits,
+        provenance=traits.provenance or ("mcp" if tool.entry.toolset.startswith("mcp-") else ""),
+        timeout_s=None if traits.interactive else traits.timeout_s,
+        max_result_chars=limit if limit is not None else 100_000,
+        spill=traits.spill,
+    )
