@@ -1,0 +1,1 @@
+"""The pure core of the file tools: encodings, paging, edits, patches, diffs, path rules. It opens nothing."""

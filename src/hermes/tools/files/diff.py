@@ -1,0 +1,168 @@
+"""Unified diffs of large texts, in time that follows what changed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+_CONTEXT_LINES = 3
+_MAX_ALIGNED_LINES = 3000
+_CHUNK_CHARS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of both texts that holds a change; everything between windows is equal."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+def unified_diff(
+    path: str, before: str | None, after: str | None, windows: Sequence[Window] = (), *, max_chars: int = 50_000
+) -> str:
+    """The change of one file with `a/` and `b/` headers; None stands for no file, and equal texts give "".
+
+    `windows` says where the changes are when the caller knows; else it is found out. What is longer than `max_chars`
+    is cut at a line, and the last line says so.
+    """
+    if before == after:
+        return ""
+    name = path.lstrip("/")
+    parts = ["--- /dev/null\n" if before is None else f"--- a/{name}\n"]
+    parts.append("+++ /dev/null\n" if after is None else f"+++ b/{name}\n")
+    size, old, new = 0, before or "", after or ""
+    for hunk in _hunks(old, new, list(windows) or [_changed_window(old, new)]):
+        for index, line in enumerate(hunk):
+            size += len(line)
+            if size > max_chars:
+                left = len(hunk) - index
+                return "".join(parts) + f"… diff cut after {max_chars} characters; {left} more lines in this part\n"
+            parts.append(line)
+    return "".join(parts)
+
+
+def _changed_window(old: str, new: str) -> Window:
+    head = _common_prefix(old, new)
+    tail = min(_common_suffix(old, new), len(old) - head, len(new) - head)
+    return Window(head, len(old) - tail, head, len(new) - tail)
+
+
+def _hunks(old: str, new: str, windows: Sequence[Window]) -> Iterator[list[str]]:
+    old_at = new_at = 0
+    old_line = new_line = 1
+    for window in _merged(old, windows):
+        old_line += old.count("\n", old_at, window.start)
+        new_line += new.count("\n", new_at, window.new_start)
+        old_at, new_at = window.start, window.new_start
+        old_lines = _lines(old[window.start : window.end])
+        new_lines = _lines(new[window.new_start : window.new_end])
+        for group in _groups(old_lines, new_lines):
+            yield _hunk(old_lines, new_lines, group, (old_line, new_line))
+
+
+def _merged(old: str, windows: Sequence[Window]) -> Iterator[Window]:
+    """The windows widened to whole lines with context; those that touch become one."""
+    pending: Window | None = None
+    for window in windows:
+        start, end = _widened(old, window.start, window.end)
+        # Outside windows the texts are equal, so the widening in one is the widening in the other.
+        wide = Window(start, end, window.new_start - (window.start - start), window.new_end + (end - window.end))
+        if pending is not None and wide.start <= pending.end:
+            pending = Window(pending.start, wide.end, pending.new_start, wide.new_end)
+            continue
+        if pending is not None:
+            yield pending
+        pending = wide
+    if pending is not None:
+        yield pending
+
+
+def _widened(text: str, start: int, end: int) -> tuple[int, int]:
+    at = start
+    for _ in range(_CONTEXT_LINES + 1):
+        at = text.rfind("\n", 0, at)
+        if at == -1:
+            break
+    first = at + 1
+    # One line more than shown: where a change ends at a line's end, the rest of the widening starts behind it.
+    at = end - 1
+    for _ in range(_CONTEXT_LINES + 2):
+        at = text.find("\n", at + 1)
+        if at == -1:
+            return first, len(text)
+    return first, at + 1
+
+
+def _groups(old: list[str], new: list[str]) -> Iterator[list[tuple[str, int, int, int, int]]]:
+    """The changes between two short texts, each with its context, as opcodes."""
+    if max(len(old), len(new)) <= _MAX_ALIGNED_LINES:
+        yield from SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT_LINES)
+        return
+    shorter = min(len(old), len(new))
+    head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
+    tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
+    a, b = len(old) - tail, len(new) - tail
+    shown_head, shown_tail = min(head, _CONTEXT_LINES), min(tail, _CONTEXT_LINES)
+    yield [
+        ("equal", head - shown_head, head, head - shown_head, head),
+        ("replace", head, a, head, b),
+        ("equal", a, a + shown_tail, b, b + shown_tail),
+    ]
+
+
+def _hunk(
+    old: list[str], new: list[str], group: list[tuple[str, int, int, int, int]], first: tuple[int, int]
+) -> list[str]:
+    (_, a0, _, b0, _), (_, _, a1, _, b1) = group[0], group[-1]
+    lines = [f"@@ -{_range(first[0] + a0, a1 - a0)} +{_range(first[1] + b0, b1 - b0)} @@\n"]
+    for tag, i0, i1, j0, j1 in group:
+        if tag == "equal":
+            lines += (_shown(" ", line) for line in old[i0:i1])
+        else:
+            lines += (_shown("-", line) for line in old[i0:i1])
+            lines += (_shown("+", line) for line in new[j0:j1])
+    return lines
+
+
+def _range(start: int, length: int) -> str:
+    if length == 1:
+        return str(start)
+    return f"{start if length else start - 1},{length}"
+
+
+def _shown(sign: str, line: str) -> str:
+    return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends, cut at newlines only: other separators are letters to every other tool."""
+    parts = text.split("\n")
+    lines = [part + "\n" for part in parts[:-1]]
+    return [*lines, parts[-1]] if parts[-1] else lines
+
+
+def _common_prefix(a: str, b: str) -> int:
+    length, at = min(len(a), len(b)), 0
+    while at < length and a[at : at + _CHUNK_CHARS] == b[at : at + _CHUNK_CHARS]:
+        at += _CHUNK_CHARS
+    at = min(at, length)
+    end = min(at + _CHUNK_CHARS, length)
+    return at + next((n for n, (x, y) in enumerate(zip(a[at:end], b[at:end], strict=True)) if x != y), end - at)
+
+
+def _common_suffix(a: str, b: str) -> int:
+    length, at = min(len(a), len(b)), 0
+    while at < length and _tail(a, at, length) == _tail(b, at, length):
+        at += _CHUNK_CHARS
+    at = min(at, length)
+    left, right = _tail(a, at, length), _tail(b, at, length)
+    same = (n for n, (x, y) in enumerate(zip(reversed(left), reversed(right), strict=True)) if x != y)
+    return at + next(same, len(left))
+
+
+def _tail(text: str, skip: int, length: int) -> str:
+    """The chunk that ends `skip` characters before the end, of at most what two texts share in length."""
+    end = len(text) - skip
+    return text[max(end - _CHUNK_CHARS, len(text) - length) : end]

@@ -1,0 +1,187 @@
+"""Replace a text in a file where it is found without doubt; say how it was found, or what comes near."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from hermes.errors import ToolError
+from hermes.tools.files.adapting import ending_at, fitted, with_endings
+from hermes.tools.files.matching import SHAPES, Match, Wanted, exact_matches, without_overlaps
+from hermes.tools.files.nearest import Region, nearest_regions
+from hermes.tools.files.tokens import Level, lines_of
+
+_PLACES_NAMED = 10
+
+
+class EditError(ToolError):
+    """An edit that was not applied. The file is as it was."""
+
+
+class NotFoundError(EditError):
+    """The old text is nowhere, under no level; `regions` come near it and were not touched."""
+
+    def __init__(self, message: str, regions: tuple[Region, ...]) -> None:
+        super().__init__(message)
+        self.regions = regions
+
+
+class AmbiguousError(EditError):
+    """The old text is in several places; `lines` are where they begin, the first few of them."""
+
+    def __init__(self, message: str, lines: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One changed place: character offsets in the old text and in the new, and the lines it covers in the new."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The text after an edit. A no-op has no spans, the same text, and a reason in `note`."""
+
+    text: str
+    level: Level
+    spans: tuple[Span, ...]
+    note: str = ""
+
+    @property
+    def is_noop(self) -> bool:
+        return not self.spans
+
+
+def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Edited:
+    """Put `new` where `old` is. Raises `EditError` unless there is exactly one place, or all are wanted.
+
+    Levels are tried in order, and the first that finds anything decides. Outside the spans every character stays.
+    An edit that is already in the text is a no-op.
+    """
+    if not old:
+        raise EditError("old_string is empty; to make a new file use write_file")
+    if old == new:
+        raise EditError("old_string and new_string are identical, so there is nothing to change")
+    level, matches, pairs = _find(text, old, new, replace_all=replace_all)
+    if not matches:
+        return _not_found(text, old, new)
+    if len(matches) > 1 and not replace_all:
+        raise _ambiguous(text, old, level, matches)
+    pending = [(match, written) for match, written in pairs if not is_in_place(text, match, written)]
+    if not pending:
+        line = _line_at(text, matches[0].start)
+        return Edited(text, level, (), f"the edit is already in place at line {line}; nothing was changed")
+    return compose(text, level, pending)
+
+
+def compose(text: str, level: Level, changes: list[tuple[Match, str]]) -> Edited:
+    """`text` with every match replaced by its own string; the matches are in order and do not overlap."""
+    parts: list[str] = []
+    spans: list[Span] = []
+    at = new_at = 0
+    line = 1
+    for match, written in changes:
+        parts += (text[at : match.start], written)
+        line += text.count("\n", at, match.start)
+        new_at += match.start - at
+        last = line + written.count("\n")
+        last_shown = max(last - 1, line) if written.endswith("\n") else last
+        spans.append(Span(match.start, match.end, new_at, new_at + len(written), line, last_shown))
+        new_at += len(written)
+        at, line = match.end, last
+    parts.append(text[at:])
+    return Edited("".join(parts), level, tuple(spans))
+
+
+def find(text: str, old: str, *, every: bool = True) -> tuple[Level, list[Match], Wanted]:
+    """The places of `old` at the first level that has any, and `old` in tokens; without `every`, only some of many."""
+    wanted = Wanted(old)
+    found = exact_matches(text, old, None if every else _PLACES_NAMED + 1)
+    if found:
+        return Level.EXACT, found, wanted
+    if not wanted.is_blank and not wanted.is_huge:
+        for level, shapes in SHAPES.items():
+            for shape in shapes:
+                found = wanted.matches(text, shape)
+                if found:
+                    return level, found, wanted
+    return Level.EXACT, [], wanted
+
+
+def written_for(text: str, match: Match, old: Wanted, new: str) -> str:
+    """What takes the place of `match`, fitted to the file."""
+    if match.pieces:
+        return fitted(text, match, old.lines, lines_of(new))
+    if with_endings(old.text, "\n") == with_endings(new, "\n"):
+        return new  # the edit is about line endings, so they are meant as written
+    return with_endings(new, ending_at(text, match))
+
+
+def _find(text: str, old: str, new: str, *, replace_all: bool) -> tuple[Level, list[Match], list[tuple[Match, str]]]:
+    level, found, wanted = find(text, old, every=replace_all)
+    matches = without_overlaps(found) if replace_all else found
+    return level, matches, [(match, written_for(text, match, wanted, new)) for match in matches]
+
+
+def is_in_place(text: str, match: Match, written: str) -> bool:
+    """Whether the match is a part of its own replacement, which already stands around it."""
+    there = text[match.start : match.end]
+    if there == written:
+        return True
+    inside = written.find(there)
+    while inside != -1:
+        if inside <= match.start and text.startswith(written, match.start - inside):
+            return True
+        inside = written.find(there, inside + 1)
+    return False
+
+
+def _not_found(text: str, old: str, new: str) -> Edited:
+    if new.strip():
+        _, present, _ = find(text, new, every=False)
+        if present:
+            line = _line_at(text, present[0].start)
+            note = f"old_string is not in the file and new_string already is, at line {line}; nothing was changed"
+            return Edited(text, Level.EXACT, (), note)
+    regions = nearest_regions(text, old)
+    hint = "read the file again and copy the text exactly"
+    if regions:
+        places = ", ".join(f"{region.first_line}-{region.last_line}" for region in regions)
+        hint = f"the nearest text is at lines {places}; nothing was changed"
+    raise NotFoundError(f"old_string was not found; {hint}", regions)
+
+
+def _ambiguous(text: str, old: str, level: Level, matches: list[Match]) -> AmbiguousError:
+    count = text.count(old) if level is Level.EXACT else len(matches)
+    lines = tuple(_line_at(text, match.start) for match in matches[:_PLACES_NAMED])
+    named = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
+    return AmbiguousError(
+        f"old_string is in {max(count, len(matches))} places (lines {named}, level {level}); "
+        "add lines around it until it is unique, or set replace_all",
+        lines,
+    )
+
+
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def line_starts(text: str) -> list[int]:
+    """The offset at which each line begins; line n starts at index n - 1."""
+    starts = [0]
+    at = text.find("\n")
+    while at != -1:
+        starts.append(at + 1)
+        at = text.find("\n", at + 1)
+    return starts
+
+
+def line_of(starts: list[int], position: int) -> int:
+    """The number of the line that holds `position`."""
+    return bisect_right(starts, position)
