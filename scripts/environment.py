@@ -8,7 +8,6 @@ import argparse
 import contextlib
 import ctypes
 import fcntl
-import glob
 import json
 import os
 import re
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 # Debian keeps the wheels of its python3-venv package here; they serve any interpreter.
-SYSTEM_PIP_WHEELS = "/usr/share/python-wheels/pip-*.whl"
+SYSTEM_WHEELS = "/usr/share/python-wheels"
 NO_INSTALLER = (
     "there is no pip to install packages with: on Debian and Ubuntu run 'apt-get install python3-venv', "
     "elsewhere install pip, uv or virtualenv, then start again"
@@ -136,8 +135,13 @@ class Environment:
         """Tell whether this environment was once finished and its interpreter still is what it was."""
         if not (self.records / "stamp").exists() or not os.access(self.python, os.X_OK):
             return False
-        version = subprocess.run([self.python, "-c", "import sys; print(sys.version)"], capture_output=True, text=True)
-        return version.returncode == 0 and version.stdout.strip() == self.read("version")
+        version = self._version()
+        return version != "" and version == self.read("version")
+
+    def _version(self) -> str:
+        """Return what the interpreter calls itself, or "" where it does not run."""
+        command = [str(self.python), "-c", "import sys; print(sys.version)"]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
     def create(self, base: str) -> None:
         if self.records.exists():
@@ -148,18 +152,13 @@ class Environment:
             self.progress.line(f"{self.path} was not made by ./hermes and has been moved to {aside}")
         # First of all, so that whatever is half-made later is known to be ours to remove.
         self.records.mkdir(parents=True)
-        venv = [base, "-m", "venv", "--without-pip", str(self.path)]
         uv, virtualenv = shutil.which("uv"), shutil.which("virtualenv")
-        if self.run(venv) == 0:
-            pass
-        elif uv and self.run([uv, "venv", "--allow-existing", "--python", base, str(self.path)]) == 0:
-            pass
-        elif virtualenv and self.run([virtualenv, "--python", base, str(self.path)]) == 0:
-            pass
-        else:
+        ways = [[base, "-m", "venv", "--without-pip", str(self.path)]]
+        ways += [[uv, "venv", "--allow-existing", "--python", base, str(self.path)]] if uv else []
+        ways += [[virtualenv, "--python", base, str(self.path)]] if virtualenv else []
+        if not any(self.run(way) == 0 for way in ways):
             raise SetupError(NO_INSTALLER)
-        version = subprocess.run([self.python, "-c", "import sys; print(sys.version)"], capture_output=True, check=True)
-        self.write("version", version.stdout.strip())
+        self.write("version", self._version().encode())
 
     def install(self, requirements: Sequence[str], constraints: Path, base: str) -> None:
         """Install `requirements`; on failure show the end of the installer's own words."""
@@ -174,12 +173,11 @@ class Environment:
         options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
         own = [str(self.python), "-m", "pip"]
         # ensurepip comes late because it takes seconds, and a pip outside serves as well.
-        outside = [[base, "-m", "pip"], *([pip] for name in ("pip3", "pip") if (pip := shutil.which(name)))]
-        for pip in [own, *([*pip, "--python", str(self.python)] for pip in outside)]:
-            if self.run([*pip, "--version"]) == 0:
-                return [*pip, "install", *options]
-        for wheel in sorted(glob.glob(SYSTEM_PIP_WHEELS), reverse=True):
-            pip = [str(self.python), f"{wheel}/pip"]
+        outside = [[base, "-m", "pip"], *([found] for name in ("pip3", "pip") if (found := shutil.which(name)))]
+        wheels = sorted(Path(SYSTEM_WHEELS).glob("pip-*.whl"), reverse=True)
+        pips = [own, *([*pip, "--python", str(self.python)] for pip in outside)]
+        pips += [[str(self.python), f"{wheel}/pip"] for wheel in wheels]
+        for pip in pips:
             if self.run([*pip, "--version"]) == 0:
                 return [*pip, "install", *options]
         if self.run([str(self.python), "-m", "ensurepip"]) == 0:
@@ -203,7 +201,7 @@ class Environment:
                 text=True,
                 errors="replace",
                 pass_fds=[self._lock_fd],
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - no threads here
             ) as child,
         ):
             log.write(f"$ {' '.join(command)}\n")

@@ -1,0 +1,197 @@
+"""Find what the laws of the house forbid and no ready-made linter looks for. Standard library only.
+
+    python scripts/lint_house.py [FOLDER]     (default: src/hermes)
+
+Each finding is one line, `file:line: rule: what to do instead`; the exit code says whether there was any.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_FILE_LINES = 800
+MAX_FUNCTION_LINES = 100
+SUPERVISOR = ("tools", "supervisor")
+
+TASKS = {"asyncio.create_task", "asyncio.gather", "asyncio.ensure_future"}
+ENVIRON_METHODS = {"update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__delitem__"}
+PROCESS_MODULES = {"subprocess", "pty", "multiprocessing", "_posixsubprocess"}
+PROCESS_CALLS = {
+    "os.system",
+    "os.popen",
+    "os.fork",
+    "os.forkpty",
+    "os.startfile",
+    "os.posix_spawn",
+    "os.posix_spawnp",
+    "asyncio.create_subprocess_exec",
+    "asyncio.create_subprocess_shell",
+    "asyncio.subprocess.create_subprocess_exec",
+    "asyncio.subprocess.create_subprocess_shell",
+    "concurrent.futures.ProcessPoolExecutor",
+}
+LOOP_PROCESS_METHODS = {"subprocess_exec", "subprocess_shell"}
+BROAD = {"Exception", "BaseException"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One violation, where it stands."""
+
+    line: int
+    rule: str
+    text: str
+
+
+def check_source(source: str, *, in_supervisor: bool = False) -> list[Finding]:
+    """Return what is wrong with one module, in the order of its lines."""
+    tree = ast.parse(source)
+    names = _imported_names(tree)
+    findings = list(_sizes(source, tree))
+    for node in ast.walk(tree):
+        findings += _tasks(node, names)
+        findings += _environment_writes(node, names)
+        findings += _silent_excepts(node, names)
+        if not in_supervisor:
+            findings += _processes(node, names)
+    return sorted(set(findings))
+
+
+def _imported_names(tree: ast.Module) -> dict[str, str]:
+    """Map each name that an import binds anywhere in the module to the dotted name it stands for."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def _dotted(node: ast.AST, names: dict[str, str]) -> str:
+    """Return the full dotted name of an expression, or "" where it is not a plain chain of names."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        head = _dotted(node.value, names)
+        return f"{head}.{node.attr}" if head else ""
+    return ""
+
+
+def _sizes(source: str, tree: ast.Module) -> Iterator[Finding]:
+    lines = source.count("\n")
+    if lines > MAX_FILE_LINES:
+        yield Finding(1, "file-too-long", f"{lines} lines; split it, {MAX_FILE_LINES} is the limit")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+            length = node.end_lineno - node.lineno + 1
+            if length > MAX_FUNCTION_LINES:
+                text = f"{node.name} has {length} lines; split it, {MAX_FUNCTION_LINES} is the limit"
+                yield Finding(node.lineno, "function-too-long", text)
+
+
+def _tasks(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
+    if isinstance(node, ast.Attribute | ast.Name):
+        dotted = _dotted(node, names)
+        if dotted in TASKS:
+            yield Finding(node.lineno, "unowned-task", f"{dotted}: tasks live in a TaskGroup")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "create_task":
+        owner = node.func.value
+        is_loop_getter = isinstance(owner, ast.Call) and _dotted(owner.func, names).endswith("_event_loop")
+        is_loop_getter |= isinstance(owner, ast.Call) and _dotted(owner.func, names).endswith("get_running_loop")
+        name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+        if is_loop_getter or name.lstrip("_").endswith("loop"):
+            yield Finding(node.lineno, "unowned-task", "loop.create_task: tasks live in a TaskGroup")
+
+
+def _environment_writes(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
+    rule, text = "environment-write", "the runtime never writes its own environment; hand a child its own"
+    if isinstance(node, ast.Assign | ast.Delete):
+        targets = list(node.targets)
+    elif isinstance(node, ast.AugAssign | ast.AnnAssign):
+        targets = [node.target]
+    else:
+        targets = []
+    for target in targets:
+        written = target.value if isinstance(target, ast.Subscript) else target
+        if _dotted(written, names) in ("os.environ", "os.environb"):
+            yield Finding(node.lineno, rule, text)  # type: ignore[attr-defined]  # all four have a line
+    if isinstance(node, ast.Call):
+        owner, _, method = _dotted(node.func, names).rpartition(".")
+        if owner in ("os.environ", "os.environb") and method in ENVIRON_METHODS:
+            yield Finding(node.lineno, rule, text)
+        if owner == "os" and method in ("putenv", "unsetenv"):
+            yield Finding(node.lineno, rule, text)
+
+
+def _silent_excepts(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
+    if isinstance(node, ast.ExceptHandler) and _is_broad(node.type, names) and _does_nothing(node.body):
+        yield Finding(node.lineno, "silent-except", "a broad except reports what it caught")
+    suppressed = node.args if isinstance(node, ast.Call) and _dotted(node.func, names) == "contextlib.suppress" else []
+    for argument in (each for each in suppressed if _is_broad(each, names)):
+        yield Finding(argument.lineno, "silent-except", "suppress names the narrow error it expects")
+
+
+def _is_broad(expression: ast.expr | None, names: dict[str, str]) -> bool:
+    if expression is None:
+        return True
+    if isinstance(expression, ast.Tuple):
+        return any(_is_broad(each, names) for each in expression.elts)
+    return _dotted(expression, names).removeprefix("builtins.") in BROAD
+
+
+def _does_nothing(body: list[ast.stmt]) -> bool:
+    """Tell whether a handler neither raises nor calls anything: then nobody can have heard of the failure."""
+    inside = [node for statement in body for node in ast.walk(statement)]
+    return not any(isinstance(node, ast.Raise | ast.Call | ast.Await | ast.Yield) for node in inside)
+
+
+def _processes(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
+    rule, text = "process-start", "children are started by hermes.tools.supervisor alone"
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.name.partition(".")[0] in PROCESS_MODULES:
+                yield Finding(node.lineno, rule, f"import {alias.name}: {text}")
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+            dotted = f"{node.module}.{alias.name}"
+            if node.module.partition(".")[0] in PROCESS_MODULES or _starts_process(dotted):
+                yield Finding(node.lineno, rule, f"{dotted}: {text}")
+    elif isinstance(node, ast.Attribute):
+        dotted = _dotted(node, names)
+        if _starts_process(dotted):
+            yield Finding(node.lineno, rule, f"{dotted}: {text}")
+        elif node.attr in LOOP_PROCESS_METHODS:
+            yield Finding(node.lineno, rule, f"{node.attr}: {text}")
+
+
+def _starts_process(dotted: str) -> bool:
+    return dotted in PROCESS_CALLS or dotted.startswith(("os.exec", "os.spawn"))
+
+
+def check_folder(folder: Path) -> Iterator[tuple[Path, Finding]]:
+    for file in sorted(folder.rglob("*.py")):
+        in_supervisor = file.relative_to(folder).parts[:2] == SUPERVISOR
+        for finding in check_source(file.read_text(encoding="utf-8"), in_supervisor=in_supervisor):
+            yield file, finding
+
+
+def main() -> int:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "src" / "hermes"
+    count = 0
+    for file, finding in check_folder(folder):
+        count += 1
+        sys.stdout.write(f"{file}:{finding.line}: {finding.rule}: {finding.text}\n")
+    sys.stdout.write(f"the laws of the house: {count} findings\n")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""What every test gets: a home of its own, loopback only, and a look for processes left behind."""
+
+import ipaddress
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+LEFTOVER_GRACE_S = 5.0
+
+_refused: list[str] = []  # what the audit hook turned down and no test has been blamed for yet
+
+
+class NotLoopback(RuntimeError):
+    """A test tried to reach beyond this machine."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sys.addaudithook(_refuse_other_hosts)  # cannot be removed, and need not be: this process runs tests only
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("HERMES_TEST_FULL") == "1":
+        return
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.skip(reason="a long count: runs under ./check --full"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Repeat before the closing line which stages of ./check failed, so that it is not read as all there is."""
+    for stage in os.environ.get("HERMES_CHECK_FAILED", "").split():
+        terminalreporter.write_line(f"FAILED before the tests: {stage} (see above)", red=True)
+
+
+@pytest.fixture
+def hermes_home(tmp_path: Path) -> Path:
+    """An empty HERMES_HOME; the variable points to it for the length of the test."""
+    home = tmp_path / "hermes-home"
+    home.mkdir(exist_ok=True)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep whatever a test starts or writes by default out of the home of whoever runs the tests."""
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "hermes-home"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """Fail a test that leaves a child process running or reached for another host.
+
+    Fixtures of a wider scope are set up before this one, so what they hold is not counted.
+    """
+    this = psutil.Process()
+    before = set(this.children(recursive=True))
+    _refused.clear()
+    yield
+    left = [child for child in this.children(recursive=True) if child not in before]
+    if left:
+        left = psutil.wait_procs(left, timeout=LEFTOVER_GRACE_S)[1]
+    described = [_describe(process) for process in left]
+    for process in left:
+        process.kill()
+    assert not described, f"processes left running: {described}"
+    assert not _refused, f"traffic beyond loopback was refused: {_refused}"
+
+
+def _describe(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid} {' '.join(process.cmdline()) or process.name()}"
+    except psutil.NoSuchProcess:
+        return f"{process.pid} (ended meanwhile)"
+
+
+def _refuse_other_hosts(event: str, arguments: tuple[object, ...]) -> None:
+    if event in ("socket.connect", "socket.bind", "socket.sendto"):
+        source, address = arguments[0], arguments[1]
+        if isinstance(source, socket.socket) and source.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        host = address[0] if isinstance(address, tuple) else None
+    elif event == "socket.getaddrinfo":
+        host = arguments[0]
+    else:
+        return
+    if host is None or _is_loopback(host):
+        return
+    _refused.append(f"{event} {host!r}")
+    raise NotLoopback(f"{event} {host!r}: tests talk to 127.0.0.1 and ::1 only")
+
+
+def _is_loopback(host: object) -> bool:
+    text = host.decode(errors="replace") if isinstance(host, bytes) else str(host)
+    if text == "localhost" or text.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(text).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,365 @@
+"""`./hermes`: the environment is made once, survives what goes wrong meanwhile, and follows its inputs."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.house.checkouts import PYPROJECT, Checkout
+
+BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout whose environment is there. Tests that change it make their own."""
+    checkout = Checkout(tmp_path_factory.mktemp("made"))
+    assert checkout.run().returncode == 0
+    return checkout
+
+
+def test_first_start_makes_the_environment_and_runs_the_command(checkout: Checkout) -> None:
+    started = checkout.run("chat", "-q", "two words")
+
+    assert (started.returncode, started.stdout) == (0, f"1.0 {checkout.environment} chat -q two words\n")
+    assert "making a Python environment" in started.stderr
+    assert "installing 1 package\n" in started.stderr
+
+
+def test_later_start_runs_the_command_and_says_nothing(made: Checkout) -> None:
+    again = made.run("x")
+
+    assert (again.returncode, again.stdout, again.stderr) == (0, f"1.0 {made.environment} x\n", "")
+
+
+def test_later_start_looks_for_no_python(made: Checkout) -> None:
+    """What the launcher adds is a shell and two `cat`: measured at 5 ms."""
+    again = made.run(PATH=made.bare_path())
+
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_start_through_a_link_and_from_another_folder_finds_the_checkout(made: Checkout) -> None:
+    link = made.folder / "linked"
+    link.symlink_to(made.root / "hermes")
+
+    through_link = subprocess.run([link, "y"], env=made.variables(), cwd="/", capture_output=True, text=True)
+
+    assert through_link.stdout == f"1.0 {made.environment} y\n"
+
+
+def test_modules_in_the_current_folder_are_not_imported(made: Checkout, tmp_path: Path) -> None:
+    (tmp_path / "hermes.py").write_text("raise SystemExit('the wrong hermes')\n")
+
+    started = subprocess.run([made.root / "hermes"], env=made.variables(), cwd=tmp_path, capture_output=True, text=True)
+
+    assert (started.returncode, started.stderr) == (0, "")
+
+
+def test_changed_constraints_update_the_environment_in_place(checkout: Checkout) -> None:
+    checkout.run()
+    (checkout.environment / "keepsake").touch()
+    (checkout.root / "constraints.txt").write_text("greeter==2.0\n")
+
+    updated, after = checkout.run(), checkout.run()
+
+    assert updated.stdout.split()[0] == "2.0"
+    assert "updating the Python environment" in updated.stderr
+    assert (checkout.environment / "keepsake").exists()
+    assert after.stderr == ""
+
+
+def test_a_change_that_asks_for_no_other_package_installs_nothing(checkout: Checkout) -> None:
+    checkout.run()
+    (checkout.root / "pyproject.toml").write_text(f"{PYPROJECT}\n[tool.other]\nkey = 1\n")
+    shutil.rmtree(checkout.wheels)
+
+    started = checkout.run()
+
+    assert (started.returncode, started.stderr) == (0, "")
+
+
+def test_moved_checkout_runs_its_own_sources(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.root = checkout.root.rename(checkout.folder / "moved")
+    main = checkout.root / "src/hermes/surfaces/cli/main.py"
+    main.write_text(main.read_text().replace("print(", "print('moved', "))
+
+    assert checkout.run().stdout.startswith("moved 1.0 ")
+
+
+def test_failed_update_shows_why_and_the_next_start_tries_again(checkout: Checkout) -> None:
+    checkout.run()
+    constraints = checkout.root / "constraints.txt"
+    constraints.write_text("greeter==3.0\n")
+
+    failed = checkout.run()
+    constraints.write_text("greeter==2.0\n")
+    mended = checkout.run()
+
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "conflicting dependencies" in failed.stderr
+    assert failed.stderr.splitlines()[-1].startswith("hermes: packages could not be installed")
+    assert mended.stdout.split()[0] == "2.0"
+
+
+@pytest.mark.parametrize("stop_with", [signal.SIGINT, signal.SIGKILL])
+def test_start_after_one_that_was_stopped_halfway_begins_again(checkout: Checkout, stop_with: signal.Signals) -> None:
+    slow = _SlowInstall(checkout)
+    first = checkout.start(PYTHONPATH=slow.path)
+    slow.wait_until_reached()
+    if stop_with == signal.SIGINT:
+        os.killpg(first.pid, stop_with)
+    else:
+        os.kill(_maker_of(first), stop_with)
+    _, errors = first.communicate(timeout=60)
+    slow.close()
+
+    again = checkout.run()
+
+    assert first.returncode != 0
+    assert ("stopped; the next start begins again" in errors) == (stop_with == signal.SIGINT)
+    assert (again.returncode, again.stdout) == (0, f"1.0 {checkout.environment}\n")
+
+
+def test_two_first_starts_at_once_make_one_environment(checkout: Checkout) -> None:
+    slow = _SlowInstall(checkout)
+    first = checkout.start(PYTHONPATH=slow.path)
+    slow.wait_until_reached()
+    second = checkout.start()
+    assert second.stderr is not None
+    waiting = second.stderr.readline()
+    slow.let_go()
+    outputs = [first.communicate(timeout=120), second.communicate(timeout=120)]
+    slow.close()
+
+    assert [output for output, _ in outputs] == [f"1.0 {checkout.environment}\n"] * 2
+    assert "another start is making" in waiting
+    assert [errors.count("installing 1 package") for _, errors in outputs] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "damage", ["empty folder", "no interpreter", "dangling interpreter", "no stamp", "another version"]
+)
+def test_damaged_environment_is_made_again(checkout: Checkout, damage: str) -> None:
+    environment = checkout.environment
+    if damage == "empty folder":
+        environment.mkdir()
+    else:
+        checkout.run()
+    if damage in ("no interpreter", "dangling interpreter"):
+        (environment / "bin/python").unlink()
+    if damage == "dangling interpreter":
+        (environment / "bin/python").symlink_to("/nowhere/python3")
+    if damage == "no stamp":
+        (environment / "hermes/stamp").unlink()
+        shutil.rmtree(environment / "lib")
+    if damage == "another version":
+        (environment / "hermes/version").write_text("3.9.0 (an upgrade has replaced the interpreter)")
+        (checkout.root / "constraints.txt").write_text("greeter==1.0\n# changed\n")
+
+    started = checkout.run()
+
+    assert (started.returncode, started.stdout) == (0, f"1.0 {environment}\n")
+
+
+def test_environment_of_somebody_else_is_kept_aside(checkout: Checkout) -> None:
+    (checkout.environment / "bin").mkdir(parents=True)
+    (checkout.environment / "bin/precious").write_text("mine")
+
+    started = checkout.run()
+
+    assert started.returncode == 0
+    assert "was not made by ./hermes and has been moved to" in started.stderr
+    assert (checkout.root / ".venv.old-1/bin/precious").read_text() == "mine"
+
+
+def test_missing_ensurepip_is_no_obstacle_where_another_pip_is(checkout: Checkout) -> None:
+    started = checkout.run(PYTHONPATH=checkout.hide("ensurepip"))
+
+    assert (started.returncode, started.stdout) == (0, f"1.0 {checkout.environment}\n")
+
+
+def test_nothing_to_install_with_is_one_sentence_with_the_next_step(checkout: Checkout) -> None:
+    script = checkout.root / "scripts/environment.py"
+    script.write_text(script.read_text().replace("/usr/share/python-wheels", "/nowhere"))
+
+    started = checkout.run(
+        PATH=checkout.bare_path(), HERMES_PYTHON=BASE_PYTHON, PYTHONPATH=checkout.hide("ensurepip", "pip")
+    )
+
+    assert started.returncode == 1
+    assert started.stderr.splitlines()[-1].startswith("hermes: there is no pip to install packages with")
+    assert "apt-get install python3-venv" in started.stderr
+
+
+def test_pip_without_ensurepip_or_outside_pip_comes_from_ensurepip(checkout: Checkout) -> None:
+    """The environment's own pip is the last resort that needs nothing installed."""
+    script = checkout.root / "scripts/environment.py"
+    script.write_text(
+        script.read_text().replace("/usr/share/python-wheels", "/nowhere").replace('[base, "-m", "pip"]', '["false"]')
+    )
+
+    started = checkout.run(PATH=f"{checkout.bare_path()}:{_folder_of('false', checkout)}", HERMES_PYTHON=BASE_PYTHON)
+
+    assert (started.returncode, started.stdout) == (0, f"1.0 {checkout.environment}\n")
+
+
+@pytest.mark.parametrize("value", ["old", "/nowhere/python"])
+def test_unsuitable_interpreter_is_one_sentence(checkout: Checkout, value: str) -> None:
+    old = checkout.folder / "old"
+    old.write_text("#!/bin/sh\nexit 1\n")  # what an older Python answers to the version question
+    old.chmod(0o755)
+    chosen = str(old) if value == "old" else value
+
+    started = checkout.run(HERMES_PYTHON=chosen)
+
+    assert started.returncode != 0
+    assert started.stderr == (
+        f"hermes: HERMES_PYTHON is '{chosen}', which is not a Python 3.11 or newer; name one that is.\n"
+    )
+
+
+def test_no_python_at_all_is_one_sentence(checkout: Checkout) -> None:
+    started = checkout.run(PATH=checkout.bare_path())
+
+    assert started.returncode != 0
+    assert started.stderr.startswith("hermes: Python 3.11 or newer is needed")
+    assert started.stderr.count("\n") == 1
+
+
+def test_chosen_interpreter_makes_the_environment(checkout: Checkout) -> None:
+    checkout.run(HERMES_PYTHON=BASE_PYTHON)
+
+    assert os.path.realpath(checkout.environment / "bin/python") == BASE_PYTHON
+    assert checkout.run(HERMES_PYTHON=BASE_PYTHON).stderr == ""
+    assert checkout.run().stderr == ""
+
+
+def test_extra_is_installed_on_demand_and_kept_by_updates(checkout: Checkout) -> None:
+    first = checkout.run("--install-extra", "all")
+    assert (first.returncode, first.stdout) == (0, "")
+    assert _has(checkout, "whisperer")
+    (checkout.root / "constraints.txt").write_text("greeter==2.0\nwhisperer==1.0\n")
+    checkout.run()
+    shutil.rmtree(checkout.environment / "bin")
+
+    checkout.run("--install-extra", "local")
+
+    assert _has(checkout, "whisperer")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nothing"], "hermes: there is no extra 'nothing'; the extras are: all, local.\n"),
+        ([], "hermes: --install-extra takes one name, as in: ./hermes --install-extra dev\n"),
+    ],
+)
+def test_wrong_extra_is_one_sentence(made: Checkout, arguments: list[str], sentence: str) -> None:
+    started = made.run("--install-extra", *arguments)
+
+    assert started.returncode != 0
+    assert started.stderr == sentence
+    assert made.run().stderr == ""
+
+
+def test_read_only_checkout_keeps_its_environment_under_hermes_home(checkout: Checkout) -> None:
+    hermes_home = checkout.folder / "hermes home"
+    hermes_home.mkdir()
+    other = _Unprivileged(checkout, hermes_home)
+
+    first, second = other.run("z"), other.run("z")
+
+    assert not checkout.environment.exists()
+    assert first.stdout.startswith(f"1.0 {hermes_home}/environments/check out-")
+    assert (second.stdout, second.stderr) == (first.stdout, "")
+    assert list(hermes_home.glob("environments/*/pycache/**/main.*.pyc"))
+
+
+class _SlowInstall:
+    """Holds an install back in the middle: the installer opens a FIFO and waits for its other end."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        folder = checkout.folder / "slow"
+        folder.mkdir()
+        self.path = str(folder)
+        self._reached, self._gate = folder / "reached", folder / "gate"
+        os.mkfifo(self._reached)
+        os.mkfifo(self._gate)
+        (folder / "sitecustomize.py").write_text(
+            "import sys\n"
+            "if 'install' in sys.argv or 'install' in sys.orig_argv:\n"
+            f"    open({str(self._reached)!r}, 'w').close()\n"
+            f"    open({str(self._gate)!r}).close()\n"
+        )
+        self._writers: list[int] = []
+
+    def wait_until_reached(self) -> None:
+        reader = threading.Thread(target=self._reached.read_bytes, daemon=True)
+        reader.start()
+        reader.join(timeout=60)
+        assert not reader.is_alive(), "the installer was not started within 60 s"
+
+    def let_go(self) -> None:
+        """Open both FIFOs for good: `pip --python` runs a second interpreter, which waits as well."""
+        self._writers += [os.open(fifo, os.O_RDWR) for fifo in (self._gate, self._reached)]
+
+    def close(self) -> None:
+        for writer in self._writers:
+            os.close(writer)
+
+
+class _Unprivileged:
+    """Starts the launcher as a user who may read the checkout and write `hermes_home` only."""
+
+    def __init__(self, checkout: Checkout, hermes_home: Path) -> None:
+        self._checkout, self._home = checkout, hermes_home
+        self._uid: int | None = None
+        if os.geteuid() == 0:
+            self._uid = 65534
+            os.chown(hermes_home, self._uid, -1)
+            for folder in [checkout.folder, *checkout.folder.parents][:-2]:
+                folder.chmod(folder.stat().st_mode | 0o055)
+        else:
+            for folder in (checkout.root, checkout.root / "src"):
+                folder.chmod(0o555)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self._checkout.root / "hermes", *arguments],
+            env=self._checkout.variables(HERMES_HOME=str(self._home), PATH="/usr/local/bin:/usr/bin:/bin"),
+            cwd="/",
+            user=self._uid,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+
+
+def _maker_of(launcher: "subprocess.Popen[str]") -> int:
+    """Return the process that makes the environment: the launcher's one child."""
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    assert len(children) == 1
+    return int(children[0])
+
+
+def _has(checkout: Checkout, module: str) -> bool:
+    return subprocess.run([checkout.environment / "bin/python", "-c", f"import {module}"]).returncode == 0
+
+
+def _folder_of(tool: str, checkout: Checkout) -> Path:
+    folder = checkout.folder / f"only-{tool}"
+    folder.mkdir()
+    (folder / tool).symlink_to(shutil.which(tool) or tool)
+    return folder

@@ -1,0 +1,166 @@
+"""The custom lint finds each violation in each of its spellings, and nothing in what is allowed."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("lint_house", ROOT / "scripts/lint_house.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["lint_house"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+lint_house = _load()
+
+
+def rules(source: str, *, in_supervisor: bool = False) -> set[str]:
+    return {finding.rule for finding in lint_house.check_source(source, in_supervisor=in_supervisor)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import asyncio\nasyncio.create_task(f())",
+        "import asyncio as aio\naio.create_task(f())",
+        "from asyncio import create_task\ncreate_task(f())",
+        "from asyncio import create_task as spawn\nspawn(f())",
+        "import asyncio\nasyncio.get_running_loop().create_task(f())",
+        "import asyncio\nasyncio.get_event_loop().create_task(f())",
+        "loop.create_task(f())",
+        "self._loop.create_task(f())",
+        "import asyncio\nstart = asyncio.create_task",
+        "import asyncio\nasync def g():\n    await asyncio.gather(f())",
+        "from asyncio import gather\nasync def g():\n    await gather(f())",
+        "import asyncio\nasyncio.ensure_future(f())",
+    ],
+)
+def test_tasks_without_an_owner_are_found(source: str) -> None:
+    assert rules(source) == {"unowned-task"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos.environ['A'] = 'b'",
+        "import os\nos.environ['A'] += 'b'",
+        "import os\ndel os.environ['A']",
+        "import os\nos.environ = {}",
+        "import os\nos.environ |= {}",
+        "import os\nos.environ.update(A='b')",
+        "import os\nos.environ.setdefault('A', 'b')",
+        "import os\nos.environ.pop('A')",
+        "import os\nos.environ.clear()",
+        "import os\nos.putenv('A', 'b')",
+        "import os\nos.unsetenv('A')",
+        "from os import environ\nenviron['A'] = 'b'",
+        "from os import environ as e\ne.update({})",
+        "from os import putenv\nputenv('A', 'b')",
+        "import os\nos.environb[b'A'] = b'b'",
+    ],
+)
+def test_writes_to_the_environment_are_found(source: str) -> None:
+    assert rules(source) == {"environment-write"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import subprocess",
+        "def f():\n    import subprocess",
+        "from subprocess import run",
+        "import pty",
+        "import multiprocessing",
+        "from multiprocessing import Process",
+        "import os\nos.system('true')",
+        "import os\nos.popen('true')",
+        "import os\nos.fork()",
+        "import os\nos.forkpty()",
+        "import os\nos.execv('/bin/true', [])",
+        "import os\nos.execvpe('true', [], {})",
+        "import os\nos.spawnl(0, '/bin/true')",
+        "import os\nos.posix_spawn('/bin/true', [], {})",
+        "import os\nrun = os.system",
+        "from os import system",
+        "from os import execv as go",
+        "import asyncio\nasyncio.create_subprocess_exec('true')",
+        "import asyncio\nasyncio.create_subprocess_shell('true')",
+        "from asyncio import create_subprocess_exec",
+        "from asyncio.subprocess import create_subprocess_exec",
+        "loop.subprocess_exec(p, 'true')",
+        "from concurrent.futures import ProcessPoolExecutor",
+    ],
+)
+def test_starting_a_process_is_found_outside_the_supervisor_only(source: str) -> None:
+    assert rules(source) == {"process-start"}
+    assert rules(source, in_supervisor=True) == set()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    f()\nexcept Exception:\n    pass",
+        "try:\n    f()\nexcept:\n    ...",
+        "try:\n    f()\nexcept BaseException:\n    x = None",
+        "try:\n    f()\nexcept (ValueError, Exception):\n    pass",
+        "def g():\n    try:\n        f()\n    except Exception:\n        return None",
+        "for x in y:\n    try:\n        f()\n    except Exception:\n        continue",
+        "import contextlib\nwith contextlib.suppress(Exception):\n    f()",
+        "from contextlib import suppress\nwith suppress(BaseException):\n    f()",
+    ],
+)
+def test_broad_excepts_that_tell_nobody_are_found(source: str) -> None:
+    assert rules(source) == {"silent-except"}
+
+
+def test_long_files_and_functions_are_found() -> None:
+    body = "    x = 1\n"
+
+    assert rules("x = 1\n" * 801) == {"file-too-long"}
+    assert rules("async def f():\n" + body * 100) == {"function-too-long"}
+    assert rules("x = 1\n" * 800) == set()
+    assert rules("def f():\n" + body * 99) == set()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import asyncio\nasync def g():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(f())",
+        "self._group.create_task(f())",
+        "import os\nvalue = os.environ['A'] or os.environ.get('B') or os.getenv('C')",
+        "import os\nmine = dict(os.environ)\nmine['A'] = 'b'\nmine.update(B='c')",
+        "try:\n    f()\nexcept Exception:\n    log.exception('f failed')",
+        "try:\n    f()\nexcept Exception as error:\n    raise Other from error",
+        "try:\n    f()\nexcept KeyError:\n    pass",
+        "import contextlib\nwith contextlib.suppress(KeyError):\n    f()",
+        "from concurrent.futures import ThreadPoolExecutor",
+        "system('true')",
+    ],
+)
+def test_what_is_allowed_is_not_found(source: str) -> None:
+    assert rules(source) == set()
+
+
+def test_command_names_file_line_and_rule_and_fails(tmp_path: Path) -> None:
+    (tmp_path / "tools/supervisor").mkdir(parents=True)
+    (tmp_path / "tools/supervisor/local.py").write_text("import subprocess\n")
+    (tmp_path / "tools/other.py").write_text("\nimport subprocess\n")
+
+    ran = subprocess.run([sys.executable, ROOT / "scripts/lint_house.py", tmp_path], capture_output=True, text=True)
+
+    assert ran.returncode == 1
+    assert ran.stdout == (
+        f"{tmp_path}/tools/other.py:2: process-start: import subprocess: "
+        "children are started by hermes.tools.supervisor alone\n"
+        "the laws of the house: 1 findings\n"
+    )
