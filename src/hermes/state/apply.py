@@ -1,0 +1,364 @@
+"""Store operations as SQL: encoded where they were asked for, executed by the writer."""
+
+# ruff: noqa: S608 - names in statements come from the schema, never from outside
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+from hermes import dicts
+from hermes.errors import StoreError
+from hermes.ops import (
+    ApprovalRecorded,
+    AttemptClosed,
+    AttemptOpened,
+    CallClosed,
+    CallJournalled,
+    ContextAttached,
+    MessageAppended,
+    SessionChanged,
+    SessionCreated,
+    StoreOp,
+)
+from hermes.state.codec import Blobs, bind_text, encode_content, encode_json
+from hermes.state.schema import SESSION_COLUMNS
+from hermes.types import Message
+
+TEXT_REF = "\0ref:"  # a session column that holds this and a digest has its text in `texts`
+LONG_SESSION_TEXT = 512
+COUNTERS = (
+    "message_count",
+    "tool_call_count",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "api_call_count",
+)
+
+_Step = Callable[[sqlite3.Connection], int]
+_JSON_FIELDS = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
+
+INSERT_MESSAGE = (
+    "INSERT INTO messages(session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count,"
+    " finish_reason, reasoning, reasoning_content, platform_message_id, status, reasoning_details,"
+    " codex_reasoning_items, codex_message_items) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+)
+_COUNT = (
+    f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
+    " estimated_cost_usd = CASE WHEN ?9 IS NULL THEN estimated_cost_usd ELSE coalesce(estimated_cost_usd, 0) + ?9 END,"
+    " cost_status = coalesce(?10, cost_status), cost_source = coalesce(?11, cost_source) WHERE id = ?12"
+)
+_COUNT_MESSAGES = (
+    "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ? WHERE id = ?"
+)
+_OPEN_CALL = (
+    "INSERT INTO tool_runs(session_id, call_id, name, message_id, call, owner, started_at) VALUES (?,?,?,?,?,?,?)"
+)
+_CLOSE_CALL = "UPDATE tool_runs SET status = ?, duration_ms = ? WHERE session_id = ? AND status IS NULL AND call_id = ?"
+_OPEN_ATTEMPT = (
+    "INSERT INTO attempts(attempt_id, session_id, purpose, provider, model, base_url, owner, started_at)"
+    " VALUES (?,?,?,?,?,?,?,?)"
+)
+_CLOSE_ATTEMPT = (
+    "UPDATE attempts SET outcome = ?, input_tokens = ?, output_tokens = ?, cache_read_tokens = ?,"
+    " cache_write_tokens = ?, reasoning_tokens = ?, cost_usd = ?, cost_source = ?, latency_ms = ?,"
+    " first_byte_ms = ?, error = ? WHERE attempt_id = ? AND outcome IS NULL"
+)
+_ATTACH = (
+    "INSERT INTO request_context(message_id, text) VALUES (?, ?)"
+    " ON CONFLICT(message_id) DO UPDATE SET text = text || char(10, 10) || excluded.text"
+)
+_RECORD_APPROVAL = (
+    "INSERT INTO approvals(session_id, route, tool, action, verdict, scope, rule, reason, decided_by, at)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?)"
+)
+
+
+class _Totals:
+    """What one commit adds to one session row."""
+
+    __slots__ = ("attempts", "cost", "cost_source", "cost_status", "counts")
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(COUNTERS, 0)
+        self.attempts = False
+        self.cost: float | None = None
+        self.cost_status: str | None = None
+        self.cost_source: str | None = None
+
+
+class Plan:
+    """The encoded form of one commit. `blobs` must be on disk before `run`; `run` may be repeated."""
+
+    def __init__(self, ops: Sequence[StoreOp], owner: str, now: Callable[[], float] = time.time) -> None:
+        self.blobs = Blobs()
+        self.message_ids: list[int] = []  # of the last run
+        self._owner = owner
+        self._now = now
+        self._totals: dict[str, _Totals] = {}
+        self._appended = 0
+        self._message_of_call: dict[tuple[str, str], int] = {}  # position among this commit's messages
+        self._newest: dict[str, int] = {}
+        self._steps = [self._step(op) for op in ops]
+
+    def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
+        """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
+        self.message_ids = []
+        answer = tuple([step(conn) for step in self._steps])
+        for session_id, totals in self._totals.items():
+            _add_totals(conn, session_id, totals)
+        return answer
+
+    def _step(self, op: StoreOp) -> _Step:
+        match op:
+            case MessageAppended():
+                return self._append(op)
+            case CallJournalled():
+                return self._journal(op)
+            case CallClosed():
+                return _update(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, op.call_id))
+            case AttemptOpened():
+                return self._open_attempt(op)
+            case AttemptClosed():
+                return self._close_attempt(op)
+            case ContextAttached():
+                return self._attach(op)
+            case SessionCreated():
+                return _create(op, self._now())
+            case SessionChanged():
+                return _change(op)
+            case ApprovalRecorded():
+                return self._approve(op)
+            case _:
+                assert_never(op)
+
+    def _append(self, op: MessageAppended) -> _Step:
+        message, blobs = op.message, Blobs()
+        values = message_values(op.session_id, message, blobs, message.timestamp or self._now())
+        counts = self._totals_of(op.session_id).counts
+        counts["message_count"] += 1
+        counts["tool_call_count"] += len(message.tool_calls)
+        for call in message.tool_calls:
+            self._message_of_call[op.session_id, call.id] = self._appended
+        self._newest[op.session_id] = self._appended
+        self._appended += 1
+        self.blobs.found |= blobs.found
+        refs = sorted(blobs.refs)
+
+        def step(conn: sqlite3.Connection) -> int:
+            row = conn.execute(INSERT_MESSAGE, values).lastrowid
+            assert row is not None
+            self.message_ids.append(row)
+            if refs:
+                conn.executemany("INSERT INTO blob_refs(digest, message_id) VALUES (?,?)", [(ref, row) for ref in refs])
+            return row
+
+        return step
+
+    def _journal(self, op: CallJournalled) -> _Step:
+        call = op.call
+        position = self._message_of_call.get((op.session_id, call.id))
+        packed = None if position is not None else bind_text(encode_json(dicts.call_to_dict(call)))
+        now = self._now()
+
+        def step(conn: sqlite3.Connection) -> int:
+            message_id = None if position is None else self.message_ids[position]
+            values = (op.session_id, call.id, bind_text(call.name), message_id, packed, self._owner, now)
+            return conn.execute(_OPEN_CALL, values).lastrowid or 0
+
+        return step
+
+    def _open_attempt(self, op: AttemptOpened) -> _Step:
+        at = op.started_at or self._now()
+        values = (op.attempt_id, op.session_id, op.purpose, op.provider, op.model, op.base_url, self._owner, at)
+        return _insert(_OPEN_ATTEMPT, values)
+
+    def _close_attempt(self, op: AttemptClosed) -> _Step:
+        usage = op.usage
+        tokens = (
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+            usage.reasoning_tokens,
+        )
+        price = (op.cost_usd, op.cost_source, op.latency_ms, op.first_byte_ms)
+        error = None if op.error is None else bind_text(op.error)
+        if op.session_id is not None:
+            self._count_attempt(op, tokens)
+        values = (op.outcome, *tokens, *price, error, op.attempt_id)
+        return _update(_CLOSE_ATTEMPT, values, f"attempt {op.attempt_id!r} is not open")
+
+    def _count_attempt(self, op: AttemptClosed, tokens: tuple[int | None, ...]) -> None:
+        assert op.session_id is not None
+        totals = self._totals_of(op.session_id)
+        for name, value in zip(COUNTERS[2:7], tokens, strict=True):
+            totals.counts[name] += value or 0
+        totals.counts["api_call_count"] += 1
+        totals.attempts = True
+        if op.cost_usd is None:
+            if op.outcome == "ok":
+                totals.cost_status = "unknown"
+            return
+        totals.cost = (totals.cost or 0.0) + op.cost_usd
+        totals.cost_status, totals.cost_source = "estimated", op.cost_source
+
+    def _attach(self, op: ContextAttached) -> _Step:
+        text, position = bind_text(op.text), self._newest.get(op.session_id)
+
+        def step(conn: sqlite3.Connection) -> int:
+            newest = self.message_ids[position] if position is not None else _newest_message(conn, op.session_id)
+            conn.execute(_ATTACH, (newest, text))
+            return newest
+
+        return step
+
+    def _approve(self, op: ApprovalRecorded) -> _Step:
+        words = tuple(bind_text(word) for word in (op.route, op.tool, op.action))
+        rest = (op.verdict, op.scope, bind_text(op.rule), bind_text(op.reason), op.decided_by)
+        return _insert(_RECORD_APPROVAL, (op.session_id, *words, *rest, op.at or self._now()))
+
+    def _totals_of(self, session_id: str) -> _Totals:
+        return self._totals.setdefault(session_id, _Totals())
+
+
+def message_values(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[Any, ...]:
+    """The columns of `INSERT_MESSAGE`."""
+    calls = encode_json([dicts.call_to_dict(call) for call in message.tool_calls]) if message.tool_calls else None
+    return (
+        session_id,
+        message.role,
+        encode_content(dicts.content_to_json(message.content), blobs),
+        _text(message.tool_call_id),
+        _text(calls),
+        _text(message.tool_name),
+        at,
+        message.token_count,
+        _text(message.finish_reason),
+        _text(message.reasoning),
+        _text(message.reasoning_content),
+        _text(message.platform_message_id),
+        message.status,
+        *(_json(getattr(message, name)) for name in _JSON_FIELDS),
+    )
+
+
+def keep_text(conn: sqlite3.Connection, text: str | None) -> str | bytes | None:
+    """A session column's value for `text`; long text is kept once in `texts`."""
+    if text is None or (len(text) <= LONG_SESSION_TEXT and not text.startswith("\0")):
+        return None if text is None else bind_text(text)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    conn.execute("INSERT INTO texts(digest, text) VALUES (?,?) ON CONFLICT DO NOTHING", (digest, bind_text(text)))
+    return TEXT_REF + digest
+
+
+def change_session(conn: sqlite3.Connection, session_id: str, changes: dict[str, Any]) -> int:
+    """Set columns; the number of rows that were changed (0 when there is no such session)."""
+    unknown = sorted(set(changes) - (SESSION_COLUMNS.keys() - {"id"}))
+    if unknown:
+        raise StoreError(f"sessions have no column {unknown[0]!r}")
+    if not changes:
+        return 0
+    values = [_column(conn, name, value) for name, value in changes.items()]
+    assignments = ", ".join(f"{name} = ?" for name in changes)
+    try:
+        return conn.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*values, session_id)).rowcount
+    except sqlite3.IntegrityError as error:
+        raise _title_taken(error, changes.get("title")) from error
+
+
+def _column(conn: sqlite3.Connection, name: str, value: Any) -> Any:
+    if name in ("system_prompt", "tool_definitions"):
+        return keep_text(conn, value)
+    if isinstance(value, str):
+        return bind_text(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    return bind_text(encode_json(value))
+
+
+def _create(op: SessionCreated, now: float) -> _Step:
+    config = None if op.model_config is None else bind_text(encode_json(op.model_config))
+
+    def step(conn: sqlite3.Connection) -> int:
+        values = (
+            op.session_id,
+            op.source,
+            op.model,
+            config,
+            keep_text(conn, op.system_prompt),
+            keep_text(conn, op.tool_definitions),
+            op.user_id,
+            op.parent_session_id,
+            _text(op.cwd),
+            _text(op.title),
+            op.started_at or now,
+        )
+        try:
+            cursor = conn.execute(
+                "INSERT INTO sessions(id, source, model, model_config, system_prompt, tool_definitions, user_id,"
+                " parent_session_id, cwd, title, started_at) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING",
+                values,
+            )
+        except sqlite3.IntegrityError as error:
+            raise _title_taken(error, op.title) from error
+        return (cursor.lastrowid or 0) if cursor.rowcount else 0
+
+    return step
+
+
+def _change(op: SessionChanged) -> _Step:
+    def step(conn: sqlite3.Connection) -> int:
+        if not change_session(conn, op.session_id, op.changes) and op.changes:
+            raise StoreError(f"no session {op.session_id!r}")
+        return 0
+
+    return step
+
+
+def _newest_message(conn: sqlite3.Connection, session_id: str) -> int:
+    newest = conn.execute("SELECT max(id) FROM messages WHERE session_id = ?", (session_id,)).fetchone()[0]
+    if newest is None:
+        raise StoreError(f"session {session_id!r} has no message to attach context to")
+    return int(newest)
+
+
+def _insert(sql: str, values: tuple[Any, ...]) -> _Step:
+    return lambda conn: conn.execute(sql, values).lastrowid or 0
+
+
+def _update(sql: str, values: tuple[Any, ...], missing: str | None = None) -> _Step:
+    def step(conn: sqlite3.Connection) -> int:
+        if conn.execute(sql, values).rowcount == 0 and missing is not None:
+            raise StoreError(missing)
+        return 0
+
+    return step
+
+
+def _add_totals(conn: sqlite3.Connection, session_id: str, totals: _Totals) -> None:
+    counts = totals.counts
+    if totals.attempts:
+        values = (*counts.values(), totals.cost, totals.cost_status, totals.cost_source, session_id)
+        found = conn.execute(_COUNT, values).rowcount
+    else:
+        values = (counts["message_count"], counts["tool_call_count"], session_id)
+        found = conn.execute(_COUNT_MESSAGES, values).rowcount
+    if not found:
+        raise StoreError(f"no session {session_id!r}")
+
+
+def _title_taken(error: sqlite3.IntegrityError, title: str | None) -> Exception:
+    return ValueError(f"the title {title!r} is taken by another session") if "title" in str(error) else error
+
+
+def _text(value: str | None) -> str | bytes | None:
+    return None if value is None else bind_text(value)
+
+
+def _json(value: Any) -> str | bytes | None:
+    return None if value is None else bind_text(encode_json(value))

@@ -1,0 +1,141 @@
+"""Read connections, and the daemon threads on which a loop's reads run."""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from hermes.errors import StoreError
+
+Answer = TypeVar("Answer")
+
+MAX_THREADS = 4
+THREAD_IDLE_S = 5.0
+MAX_KEPT = 4
+
+_log = logging.getLogger(__name__)
+
+
+class ReadPool:
+    """Hands out read connections; runs work of event loops on a few daemon threads, which end when idle."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._kept: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()  # guards _kept, _threads, _closed
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """A read connection for this thread alone, for the length of the block."""
+        with self._lock:
+            if self._closed:
+                raise StoreError("the store is closed")
+            conn = self._kept.pop() if self._kept else None
+        if conn is None:
+            conn = self._connect()
+        try:
+            yield conn
+        except sqlite3.DatabaseError as error:
+            raise _explained(error) from error
+        finally:
+            with self._lock:
+                keep = not self._closed and len(self._kept) < MAX_KEPT and not conn.in_transaction
+                if keep:
+                    self._kept.append(conn)
+            if not keep:
+                conn.close()
+
+    async def run(self, work: Callable[[], Answer]) -> Answer:
+        """Run `work` on a thread of the pool; the loop goes on meanwhile."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Answer] = loop.create_future()
+
+        def job() -> None:
+            answer, failure = None, None
+            try:
+                answer = work()
+            except BaseException as error:  # noqa: BLE001 - handed to the waiter, who must get an answer
+                failure = error
+            try:
+                loop.call_soon_threadsafe(_settle, waiter, answer, failure)
+            except RuntimeError:  # the loop was closed while it waited
+                _log.debug("a loop closed before its read ended")
+
+        self._submit(job)
+        return await waiter
+
+    def close(self) -> None:
+        """Close the kept connections; one in use is closed when it is given back."""
+        with self._lock:
+            self._closed = True
+            kept, self._kept = self._kept, []
+            threads = self._threads
+        for _ in range(threads):
+            self._work.put(None)
+        for conn in kept:
+            conn.close()
+
+    def drop_kept(self) -> None:
+        """Forget the kept connections: the file under them was replaced."""
+        with self._lock:
+            kept, self._kept = self._kept, []
+        for conn in kept:
+            conn.close()
+
+    def _submit(self, job: Callable[[], None]) -> None:
+        with self._lock:
+            if self._closed:
+                raise StoreError("the store is closed")
+            start = self._idle == 0 and self._threads < MAX_THREADS
+            if start:
+                self._threads += 1
+            elif self._idle:
+                self._idle -= 1
+        if start:
+            threading.Thread(target=self._serve, args=(job,), name="hermes-store-reader", daemon=True).start()
+        else:
+            self._work.put(job)
+
+    def _serve(self, job: Callable[[], None] | None) -> None:
+        while job is not None:
+            job()
+            del job  # an idle thread must not keep a transcript alive
+            with self._lock:
+                self._idle += 1
+            try:
+                job = self._work.get(timeout=THREAD_IDLE_S)
+            except Empty:
+                job = self._retire()
+        with self._lock:
+            self._threads -= 1
+
+    def _retire(self) -> Callable[[], None] | None:
+        with self._lock:
+            try:
+                return self._work.get_nowait()  # it arrived in the very moment of leaving
+            except Empty:
+                self._idle = max(0, self._idle - 1)
+                return None
+
+
+def _settle(waiter: asyncio.Future[Any], answer: Any, failure: BaseException | None) -> None:
+    if waiter.done():
+        return
+    if failure is not None:
+        waiter.set_exception(failure)
+    else:
+        waiter.set_result(answer)
+
+
+def _explained(error: sqlite3.DatabaseError) -> StoreError:
+    text = str(error)
+    damaged = "malformed" in text or "not a database" in text
+    return StoreError(f"the read failed: {text}" + (" (run `hermes sessions repair`)" if damaged else ""))

@@ -1,0 +1,156 @@
+"""A session read back from its rows."""
+
+# ruff: noqa: S608 - names in statements come from the schema, never from outside
+
+import logging
+import sqlite3
+from typing import Any
+
+from hermes import dicts
+from hermes.errors import StoreError
+from hermes.ops import OpenCall, SessionRecord
+from hermes.state.apply import TEXT_REF
+from hermes.state.codec import Column, Fetch, decode_content, decode_json, read_text
+from hermes.types import Message, ToolCall, Usage
+
+_log = logging.getLogger(__name__)
+
+MESSAGE_FIELDS = (
+    "id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count, finish_reason, reasoning,"
+    " reasoning_content, platform_message_id, status, reasoning_details, codex_reasoning_items, codex_message_items"
+)
+_SESSION = (
+    "SELECT source, model, system_prompt, tool_definitions, cwd, ended_at, input_tokens, output_tokens,"
+    " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title FROM sessions WHERE id = ?"
+)
+_MESSAGES = f"SELECT {MESSAGE_FIELDS} FROM messages WHERE session_id = ? AND active = 1"
+_CONTEXTS = (
+    "SELECT c.message_id, c.text FROM messages m JOIN request_context c ON c.message_id = m.id"
+    " WHERE m.session_id = ? AND m.active = 1"
+)
+_OPEN_CALLS = (
+    "SELECT call_id, name, message_id, call, started_at FROM tool_runs"
+    " WHERE session_id = ? AND status IS NULL ORDER BY id"
+)
+
+
+def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch) -> SessionRecord | None:
+    """Everything of one session, as of one moment."""
+    conn.execute("BEGIN")  # one snapshot for all the reads below
+    try:
+        head = conn.execute(_SESSION, (session_id,)).fetchone()
+        if head is None:
+            return None
+        rows = conn.execute(_MESSAGES, (session_id,)).fetchall()
+        contexts = {row[0]: read_text(row[1]) or "" for row in conn.execute(_CONTEXTS, (session_id,))}
+        runs = conn.execute(_OPEN_CALLS, (session_id,)).fetchall()
+        prompt, tools = full_text(conn, head[2]), full_text(conn, head[3])
+    finally:
+        conn.execute("COMMIT")
+    rows.sort(key=_row_id)
+    messages = tuple(message_of(row, fetch) for row in rows)
+    return SessionRecord(
+        session_id=session_id,
+        source=head[0],
+        model=head[1],
+        system_prompt=prompt,
+        tool_definitions=tools,
+        cwd=read_text(head[4]),
+        ended=head[5] is not None,
+        messages=messages,
+        contexts=contexts,
+        open_calls=tuple(_open_calls(runs, messages)),
+        totals=Usage(*head[6:11]),
+        cost_usd=head[11],
+        title=read_text(head[12]),
+    )
+
+
+def message_of(row: tuple[Any, ...], fetch: Fetch) -> Message:
+    """One row of `MESSAGE_FIELDS`; content whose blob is lost is told in its place, so the session still opens."""
+    raw: dict[str, Any] = {
+        "role": row[1],
+        "content": content_or_notice(row[2], fetch),
+        "tool_call_id": read_text(row[3]),
+        "tool_calls": decode_json(row[4]),
+        "tool_name": read_text(row[5]),
+    }
+    if raw["tool_calls"] is None and row[1] in ("system", "user", "assistant", "tool"):
+        message = _plain_message(row, raw["content"])
+        if message is not None:
+            return message
+    raw |= {
+        "timestamp": row[6],
+        "token_count": row[7],
+        "finish_reason": read_text(row[8]),
+        "reasoning": read_text(row[9]),
+        "reasoning_content": read_text(row[10]),
+        "platform_message_id": read_text(row[11]),
+        "status": row[12],
+        "reasoning_details": decode_json(row[13]),
+        "codex_reasoning_items": decode_json(row[14]),
+        "codex_message_items": decode_json(row[15]),
+    }
+    return _with_id(dicts.from_dict(raw), row[0])
+
+
+def full_text(conn: sqlite3.Connection, value: Column) -> str | None:
+    """A session column's text, wherever it is kept."""
+    text = read_text(value)
+    if text is None or not text.startswith(TEXT_REF):
+        return text
+    row = conn.execute("SELECT text FROM texts WHERE digest = ?", (text[len(TEXT_REF) :],)).fetchone()
+    return read_text(row[0]) if row else None
+
+
+def content_or_notice(value: Column, fetch: Fetch) -> Any:
+    """The content, or one sentence in its place when its blob cannot be read."""
+    try:
+        return decode_content(value, fetch)
+    except StoreError as error:
+        _log.warning("content of a message is lost: %s", error)
+        return f"[The stored content of this message is lost: {error}]"
+
+
+def _plain_message(row: tuple[Any, ...], content: Any) -> Message | None:
+    """The common case without the tolerant reader: plain text and no JSON columns."""
+    if not (content is None or isinstance(content, str)) or any(value is not None for value in row[13:16]):
+        return None
+    return Message(
+        role=row[1],
+        content=content,
+        tool_call_id=read_text(row[3]),
+        tool_name=read_text(row[5]),
+        status=row[12],
+        finish_reason=read_text(row[8]),
+        reasoning=read_text(row[9]),
+        reasoning_content=read_text(row[10]),
+        platform_message_id=read_text(row[11]),
+        token_count=row[7],
+        timestamp=row[6],
+        id=row[0],
+    )
+
+
+def _with_id(message: Message, row_id: int) -> Message:
+    fields = {name: getattr(message, name) for name in message.__struct_fields__}
+    return Message(**(fields | {"id": row_id}))
+
+
+def _open_calls(runs: list[tuple[Any, ...]], messages: tuple[Message, ...]) -> list[OpenCall]:
+    if not runs:
+        return []
+    by_id = {message.id: message for message in messages}
+    found = []
+    for call_id, name, message_id, packed, started_at in runs:
+        if packed is not None:
+            call = dicts.call_from_dict(decode_json(packed))
+        else:
+            asked = by_id[message_id].tool_calls if message_id in by_id else ()
+            call = next((call for call in asked if call.id == call_id), ToolCall(id=call_id, name=name))
+        found.append(OpenCall(call, started_at))
+    return found
+
+
+def _row_id(row: tuple[Any, ...]) -> int:
+    return int(row[0])

@@ -1,0 +1,225 @@
+"""The durable `EventStore`: one SQLite file, one writing thread, as many readers as needed."""
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from hermes.errors import StoreError, StoreUnavailable
+from hermes.ops import SessionRecord, StoreOp
+from hermes.state import schema
+from hermes.state.apply import Plan
+from hermes.state.blobs import BlobFolder
+from hermes.state.connection import Durability, JournalMode, choose_journal, connect, file_system_of
+from hermes.state.lock import FairLock
+from hermes.state.owner import this_process
+from hermes.state.pool import ReadPool
+from hermes.state.read import load_session
+from hermes.state.writer import Work, Writer
+
+Answer = TypeVar("Answer")
+
+_log = logging.getLogger(__name__)
+
+
+class SqliteStore:
+    """Sessions in the file at `path`, which is made when it is not there.
+
+    `durability="power"` survives the loss of power, `"process"` only that of the process. `notes` says in words what
+    is unusual about this file: another journal mode, a repair that was made.
+    """
+
+    def __init__(self, path: Path | str, *, durability: Durability = "power", vfs: str | None = None) -> None:
+        if durability not in ("power", "process"):
+            raise StoreUnavailable(f"state.durability is 'power' or 'process', not {durability!r}")
+        self.path = Path(path).absolute()
+        self.durability: Durability = durability
+        self.notes: list[str] = []
+        self.blobs = BlobFolder(self.path.with_name(self.path.name + "-blobs"), synced=durability == "power")
+        self._vfs = vfs
+        self._owner = this_process()
+        self._file = _WriteFile(self)
+        self._file.open()
+        self._writer = Writer(self._file)
+        self._reads = ReadPool(self._read_connection)
+
+    # -- the EventStore seam -----------------------------------------------------------------------------------------
+
+    async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
+        """Write all `ops` in one transaction; return a row id for each, 0 for one that changes an older row.
+
+        Raises `StoreError` when it cannot be made durable; then nothing of it is stored.
+        """
+        plan = Plan(ops, self._owner)
+        if plan.blobs.found:
+            await self._reads.run(lambda: self._put_blobs(plan))
+        return await self._writer.write(plan.run)
+
+    async def load(self, session_id: str) -> SessionRecord | None:
+        """The session as it stands, or None. Nothing of it stays in memory here."""
+        return await self._reads.run(lambda: self.load_sync(session_id))
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes once by content; return their sha256."""
+        return await self._reads.run(lambda: self.blobs.put(data))
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes, checked against their digest; `StoreError` when they are gone or damaged."""
+        return await self._reads.run(lambda: self.blobs.get(digest))
+
+    async def close(self) -> None:
+        """Finish the writes that were asked for and let the file go."""
+        await self._reads.run(self._writer.close)
+        self._reads.close()
+
+    # -- the same for plain threads ----------------------------------------------------------------------------------
+
+    def commit_sync(self, *ops: StoreOp) -> tuple[int, ...]:
+        """`commit` for a plain thread."""
+        plan = Plan(ops, self._owner)
+        self._put_blobs(plan)
+        return self._writer.write_sync(plan.run)
+
+    def load_sync(self, session_id: str) -> SessionRecord | None:
+        """`load` for a plain thread."""
+        return self.read(lambda conn: load_session(conn, session_id, self.blobs.get))
+
+    def write(self, work: Work[Answer]) -> Answer:
+        """Run `work` in a transaction on the writing thread, all or nothing; it may be run twice."""
+        return self._writer.write_sync(work)
+
+    def read(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """Run `work` here, on a read connection of its own."""
+        with self._reads.connection() as conn:
+            return work(conn)
+
+    def close_sync(self) -> None:
+        """`close` for a plain thread."""
+        self._writer.close()
+        self._reads.close()
+
+    @property
+    def journal_mode(self) -> JournalMode:
+        """`wal`, or `delete` where that does not work."""
+        return self._file.mode
+
+    def _put_blobs(self, plan: Plan) -> None:
+        for digest, data in plan.blobs.found.items():
+            self.blobs.put(data, digest)
+
+    def _read_connection(self) -> sqlite3.Connection:
+        return connect(self.path, durability=self.durability, writer=False, vfs=self._vfs)
+
+
+class _WriteFile:
+    """The writing connection and the lock in front of it; used by one thread at a time."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._path = store.path
+        self._lock = FairLock(store.path.with_name(store.path.name + "-lock"))
+        self._conn: sqlite3.Connection | None = None
+        self._inode = 0
+        self.mode: JournalMode = "wal"
+
+    def open(self) -> None:
+        """Open or make the file; whatever forbids it is a `StoreUnavailable` with the reason."""
+        folder = self._path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+        self._lock.open()
+        try:
+            self._connect()
+        except sqlite3.Error as error:
+            self._lock.close()
+            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {error}") from error
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def begin(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        try:
+            conn = self._current()
+            conn.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._lock.release()
+            raise
+        return conn
+
+    def commit(self) -> None:
+        conn = self._conn
+        assert conn is not None
+        try:
+            conn.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+        self._lock.release()
+
+    def rollback(self) -> None:
+        try:
+            if self._conn is not None and self._conn.in_transaction:
+                self._conn.execute("ROLLBACK")
+        finally:
+            self._lock.release()
+
+    def committed(self) -> None:
+        pass
+
+    def idle(self) -> bool:
+        return False
+
+    def shut(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+        self._lock.close()
+
+    def _connect(self) -> None:
+        self._lock.acquire()
+        try:
+            if not self._path.exists():
+                # Made here, under the lock, to be private from its first byte. Never opened by hand again:
+                # closing a second handle would drop SQLite's own locks on it.
+                self._path.touch(mode=0o600)
+            store = self._store
+            conn = connect(self._path, durability=store.durability, writer=True, vfs=store._vfs)
+            try:
+                self._prepare(conn)
+            except BaseException:
+                conn.close()
+                raise
+            self._conn, self._inode = conn, self._path.stat().st_ino
+        finally:
+            self._lock.release()
+
+    def _prepare(self, conn: sqlite3.Connection) -> None:
+        version = conn.execute("PRAGMA user_version").fetchone()[0]
+        if version > schema.SCHEMA_VERSION:
+            raise StoreUnavailable(
+                f"{str(self._path)!r} was written by a newer Hermes (schema {version}, this one knows "
+                f"{schema.SCHEMA_VERSION}); update Hermes, or choose another HERMES_HOME"
+            )
+        self.mode, note = choose_journal(conn, file_system_of(self._path.parent))
+        if note is not None and note not in self._store.notes:
+            self._store.notes.append(note)
+            _log.warning("%s: %s", self._path, note)
+        if version < schema.SCHEMA_VERSION:
+            conn.execute("BEGIN IMMEDIATE")
+            schema.create(conn)
+            conn.execute("COMMIT")
+
+    def _current(self) -> sqlite3.Connection:
+        """The connection, to the file that has the name now: a repair may have put another in its place."""
+        conn = self._conn
+        try:
+            unchanged = conn is not None and self._path.stat().st_ino == self._inode
+        except FileNotFoundError as error:
+            raise StoreError(f"{str(self._path)!r} was removed while it was in use") from error
+        if conn is None or not unchanged:
+            raise StoreError(f"{str(self._path)!r} was replaced while it was in use; restart")
+        return conn

@@ -1,0 +1,222 @@
+"""The one thread that writes: jobs from any thread or loop, several to a transaction."""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, Protocol, TypeVar
+
+from hermes.errors import HermesError, StoreError
+
+Answer = TypeVar("Answer")
+Work = Callable[[sqlite3.Connection], Answer]
+
+GROUP_LIMIT = 256
+IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
+
+_log = logging.getLogger(__name__)
+
+
+class Backend(Protocol):
+    """What the writer needs to know about the file it writes to."""
+
+    def begin(self) -> sqlite3.Connection:
+        """Take the lock between processes and start a transaction."""
+        ...
+
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def committed(self) -> None:
+        """Called after each group was acknowledged, outside the transaction."""
+        ...
+
+    def idle(self) -> bool:
+        """Do one bounded piece of deferred work; whether more is waiting."""
+        ...
+
+    def shut(self) -> None: ...
+
+
+class _Job(Generic[Answer]):
+    """One all-or-nothing piece of writing. It may run twice, when a neighbour in its group fails."""
+
+    __slots__ = ("answer", "done", "error", "loop", "waiter", "work")
+
+    def __init__(self, work: Work[Answer]) -> None:
+        self.work = work
+        self.answer: Answer | None = None
+        self.error: BaseException | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.waiter: asyncio.Future[None] | None = None
+        self.done: threading.Lock | None = None
+
+    def result(self) -> Answer:
+        if self.error is not None:
+            raise self.error
+        return self.answer  # type: ignore[return-value]  # set by the writer when there is no error
+
+
+class Writer:
+    """Hands jobs to its thread and waits for the commit that holds them."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()  # guards _thread and _closed
+        self._closed = False
+
+    async def write(self, work: Work[Answer]) -> Answer:
+        """Run `work` in a transaction; return when it is durable. The loop is never blocked.
+
+        A cancelled waiter gives up waiting, not the write: it may still be committed.
+        """
+        job = _Job(work)
+        job.loop = asyncio.get_running_loop()
+        job.waiter = job.loop.create_future()
+        self._put(job)
+        await job.waiter
+        return job.result()
+
+    def write_sync(self, work: Work[Answer]) -> Answer:
+        """`write` for a plain thread."""
+        job = _Job(work)
+        job.done = threading.Lock()
+        job.done.acquire()
+        self._put(job)
+        job.done.acquire()
+        return job.result()
+
+    def close(self) -> None:
+        """Finish what was asked for, then end the thread and close its connection."""
+        with self._starting:
+            if self._closed:
+                return
+            self._closed = True
+            thread = self._thread
+            if thread is not None:
+                self._jobs.put(None)
+        if thread is None:
+            self._backend.shut()
+        elif thread is not threading.current_thread():
+            thread.join()
+
+    def _put(self, job: _Job[Any]) -> None:
+        if self._thread is None or self._closed:
+            with self._starting:
+                if self._closed:
+                    raise StoreError("the store is closed")
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="hermes-store-writer", daemon=True)
+                    self._thread.start()
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        ending, waiting = False, True
+        try:
+            while not ending:
+                group, ending = self._next_group(waiting)
+                if group:
+                    self._write_group(group)
+                    _acknowledge(group)
+                    waiting = True
+                    self._guarded(self._backend.committed)
+                elif not ending:
+                    waiting = self._guarded(self._backend.idle) is True
+        finally:
+            self._guarded(self._backend.shut)
+            self._refuse_rest()
+
+    def _next_group(self, waiting: bool) -> tuple[list[_Job[Any]], bool]:
+        group: list[_Job[Any]] = []
+        try:
+            job = self._jobs.get(timeout=IDLE_S if waiting else None)
+            while job is not None:
+                group.append(job)
+                if len(group) >= GROUP_LIMIT:
+                    return group, False
+                job = self._jobs.get_nowait()
+        except Empty:
+            return group, False
+        return group, True
+
+    def _write_group(self, group: list[_Job[Any]]) -> None:
+        try:
+            self._transaction(group)
+        except Exception as error:  # noqa: BLE001 - each waiter must get an answer; a lone job gets this very error
+            if len(group) == 1:
+                group[0].error = _as_store_error(error)
+                return
+            for job in group:
+                self._write_group([job])
+
+    def _transaction(self, group: list[_Job[Any]]) -> None:
+        conn = self._backend.begin()
+        try:
+            for job in group:
+                job.answer = job.work(conn)
+        except BaseException:
+            self._backend.rollback()
+            raise
+        self._backend.commit()
+
+    def _guarded(self, step: Callable[[], object]) -> object:
+        try:
+            return step()
+        except Exception:  # noqa: BLE001 - the writer's border: deferred work must not end the thread that all sessions need
+            _log.exception("deferred work of the store failed")
+            return None
+
+    def _refuse_rest(self) -> None:
+        rest: list[_Job[Any]] = []
+        while not self._jobs.empty():
+            job = self._jobs.get_nowait()
+            if job is not None:
+                job.error = StoreError("the store is closed")
+                rest.append(job)
+        _acknowledge(rest)
+
+
+def _acknowledge(group: list[_Job[Any]]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for job in group:
+        if job.done is not None:
+            job.done.release()
+        elif job.loop is not None and job.waiter is not None:
+            by_loop.setdefault(job.loop, []).append(job.waiter)
+    for loop, waiters in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_wake, waiters)
+        except RuntimeError:  # the loop was closed while it waited: nobody is left to tell
+            _log.debug("a loop closed before its commit was acknowledged")
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+def _as_store_error(error: Exception) -> BaseException:
+    if isinstance(error, HermesError | ValueError):
+        return error
+    if isinstance(error, sqlite3.Error):
+        return _explained(error)
+    return error
+
+
+def _explained(error: sqlite3.Error) -> StoreError:
+    text = str(error)
+    hints = {
+        "full": "free some space; nothing of this write was kept",
+        "readonly": "the file or its folder cannot be written",
+        "malformed": "run `hermes sessions repair`",
+        "not a database": "run `hermes sessions repair`",
+        "locked": "another program holds the file",
+    }
+    hint = next((advice for word, advice in hints.items() if word in text), "")
+    failure = StoreError(f"the write failed: {text}" + (f" ({hint})" if hint else ""))
+    failure.__cause__ = error
+    return failure
