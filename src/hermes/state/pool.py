@@ -46,12 +46,7 @@ class ReadPool:
         except sqlite3.DatabaseError as error:
             raise _explained(error) from error
         finally:
-            with self._lock:
-                keep = not self._closed and len(self._kept) < MAX_KEPT and not conn.in_transaction
-                if keep:
-                    self._kept.append(conn)
-            if not keep:
-                conn.close()
+            self._give_back(conn)
 
     async def run(self, work: Callable[[], Answer]) -> Answer:
         """Run `work` on a thread of the pool; the loop goes on meanwhile."""
@@ -88,6 +83,14 @@ class ReadPool:
         with self._lock:
             kept, self._kept = self._kept, []
         for conn in kept:
+            conn.close()
+
+    def _give_back(self, conn: sqlite3.Connection) -> None:
+        with self._lock:
+            keep = not self._closed and len(self._kept) < MAX_KEPT and not conn.in_transaction
+            if keep:
+                self._kept.append(conn)
+        if not keep:
             conn.close()
 
     def _submit(self, job: Callable[[], None]) -> None:

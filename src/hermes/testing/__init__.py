@@ -1,0 +1,1 @@
+"""Public parts for tests: scripted models, fakes of the seams."""
