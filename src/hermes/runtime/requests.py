@@ -54,10 +54,11 @@ class UnitBuilder:
         self._asked: list[tuple[str, ToolCall]] = []  # the stored id of each open call, and the call as sent
         self._results: dict[str, Message] = {}
         self._strays: list[Message] = []
+        self._context = ""  # of the results held back
 
     def add(self, message: Message, context: str = "") -> None:
         if message.role == "tool":
-            self._take_result(message)
+            self._take_result(message, context)
             return
         self._settle()
         if message.role == "assistant":
@@ -65,12 +66,24 @@ class UnitBuilder:
         else:
             self._put(Message(role="user", content=_filled(message.content), id=message.id), _clean(context))
 
+    def attach(self, text: str) -> None:
+        """Add `text` to the context of the newest unit: the same as if that context had been stored with it."""
+        self._settle()
+        if self._units:
+            last = self._units[-1]
+            self._units[-1] = Unit(last.messages, _joined(last.context, _clean(text)))
+
+    def knows(self, call_id: str) -> bool:
+        """Whether a call of this history has that id."""
+        return call_id in self._ids
+
     def finish(self) -> list[Unit]:
         """The units so far; calls still open are answered with "outcome unknown"."""
         self._settle()
         return self._units
 
-    def _take_result(self, message: Message) -> None:
+    def _take_result(self, message: Message, context: str) -> None:
+        self._context = _joined(self._context, _clean(context))
         asked = message.tool_call_id or ""
         if any(asked == stored for stored, _ in self._asked) and asked not in self._results:
             self._results[asked] = message
@@ -80,9 +93,9 @@ class UnitBuilder:
     def _settle(self) -> None:
         if self._asked:
             answers = [_answer(call, self._results.get(stored)) for stored, call in self._asked]
-            self._units.append(Unit(answers))
+            self._units.append(Unit(answers, self._context))
         strays = [f"(late result of {m.tool_name or 'a tool'}) {text_of(m.content)}" for m in self._strays]
-        self._asked, self._results, self._strays = [], {}, []
+        self._asked, self._results, self._strays, self._context = [], {}, [], ""
         for note in strays:
             self._put(Message(role="user", content=_clean(note)))
 
@@ -158,6 +171,10 @@ def _filled(content: Content | None) -> Content:
     ]
     parts = [OpaquePart(_clean_json(part.raw)) if isinstance(part, OpaquePart) else part for part in parts]
     return tuple(parts) or EMPTY
+
+
+def _joined(first: str, second: str) -> str:
+    return f"{first}\n\n{second}" if first and second else first or second
 
 
 def _clean(text: str) -> str:

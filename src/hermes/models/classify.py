@@ -1,0 +1,135 @@
+"""From what went wrong on the wire to who must act: one `ProviderError`, with a sentence that says what to do."""
+
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from hermes.errors import ProviderError, ProviderReason
+from hermes.models.http_errors import HttpConnectError, HttpError, HttpStatusError, HttpTimeoutError
+
+_CONTEXT = re.compile(
+    r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long"
+    r"|exceeds? the (available )?context|input is too long|reduce the length",
+    re.IGNORECASE,
+)
+_BILLING = re.compile(
+    r"insufficient.{0,12}(credit|quota|funds|balance)|billing|payment required|out of credits", re.IGNORECASE
+)
+_NO_MODEL = re.compile(
+    r"model.{0,80}(not found|does not exist|not exist|unknown|not supported|no such)|no such model|unknown model",
+    re.IGNORECASE,
+)
+_IMAGE = re.compile(
+    r"image.{0,60}(too large|exceed|invalid|could not|unsupported|process)|invalid image", re.IGNORECASE
+)
+_TOOL = re.compile(
+    r"""(?:tools?|function)[^a-z]{0,3}.{0,80}?['"`]([A-Za-z0-9_.:-]{1,64})['"`]|tools\.(\d+)\b|tools\[(\d+)\]""",
+    re.IGNORECASE,
+)
+_POLICY = re.compile(r"content.?(policy|filter)|safety|usage polic", re.IGNORECASE)
+_TRANSIENT_STATUS: dict[int, ProviderReason] = {408: "timeout", 409: "server_error", 425: "server_error"}
+
+
+def provider_error(error: object, provider: str, model: str) -> ProviderError:
+    """Classify a failure of the HTTP layer, or an error object that came inside a stream."""
+    if isinstance(error, HttpStatusError):
+        return _from_status(error, model)
+    if isinstance(error, HttpTimeoutError):
+        return ProviderError(f"{model!r} did not answer in time: {error}", reason="timeout", retryable=True)
+    if isinstance(error, HttpConnectError):
+        return ProviderError(
+            f"cannot reach the server of {provider!r}: {error}. Check base_url and that the server is running",
+            reason="connection",
+            retryable=True,
+        )
+    if isinstance(error, HttpError):
+        return ProviderError(f"the connection to {model!r} broke: {error}", reason="connection", retryable=True)
+    message, code = _message_of(error)
+    return _judge(message, code if isinstance(code, int) else None, model, retry_after_s=None)
+
+
+def _from_status(error: HttpStatusError, model: str) -> ProviderError:
+    try:
+        body: Any = msgspec.json.decode(error.body)
+    except msgspec.DecodeError:
+        body = error.body.decode("utf-8", "replace")
+    message, _ = _message_of(body)
+    return _judge(message, error.status, model, retry_after_s=retry_after(error.headers))
+
+
+def _judge(message: str, status: int | None, model: str, *, retry_after_s: float | None) -> ProviderError:
+    reason, retryable, advice = _reason(message, status)
+    named = _TOOL.search(message) if reason == "format_error" else None
+    if named:
+        reason = "tool_rejected"
+    text = message.strip() or "no reason given"
+    where = f" (HTTP {status})" if status else ""
+    return ProviderError(
+        f"{model!r} answered{where}: {text[:600]}{advice}",
+        reason=reason,
+        status=status,
+        retryable=retryable,
+        retry_after_s=retry_after_s,
+        subject=next((group for group in named.groups() if group), None) if named else None,
+    )
+
+
+def _reason(message: str, status: int | None) -> tuple[ProviderReason, bool, str]:
+    """Why, whether asking again can help, and what the person can do."""
+    if status in (401, 403):
+        return "auth", False, ". Check the API key: hermes model"
+    if status == 402 or (status != 429 and _BILLING.search(message)):
+        return "billing", False, ". Check the account's balance"
+    if status == 429:
+        return "rate_limit", True, ""
+    if status in (503, 529):
+        return "overloaded", True, ""
+    if status == 413 or _CONTEXT.search(message):
+        return "context_overflow", False, ""
+    if status == 404 or _NO_MODEL.search(message):
+        return "model_not_found", False, ". Choose another with: hermes model"
+    if status in _TRANSIENT_STATUS:
+        return _TRANSIENT_STATUS[status], True, ""
+    if status is not None and status >= 500:
+        return "server_error", True, ""
+    return _reason_of_refusal(message, status)
+
+
+def _reason_of_refusal(message: str, status: int | None) -> tuple[ProviderReason, bool, str]:
+    if _IMAGE.search(message):
+        return "image_rejected", False, ""
+    if _POLICY.search(message):
+        return "policy_blocked", False, ""
+    if status is not None and 400 <= status < 500:
+        return "format_error", False, ""
+    return "unknown", True, ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the provider asks us to wait, from `retry-after-ms`, or `retry-after` as seconds or as a date."""
+    found = {name.lower(): value for name, value in headers.items()}
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        if found.get(name, "").replace(".", "", 1).isdigit():
+            return float(found[name]) / unit
+    try:
+        when = parsedate_to_datetime(found.get("retry-after", ""))
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, when.timestamp() - time.time())
+
+
+def _message_of(body: Any) -> tuple[str, Any]:
+    """The sentence and code inside the shapes that providers use."""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        if isinstance(inner, Mapping):
+            text = inner.get("message") or inner.get("detail") or inner.get("type") or ""
+            return str(text or body.get("message") or body), inner.get("code", inner.get("status"))
+        return str(inner), body.get("code")
+    if isinstance(body, list) and body:
+        return _message_of(body[0])
+    return str(body), None

@@ -1,0 +1,311 @@
+"""`AIAgent`: the public face of the kernel. One agent works on one session, one turn at a time."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hermes.dicts import content_from_json
+from hermes.errors import UserError
+from hermes.ops import MessageAppended, SessionChanged, SessionCreated, SessionRecord, StoreOp
+from hermes.runtime.assembly import Assembly, assemble
+from hermes.runtime.budget import IterationBudget
+from hermes.runtime.callbacks import ContractCallbacks
+from hermes.runtime.context import TurnContext
+from hermes.runtime.conversation_loop import Turn, run_turn
+from hermes.runtime.facade import CallerSink, background, run_sync
+from hermes.runtime.history import History, from_caller, from_record
+from hermes.runtime.options import fold, signature
+from hermes.runtime.outcome import Outcome
+from hermes.runtime.prompt import FixedText, build_prompt
+from hermes.runtime.steering import SteerBox
+from hermes.scope import TurnScope
+from hermes.seams import Sink, ToolView
+from hermes.types import Content, Event, Message, TurnStarted, text_of
+
+log = logging.getLogger("hermes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a caller asks of one turn."""
+
+    message: Content
+    stored_message: Content | None = None
+    system_message: str | None = None
+    history: Iterable[Mapping[str, Any]] | None = None
+    task_id: str | None = None
+
+
+class AIAgent:
+    """An agent with the keywords of the contract: which model, which tools, whose session, what limits, who listens.
+
+    `run_conversation` blocks and calls the callbacks in the calling thread; `arun_conversation` is awaited on any
+    running loop. `interrupt` and `steer` may be called from any thread. See `docs/` for what each keyword does.
+    """
+
+    __signature__ = signature()
+
+    def __init__(self, **keywords: Any) -> None:
+        self._options = fold(keywords)
+        self._assembly: Assembly | None = None
+        self._steer = SteerBox()
+        self._turn_lock = threading.Lock()  # held while a turn runs: one at a time
+        self._scope: TurnScope | None = None
+        self._interrupt_message: str | None = None
+        self._warm: tuple[int, History] | None = None
+        self._outcome: Outcome | None = None
+        self.iteration_budget = self._options.limits.iteration_budget or IterationBudget(
+            self._options.limits.max_iterations
+        )
+        self.session_id = self._options.session.session_id or self._assembled().services.ids.session()
+
+    # -- turns ---------------------------------------------------------------------------------------------------
+
+    def run_conversation(
+        self,
+        user_message: Any,
+        system_message: str | None = None,
+        conversation_history: Iterable[Mapping[str, Any]] | None = None,
+        task_id: str | None = None,
+        stream_callback: Callable[..., Any] | None = None,
+        persist_user_message: Any = None,
+    ) -> dict[str, Any]:
+        """Run one turn to its end and return the contract's result dict."""
+        background.refuse_own_thread()
+        said = _said(user_message, persist_user_message, system_message, conversation_history, task_id)
+        callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
+        sink = CallerSink(callbacks.deliver)
+        return run_sync(self._guarded_turn(said, sink), sink, self.interrupt)
+
+    async def arun_conversation(
+        self,
+        user_message: Any,
+        system_message: str | None = None,
+        conversation_history: Iterable[Mapping[str, Any]] | None = None,
+        task_id: str | None = None,
+        stream_callback: Callable[..., Any] | None = None,
+        persist_user_message: Any = None,
+    ) -> dict[str, Any]:
+        """`run_conversation` for callers that have a loop; callbacks are called on it, between events."""
+        said = _said(user_message, persist_user_message, system_message, conversation_history, task_id)
+        return await self._guarded_turn(said, _InlineSink(ContractCallbacks(self._options.callbacks, stream_callback)))
+
+    def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
+        """One turn; only its final text."""
+        text: str = self.run_conversation(message, stream_callback=stream_callback)["final_response"]
+        return text
+
+    def interrupt(self, message: str | None = None) -> None:
+        """Stop the turn that is running, if one is. Ready again within a second; nothing of the turn goes on."""
+        scope = self._scope
+        if scope is not None:
+            self._interrupt_message = message
+            scope.cancel_threadsafe("interrupted by the user")
+
+    def clear_interrupt(self) -> None:
+        """Forget the message of an earlier interrupt."""
+        self._interrupt_message = None
+
+    @property
+    def is_interrupted(self) -> bool:
+        scope = self._scope
+        return scope is not None and scope.cancelled
+
+    def steer(self, text: str) -> bool:
+        """Tell the model something after its current round of tools; False when no turn is running."""
+        if self._scope is None:
+            return False
+        self._steer.put(text)
+        return True
+
+    def close(self) -> None:
+        """Stop what runs and release what is held. The session stays resumable."""
+        self.interrupt()
+        if self._assembly is not None:
+            asyncio.run_coroutine_threadsafe(self._assembly.close(), background.get()).result(timeout=10)
+
+    async def aclose(self) -> None:
+        """`close` for callers that have a loop."""
+        self.interrupt()
+        if self._assembly is not None:
+            await self._assembly.close()
+
+    # -- one turn, step by step ----------------------------------------------------------------------------------
+
+    def _assembled(self) -> Assembly:
+        if self._assembly is None:
+            self._assembly = assemble(self._options)
+        return self._assembly
+
+    async def _guarded_turn(self, said: Said, sink: Sink) -> dict[str, Any]:
+        if not self._turn_lock.acquire(blocking=False):
+            raise UserError("a turn of this agent is already running; interrupt it, steer it, or wait for its end")
+        scope = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s)
+        self._scope, self._interrupt_message = scope, None
+        try:
+            return await self._run(said, _tee(sink, self._options.callbacks.sink), scope)
+        finally:
+            self._scope = None
+            self._turn_lock.release()
+
+    async def _run(self, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
+        parts = self._assembled()
+        record = await parts.services.store.load(self.session_id)
+        history, pending = self._past(said, record)
+        view = await parts.tools(record)
+        system = record.system_prompt if record and record.system_prompt else await self._prompt(said)
+        pending = [*self._session_rows(record, system, view), *pending]
+        turn = self._new_turn(said, view, system, scope, sink, history)
+        turn.pending = [*pending, self._user_row(turn, said)]
+        sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
+        await run_turn(turn)
+        if turn.outcome.interrupted:
+            turn.outcome.interrupt_message = self._interrupt_message
+        turn.outcome.base_url = parts.client.model.base_url
+        self._outcome = turn.outcome
+        sink.emit(turn.outcome.record(self.session_id, turn.ctx.turn_id))
+        return turn.outcome.as_dict(self.session_id, list(history.dicts))
+
+    def _past(self, said: Said, record: SessionRecord | None) -> tuple[History, list[StoreOp]]:
+        if said.history is not None:
+            return from_caller(said.history, record, self.session_id)
+        if record is None:
+            return History(), []
+        return from_record(record)
+
+    async def _prompt(self, said: Said) -> str:
+        parts, options = self._assembled(), self._options.session
+        sources = [*parts.prompt_sources()]
+        if said.system_message:
+            sources.append(FixedText("1-caller", "context", said.system_message))
+        session = {
+            "session_id": self.session_id,
+            "model": parts.client.model.name,
+            "pass_session_id": options.pass_session_id,
+        }
+        return await build_prompt(sources, session)
+
+    def _session_rows(self, record: SessionRecord | None, system: str, view: ToolView) -> list[StoreOp]:
+        """The session's own row: created with the prompt and tools it keeps, or opened again."""
+        parts, options = self._assembled(), self._options
+        if record is None:
+            return [
+                SessionCreated(
+                    session_id=self.session_id,
+                    source=options.session.platform or "cli",
+                    model=parts.client.model.name,
+                    model_config={
+                        "max_iterations": options.limits.max_iterations,
+                        "reasoning_config": options.model.reasoning_config,
+                        "max_tokens": options.model.max_tokens,
+                    },
+                    system_prompt=system,
+                    tool_definitions=parts.frozen(view),
+                    user_id=options.session.user_id,
+                    parent_session_id=options.session.parent_session_id,
+                    cwd=parts.services.environment.cwd,
+                    started_at=parts.services.clock.now(),
+                )
+            ]
+        changes: dict[str, Any] = {"ended_at": None, "end_reason": None} if record.ended else {}
+        if not record.system_prompt:
+            changes["system_prompt"] = system
+        if not record.tool_definitions:
+            changes["tool_definitions"] = parts.frozen(view)
+        return [SessionChanged(self.session_id, changes)] if changes else []
+
+    def _new_turn(
+        self, said: Said, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
+    ) -> Turn:
+        parts, limits = self._assembled(), self._options.limits
+        turn_id = parts.services.ids.new("turn")
+        if limits.iteration_budget is None:
+            self.iteration_budget = IterationBudget(limits.max_iterations)
+        ctx = TurnContext(
+            session_id=self.session_id,
+            turn_id=turn_id,
+            task_id=said.task_id or self.session_id,
+            services=parts.services,
+            tools=view,
+            scope=scope,
+            sink=sink,
+        )
+        ephemeral = self._options.session.ephemeral_system_prompt
+        turn = Turn(
+            ctx=ctx,
+            client=parts.client,
+            history=history,
+            system=f"{system}\n\n{ephemeral}" if ephemeral else system,
+            tools=view.definitions(),
+            options=parts.request_options,
+            budget=self.iteration_budget,
+            max_iterations=limits.max_iterations,
+            steer=self._steer,
+            prefill=parts.prefill,
+        )
+        if self._outcome is not None:
+            turn.outcome.totals, turn.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
+        return turn
+
+    def _user_row(self, turn: Turn, said: Said) -> StoreOp:
+        """Take the user's message into the history; what is stored may differ from what the model reads."""
+        row = turn.remember(Message(role="user", content=said.message))
+        if said.stored_message is None:
+            return row
+        stored = replace_content(row, said.stored_message)
+        turn.history.dicts[-1] = {**turn.history.dicts[-1], "content": text_of(said.stored_message)}
+        return stored
+
+
+def replace_content(row: MessageAppended, content: Content) -> MessageAppended:
+    """The same row with other words."""
+    return MessageAppended(row.session_id, Message(role="user", content=content, timestamp=row.message.timestamp))
+
+
+class _InlineSink:
+    """Callbacks on the caller's own loop; one that raises ends the turn through the caller's await."""
+
+    def __init__(self, callbacks: ContractCallbacks) -> None:
+        self._callbacks = callbacks
+
+    def emit(self, event: Event) -> None:
+        self._callbacks.deliver(event)
+
+
+class _Tee:
+    def __init__(self, *sinks: Sink) -> None:
+        self._sinks = sinks
+
+    def emit(self, event: Event) -> None:
+        for sink in self._sinks:
+            sink.emit(event)
+
+
+def _tee(first: Sink, second: Sink | None) -> Sink:
+    return first if second is None else _Tee(first, second)
+
+
+def _said(
+    message: Any,
+    stored: Any,
+    system_message: str | None,
+    history: Iterable[Mapping[str, Any]] | None,
+    task_id: str | None,
+) -> Said:
+    """The caller's words as content; lone surrogates cannot be stored or sent, so they go here."""
+    return Said(
+        message=_clean(content_from_json(message)),
+        stored_message=None if stored is None else _clean(content_from_json(stored)),
+        system_message=system_message,
+        history=None if history is None else list(history),
+        task_id=task_id,
+    )
+
+
+def _clean(content: Content | None) -> Content:
+    if isinstance(content, str):
+        return content.encode("utf-8", "replace").decode() if not content.isascii() else content
+    return content or ""

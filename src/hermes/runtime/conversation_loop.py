@@ -1,0 +1,310 @@
+"""The conversation loop: ask the model, store, run its tools, store, until there is an answer or a reason to stop.
+
+Two commits per iteration: an assistant message with its ledger row and the started rows of its calls; then the
+results together with the opening of the next attempt. Nothing is acted upon before it is committed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from hermes.errors import BudgetExceeded, ProviderError, StoreError
+from hermes.models.client import Answer, CallPlan, ModelClient
+from hermes.ops import CallClosed, CallJournalled, ContextAttached, MessageAppended, StoreOp
+from hermes.runtime.budget import IterationBudget
+from hermes.runtime.context import TurnContext
+from hermes.runtime.history import History
+from hermes.runtime.outcome import Outcome
+from hermes.runtime.requests import sendable
+from hermes.runtime.steering import SteerBox
+from hermes.runtime.steps import (
+    HOUSEKEEPING,
+    NUDGE,
+    Continue,
+    Finish,
+    GiveUp,
+    Nudge,
+    Progress,
+    Retry,
+    RunTools,
+    after_response,
+)
+from hermes.runtime.tool_executor import run_calls
+from hermes.runtime.tool_round import ToolRound
+from hermes.seams import ModelRequest, RequestOptions, Unit
+from hermes.types import (
+    BlockClosed,
+    Commentary,
+    Message,
+    ModelAnswered,
+    ModelDelta,
+    StatusChanged,
+    StepStarted,
+    TextDelta,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    text_of,
+)
+
+SUM_UP = (
+    "You have used all the model calls of this turn. Without calling tools, say what was done, what was found, "
+    "and what is left to do."
+)
+NO_SUMMARY = "The limit of model calls for this turn was reached, and no summary could be had."
+WARN_AT = 0.75
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """A turn under way: what stays the same for all its requests, and what it has come to so far."""
+
+    ctx: TurnContext
+    client: ModelClient
+    history: History
+    system: str
+    tools: tuple[ToolDefinition, ...]
+    options: RequestOptions
+    budget: IterationBudget
+    max_iterations: int
+    steer: SteerBox
+    prefill: tuple[Unit, ...] = ()
+    outcome: Outcome = field(default_factory=Outcome)
+    progress: Progress = field(default_factory=Progress)
+    pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
+    ran: tuple[str, ...] = ()  # the tools of the last round
+
+    @property
+    def session_id(self) -> str:
+        return self.ctx.session_id
+
+    def remember(self, message: Message) -> MessageAppended:
+        """Take `message` into the history; the returned row must reach the store before anything acts on it."""
+        stamped = msgspec.structs.replace(message, timestamp=self.ctx.services.clock.now())
+        self.history.add(stamped)
+        return MessageAppended(self.session_id, stamped)
+
+    def tell(self, text: str) -> None:
+        """Say something to the model beside the newest message; replayed there, never part of the transcript."""
+        self.history.builder.attach(text)
+        self.pending.append(ContextAttached(self.session_id, text))
+
+    def take_pending(self) -> list[StoreOp]:
+        ops, self.pending = self.pending, []
+        return ops
+
+
+async def run_turn(turn: Turn) -> None:
+    """Run the turn to its end. On return the outcome says how it ended, and all of it is stored."""
+    scope, outcome = turn.ctx.scope, turn.outcome
+    try:
+        async with scope:
+            await _converse(turn)
+    except ProviderError as error:
+        outcome.end("all_retries_exhausted_no_response", failed=True, error=str(error), error_reason=error.reason)
+    except BudgetExceeded as error:
+        outcome.end("spend_cap_reached", failed=True, error=str(error))
+    except StoreError as error:
+        outcome.end(f"local_processing_error({type(error).__name__})", failed=True, error=str(error))
+        turn.pending.clear()
+    if scope.cancelled:
+        outcome.end("interrupted_by_user", outcome.final_response, interrupted=True)
+    elif scope.expired:
+        outcome.end("deadline_exceeded", outcome.final_response, failed=True, error="the turn's time is used up")
+    outcome.pending_steer = turn.steer.take() or None
+    if turn.pending:
+        await turn.ctx.services.store.commit(*turn.take_pending())
+
+
+async def _converse(turn: Turn) -> None:
+    while not turn.outcome.exit_reason:
+        if turn.outcome.api_calls >= turn.max_iterations or not turn.budget.consume():
+            await _sum_up(turn)
+            return
+        _warn_of_limit(turn)
+        await _take(turn, await _ask(turn, turn.tools, "turn"))
+
+
+async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> Answer:
+    turn.outcome.api_calls += 1
+    turn.ctx.sink.emit(StepStarted(turn.outcome.api_calls, turn.ran))
+    turn.outcome.streamed = False
+    request = ModelRequest(
+        system=turn.system,
+        tools=tools,
+        units=(*turn.prefill, *sendable(turn.history.builder.finish())),
+        options=turn.options,
+        session_id=turn.session_id,
+    )
+
+    def on_delta(delta: ModelDelta) -> None:
+        turn.outcome.streamed = turn.outcome.streamed or isinstance(delta, TextDelta)
+        turn.ctx.sink.emit(delta)
+
+    plan = CallPlan(
+        purpose=purpose,
+        session_id=turn.session_id,
+        before=turn.take_pending(),
+        on_delta=on_delta,
+        on_status=turn.ctx.sink.emit,
+    )
+    answer = await turn.client.call(request, plan, turn.ctx.scope)
+    response, outcome = answer.response, turn.outcome
+    outcome.model, outcome.provider = answer.model, answer.provider
+    outcome.last_reasoning = response.message.reasoning or response.message.reasoning_content
+    outcome.spent(response.usage, answer.closing.cost_usd, answer.closing.cost_source)
+    turn.ctx.sink.emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, response.usage))
+    return answer
+
+
+async def _take(turn: Turn, answer: Answer) -> None:
+    """Do what the answer calls for."""
+    step = after_response(answer.response, turn.progress)
+    match step:
+        case RunTools():
+            await _run_tools(turn, answer)
+        case Finish(text=text, reason=reason, partial=partial):
+            await _store(turn, answer)
+            turn.outcome.end(reason, text, completed=not partial, partial=partial)
+        case Continue():
+            await _store(turn, answer)
+            turn.progress.continuations += 1
+            turn.progress.prefix += text_of(answer.response.message.content)
+        case Nudge():
+            turn.pending.append(answer.closing)
+            turn.progress.nudged = True
+            turn.tell(NUDGE)
+        case Retry():
+            turn.pending.append(answer.closing)
+            turn.progress.empty_retries += 1
+            turn.ctx.sink.emit(StatusChanged("retry", "the model's answer was empty; asking again"))
+        case GiveUp(reason=reason, text=text):
+            turn.pending.append(answer.closing)
+            turn.outcome.end(reason, text)
+        case _:
+            assert_never(step)
+
+
+async def _store(turn: Turn, answer: Answer, *journal: StoreOp) -> None:
+    row = turn.remember(answer.response.message)
+    await turn.ctx.services.store.commit(*turn.take_pending(), answer.closing, row, *journal)
+
+
+async def _run_tools(turn: Turn, answer: Answer) -> None:
+    calls = _told_apart(turn, answer.response.message.tool_calls)
+    message = msgspec.structs.replace(answer.response.message, tool_calls=calls)
+    text = text_of(message.content)
+    answer = _with_message(answer, message)
+    await _store(turn, answer, *(CallJournalled(turn.session_id, call) for call in calls))
+    if text.strip():
+        turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
+    turn.ctx.sink.emit(BlockClosed())
+    await _run_round(turn, calls)
+    names = {call.name for call in calls}
+    turn.ran = tuple(call.name for call in calls)
+    if names == {"execute_code"}:
+        turn.budget.refund()
+    turn.progress = Progress(after_tools=True, aside=text if names <= HOUSEKEEPING else "")
+
+
+async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
+    """Run the calls; whatever happens, each of them has exactly one result in the history afterwards."""
+    round_ = ToolRound(turn.ctx, turn.outcome, calls)
+
+    async def persist(results: Sequence[ToolResult]) -> None:
+        await turn.ctx.services.store.commit(*turn.take_pending(), *_result_rows(turn, round_.fresh(results)))
+
+    try:
+        results = await run_calls(round_.ctx, calls, persist)
+    except BaseException:
+        turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
+        raise
+    turn.pending += _result_rows(turn, round_.fresh(_steered(turn, results)))
+    if round_.halt is not None:
+        turn.outcome.end("guardrail_halt", round_.halt.text, guardrail=round_.halt.record)
+
+
+def _result_rows(turn: Turn, results: Sequence[ToolResult]) -> list[StoreOp]:
+    rows: list[StoreOp] = []
+    for result in results:
+        message = Message(
+            role="tool",
+            content=result.content,
+            tool_call_id=result.call_id,
+            tool_name=result.name,
+            status=result.status,
+        )
+        rows += [
+            turn.remember(message),
+            CallClosed(turn.session_id, result.call_id, result.status, result.duration_ms),
+        ]
+    return rows
+
+
+def _steered(turn: Turn, results: Sequence[ToolResult]) -> list[ToolResult]:
+    """What the user said meanwhile goes to the model with the last result, not as a turn of its own."""
+    said = turn.steer.take() if results else ""
+    if not said:
+        return list(results)
+    last = results[-1]
+    note = f"\n\n[The user says meanwhile: {said}]"
+    if isinstance(last.content, str):
+        content = last.content + note
+        return [*results[:-1], msgspec.structs.replace(last, content=content)]
+    turn.steer.put(said)
+    return list(results)
+
+
+def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls under ids that no other call of the session has; one asked for twice over is one."""
+    apart: list[ToolCall] = []
+    seen: set[tuple[str, str]] = set()
+    ids: set[str] = set()
+    for call in calls:
+        if (call.name, call.arguments) in seen:
+            continue
+        seen.add((call.name, call.arguments))
+        if not call.id or call.id in ids or turn.history.builder.knows(call.id):
+            call = msgspec.structs.replace(call, id=turn.ctx.services.ids.new("call"))  # noqa: PLW2901
+        ids.add(call.id)
+        apart.append(call)
+    return tuple(apart)
+
+
+def _with_message(answer: Answer, message: Message) -> Answer:
+    return Answer(
+        response=msgspec.structs.replace(answer.response, message=message),
+        closing=answer.closing,
+        model=answer.model,
+        provider=answer.provider,
+    )
+
+
+def _warn_of_limit(turn: Turn) -> None:
+    """Tell the model once, when three quarters of its calls are used."""
+    limit = turn.max_iterations
+    if limit >= 8 and turn.outcome.api_calls == int(limit * WARN_AT):
+        turn.tell(f"[{limit - turn.outcome.api_calls} of {limit} model calls are left for this task.]")
+
+
+async def _sum_up(turn: Turn) -> None:
+    """The one call beyond the budget: no tools, a last word."""
+    used = turn.outcome.api_calls
+    reason = f"max_iterations_reached({used}/{turn.max_iterations})"
+    turn.tell(SUM_UP)
+    try:
+        answer = await _ask(turn, (), "summary")
+    except ProviderError as error:
+        turn.outcome.end(reason, NO_SUMMARY, error=str(error))
+        return
+    finally:
+        turn.outcome.api_calls = used
+    text = text_of(answer.response.message.content)
+    if answer.response.message.tool_calls or not text.strip():
+        turn.pending.append(answer.closing)
+        turn.outcome.end(reason, text if text.strip() else NO_SUMMARY)
+        return
+    await _store(turn, answer)
+    turn.outcome.end(reason, text)

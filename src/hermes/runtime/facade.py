@@ -1,0 +1,81 @@
+"""Sync on top of async: one background loop for the process, and callbacks in the thread that is waiting."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from hermes.types import Event, ReasoningDelta, TextDelta
+
+Result = TypeVar("Result")
+QUEUE_EVENTS = 10_000
+
+
+class BackgroundLoop:
+    """The loop that sync callers share: started on first use, in a daemon thread, for the life of the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _loop
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._loop.is_closed():
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="hermes-loop", daemon=True).start()
+            return self._loop
+
+    def refuse_own_thread(self) -> None:
+        """A sync call from the loop's own thread would wait for itself for ever."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if running is self._loop:
+            raise RuntimeError("run_conversation was called on the kernel's own loop; await arun_conversation there")
+
+
+background = BackgroundLoop()
+
+
+class CallerSink:
+    """Carries events from the loop to the caller's thread through a bounded queue.
+
+    When the caller is slower than the model, deltas are dropped rather than memory filled: they are provisional,
+    and the stored message has the whole text. Other events are never dropped.
+    """
+
+    def __init__(self, deliver: Callable[[Event], None]) -> None:
+        self._deliver = deliver
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, TextDelta | ReasoningDelta) and self._events.qsize() >= QUEUE_EVENTS:
+            return
+        self._events.put(event)
+
+    def close(self) -> None:
+        self._events.put(None)
+
+    def drain(self) -> None:
+        """Deliver until `close`, in this thread."""
+        while (event := self._events.get()) is not None:
+            self._deliver(event)
+
+
+def run_sync(work: Coroutine[Any, Any, Result], sink: CallerSink, on_abort: Callable[[], None]) -> Result:
+    """Run `work` on the background loop while this thread delivers its events; return what it returns.
+
+    If a callback raises, or Ctrl-C hits this thread, `on_abort` is called, `work` is seen to its end, and the
+    exception goes on to the caller.
+    """
+    future = asyncio.run_coroutine_threadsafe(work, background.get())
+    future.add_done_callback(lambda _: sink.close())
+    try:
+        sink.drain()
+    except BaseException:
+        on_abort()
+        future.exception()
+        raise
+    return future.result()

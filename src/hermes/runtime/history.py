@@ -1,0 +1,90 @@
+"""What a turn starts from: the stored session, repaired if a crash left it open, or the history a caller brought."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes.dicts import from_dict, to_dict
+from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
+from hermes.runtime.requests import OUTCOME_UNKNOWN, UnitBuilder
+from hermes.types import JsonObject, Message, text_of
+
+
+@dataclass(slots=True)
+class History:
+    """A session's past in memory, for as long as a turn runs: units for the model, dicts for the caller."""
+
+    builder: UnitBuilder = field(default_factory=UnitBuilder)
+    dicts: list[JsonObject] = field(default_factory=list)
+    last_user: str = ""
+
+    def add(self, message: Message, context: str = "") -> None:
+        """Take one more message. What is added is never changed afterwards."""
+        self.builder.add(message, context)
+        self.dicts.append(to_dict(message))
+        if message.role == "user":
+            self.last_user = text_of(message.content)
+
+
+def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:
+    """The stored past, and the rows that close what a crash left open.
+
+    A call that was started and has no result is answered once with "outcome unknown" and never run again by itself.
+    """
+    history = History()
+    for message in record.messages:
+        history.add(message, record.contexts.get(message.id or -1, ""))
+    repairs = _close_open_calls(record)
+    for op in repairs:
+        if isinstance(op, MessageAppended):
+            history.add(op.message)
+    return history, repairs
+
+
+def from_caller(
+    given: Iterable[Mapping[str, Any]], record: SessionRecord | None, session_id: str
+) -> tuple[History, list[StoreOp]]:
+    """The past as the caller tells it; messages that the store does not have yet are to be stored, each once."""
+    history = History()
+    missing: list[StoreOp] = []
+    stored = Counter(_fingerprint(message) for message in (record.messages if record else ()))
+    for raw in given:
+        message = from_dict(raw)
+        if message.role == "system":
+            continue
+        history.add(message)
+        print_ = _fingerprint(message)
+        if stored[print_]:
+            stored[print_] -= 1
+        else:
+            missing.append(MessageAppended(session_id, message))
+    return history, missing
+
+
+def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
+    answered = {message.tool_call_id for message in record.messages if message.role == "tool"}
+    ops: list[StoreOp] = []
+    for call in _unanswered(record.messages, record.open_calls):
+        if call.call.id not in answered:
+            result = Message(
+                role="tool",
+                content=OUTCOME_UNKNOWN,
+                tool_call_id=call.call.id,
+                tool_name=call.call.name,
+                status="unknown",
+            )
+            ops.append(MessageAppended(record.session_id, result))
+        ops.append(CallClosed(record.session_id, call.call.id, "unknown"))
+    return ops
+
+
+def _unanswered(messages: Sequence[Message], open_calls: Sequence[OpenCall]) -> list[OpenCall]:
+    """Open calls in the order the model asked for them, so that repair is the same in every process."""
+    order = {call.id: place for place, call in enumerate(c for m in messages for c in m.tool_calls)}
+    return sorted(open_calls, key=lambda one: order.get(one.call.id, len(order)))
+
+
+def _fingerprint(message: Message) -> tuple[str, str, str, tuple[tuple[str, str, str], ...]]:
+    calls = tuple((call.id, call.name, call.arguments) for call in message.tool_calls)
+    return message.role, text_of(message.content), message.tool_call_id or "", calls

@@ -1,0 +1,131 @@
+"""How a turn ended, and the dict the contract promises to say so."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes.types import CallFinished, JsonObject, TurnFinished, Usage, text_of
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Filled in while a turn runs; complete when it ends."""
+
+    final_response: str = ""
+    exit_reason: str = ""
+    completed: bool = False
+    partial: bool = False
+    interrupted: bool = False
+    failed: bool = False
+    error: str | None = None
+    error_reason: str | None = None
+    api_calls: int = 0
+    last_reasoning: str | None = None
+    last_prompt_tokens: int = 0
+    streamed: bool = False
+    model: str = ""
+    provider: str = ""
+    base_url: str = ""
+    interrupt_message: str | None = None
+    pending_steer: str | None = None
+    guardrail: JsonObject | None = None
+    totals: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0, 0))
+    cost_usd: float | None = 0.0
+    cost_source: str = "none"
+    files_changed: list[str] = field(default_factory=list)
+    commands: list[JsonObject] = field(default_factory=list)
+    failed_calls: list[JsonObject] = field(default_factory=list)
+
+    def end(self, reason: str, text: str = "", *, completed: bool = False, **more: Any) -> None:
+        """Close the turn; the first ending stands."""
+        if self.exit_reason:
+            return
+        self.exit_reason, self.final_response, self.completed = reason, text, completed
+        for name, value in more.items():
+            setattr(self, name, value)
+
+    def saw(self, event: CallFinished) -> None:
+        """Keep what the call really did, for the record of the turn."""
+        details = event.result.details
+        if details.get("command"):
+            self.commands.append({"command": details["command"], "exit_code": details.get("exit_code")})
+        for path in details.get("files_changed", ()):
+            if path not in self.files_changed:
+                self.files_changed.append(path)
+        if event.result.status != "ok":
+            text = text_of(event.result.content)
+            self.failed_calls.append({"name": event.call.name, "status": event.result.status, "error": text[:500]})
+
+    def spent(self, usage: Usage, cost_usd: float | None, source: str) -> None:
+        """Add one attempt. A single unknown price makes the sum unknown; it is never counted as nothing."""
+        self.totals = Usage(
+            *(_sum(mine, theirs) for mine, theirs in zip(_tuple(self.totals), _tuple(usage), strict=True))
+        )
+        self.cost_usd = None if cost_usd is None or self.cost_usd is None else self.cost_usd + cost_usd
+        self.cost_source = source
+        self.last_prompt_tokens = usage.prompt_tokens or self.last_prompt_tokens
+
+    def record(self, session_id: str, turn_id: str) -> TurnFinished:
+        return TurnFinished(
+            session_id=session_id,
+            turn_id=turn_id,
+            exit_reason=self.exit_reason,
+            completed=self.completed,
+            api_calls=self.api_calls,
+            files_changed=tuple(self.files_changed),
+            commands=tuple(self.commands),
+            failed_calls=tuple(self.failed_calls),
+        )
+
+    def as_dict(self, session_id: str, messages: list[JsonObject]) -> dict[str, Any]:
+        """The keys of the contract; token fields are session totals."""
+        inp, out, read, write, reasoning = (value or 0 for value in _tuple(self.totals))
+        result: dict[str, Any] = {
+            "final_response": self.final_response,
+            "last_reasoning": self.last_reasoning,
+            "messages": messages,
+            "api_calls": self.api_calls,
+            "completed": self.completed,
+            "turn_exit_reason": self.exit_reason,
+            "partial": self.partial,
+            "interrupted": self.interrupted,
+            "failed": self.failed,
+            "response_previewed": self.streamed,
+            "response_transformed": False,
+            "model": self.model,
+            "provider": self.provider,
+            "base_url": self.base_url,
+            "session_id": session_id,
+            "input_tokens": inp,
+            "output_tokens": out,
+            "cache_read_tokens": read,
+            "cache_write_tokens": write,
+            "reasoning_tokens": reasoning,
+            "prompt_tokens": inp + read + write,
+            "completion_tokens": out,
+            "total_tokens": inp + read + write + out,
+            "last_prompt_tokens": self.last_prompt_tokens,
+            "estimated_cost_usd": self.cost_usd,
+            "cost_status": "unknown" if self.cost_usd is None else "estimated",
+            "cost_source": self.cost_source,
+            "files_changed": list(self.files_changed),
+            "commands": list(self.commands),
+            "failed_calls": list(self.failed_calls),
+        }
+        for name in ("error", "error_reason", "interrupt_message", "pending_steer", "guardrail"):
+            if getattr(self, name) is not None:
+                result[name] = getattr(self, name)
+        return result
+
+
+def _tuple(usage: Usage) -> tuple[int | None, ...]:
+    return (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.reasoning_tokens,
+    )
+
+
+def _sum(mine: int | None, theirs: int | None) -> int | None:
+    return mine if theirs is None else (mine or 0) + theirs
