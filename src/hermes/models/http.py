@@ -1,0 +1,225 @@
+"""The byte seam over aiohttp: post a body, get the answer's bytes as they arrive, within the turn's time.
+
+Why aiohttp: docs/decisions/http-client.md. It is imported by the first request, not by importing this module.
+"""
+
+import asyncio
+import io
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from hermes.models.http_errors import (
+    HttpBodyError,
+    HttpConnectError,
+    HttpDisconnected,
+    HttpError,
+    HttpStatusError,
+    HttpTimeoutError,
+    TimeoutKind,
+)
+from hermes.scope import TurnScope
+from hermes.seams import DEFAULT_LIMITS, HttpLimits
+
+if TYPE_CHECKING:
+    import aiohttp
+
+ERROR_BODY_BYTES = 64 * 1024
+PROBE_BODY_BYTES = 8 * 1024 * 1024
+# Servers commonly close idle connections after 60 s; a request on one that is just closing would be lost.
+KEEP_ALIVE_S = 45.0
+# Above this size aiohttp warns about raw bytes and wants a file object, which it sends piece by piece.
+_WHOLE_BODY_BYTES = 1 << 20
+
+
+class HttpClient:
+    """`HttpStream` for one event loop; connections are kept alive and shared by all sessions on that loop.
+
+    Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`, ...). Redirects are not followed, so that a key is
+    only ever sent to the address it was given for: a 3xx is an `HttpStatusError`. Close it on the loop that used it.
+    """
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post_stream(
+        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+    ) -> AsyncGenerator[bytes, None]:
+        """Send `body`; yield the answer's bytes as they arrive. Raises the errors of `hermes.models.http_errors`.
+
+        `first_byte_s` counts from the call to the first byte of the body. Leaving early (`aclose`, cancellation)
+        closes the socket; an answer read to its end gives the connection back for the next request.
+        """
+        waits = _Waits(url, scope, limits)
+        async with self._request("POST", url, headers, body, waits) as answer:
+            # Read once more than is there: `readany` after the end gives b"" at once.
+            content, received = answer.content, 0
+            while True:
+                try:
+                    chunk = content.read_nowait()
+                    if not chunk:
+                        async with waits.next(received):
+                            chunk = await content.readany()
+                except _lost() as error:
+                    raise HttpDisconnected(waits.address, received) from error
+                if not chunk:
+                    return
+                received += len(chunk)
+                yield chunk
+
+    async def get_json(self, url: str, headers: Mapping[str, str], timeout_s: float) -> Any:
+        """The decoded JSON that `url` answers with, for asking a server what it is. At most 8 MB."""
+        waits = _Waits(url, TurnScope("probe"), HttpLimits(timeout_s, timeout_s, timeout_s))
+        async with self._request("GET", url, headers, b"", waits) as answer, waits.next(0):
+            text = await _read(answer, PROBE_BODY_BYTES + 1, waits.address)
+        if len(text) > PROBE_BODY_BYTES:
+            raise HttpBodyError(f"{waits.address}: answered with more than {PROBE_BODY_BYTES} bytes")
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise HttpBodyError(f"{waits.address}: answered with something that is not JSON: {text[:80]!r}") from error
+
+    async def close(self) -> None:
+        """Close every connection; running requests end as `HttpDisconnected`. The next request opens anew."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, waits: "_Waits"
+    ) -> AsyncIterator["aiohttp.ClientResponse"]:
+        answer = await self._send(method, url, headers, body, waits)
+        try:
+            if not 200 <= answer.status < 300:
+                async with waits.next(0):
+                    start = await _read(answer, ERROR_BODY_BYTES, waits.address, or_less=True)
+                lowered = {name.lower(): value for name, value in answer.headers.items()}
+                raise HttpStatusError(waits.address, answer.status, lowered, start)
+            yield answer
+        finally:
+            _hang_up(answer)
+
+    async def _send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, waits: "_Waits"
+    ) -> "aiohttp.ClientResponse":
+        import aiohttp  # noqa: PLC0415 - 150 ms that only a process which talks to a server pays
+
+        connect_s, kind = waits.limit("connect")
+        try:
+            async with waits.next(0):
+                return await self._open().request(
+                    method,
+                    url,
+                    headers=headers,
+                    data=io.BytesIO(body) if len(body) > _WHOLE_BODY_BYTES else body or None,
+                    timeout=aiohttp.ClientTimeout(connect=connect_s),
+                    allow_redirects=False,
+                )
+        except aiohttp.ConnectionTimeoutError as error:
+            raise HttpTimeoutError(waits.address, kind, connect_s) from error
+        except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
+            raise HttpConnectError(f"{waits.address}: no connection: {error}") from error
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
+            raise HttpConnectError(f"{waits.address!r} is not an http or https address") from error
+        except (aiohttp.ClientError, OSError) as error:
+            if isinstance(error, HttpError):
+                raise
+            raise HttpDisconnected(waits.address, 0) from error
+        except ValueError as error:  # a line break in a header: most often in a key copied from a file
+            raise HttpConnectError(f"{waits.address}: the request cannot be sent: {error}") from error
+
+    def _open(self) -> "aiohttp.ClientSession":
+        import aiohttp  # noqa: PLC0415 - see `_send`
+
+        from hermes.models.http_resolver import DaemonResolver  # noqa: PLC0415 - it imports aiohttp
+
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed:
+            self._loop = loop
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, resolver=DaemonResolver()),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=True,
+                # A compressed stream is held back until a block is full.
+                headers={"accept-encoding": "identity", "user-agent": "hermes-runtime"},
+                timeout=aiohttp.ClientTimeout(),
+            )
+        elif self._loop is not loop:
+            raise RuntimeError("this HttpClient belongs to another event loop; make one for each")
+        return self._session
+
+
+class _Waits:
+    """The limits of one request, each cut down to what the scope has left."""
+
+    __slots__ = ("_limits", "_scope", "_started", "address")
+
+    def __init__(self, url: str, scope: TurnScope, limits: HttpLimits) -> None:
+        self.address = _address(url)
+        self._scope = scope
+        self._limits = limits
+        self._started = asyncio.get_running_loop().time()
+
+    def limit(self, kind: TimeoutKind) -> tuple[float, TimeoutKind]:
+        """Seconds for a wait of this kind, and the kind that will have passed when they are over."""
+        if kind == "connect":
+            seconds = self._limits.connect_s
+        elif kind == "first_byte":
+            spent = asyncio.get_running_loop().time() - self._started
+            seconds = max(0.0, self._limits.first_byte_s - spent)
+        else:
+            seconds = self._limits.idle_s
+        left = self._scope.remaining()
+        return (seconds, kind) if left is None or seconds <= left else (left, "total")
+
+    @asynccontextmanager
+    async def next(self, received: int) -> AsyncIterator[None]:
+        """Wait for the next bytes, after `received` of them."""
+        seconds, kind = self.limit("idle" if received else "first_byte")
+        timeout = asyncio.timeout(seconds)
+        try:
+            async with timeout:
+                yield
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            asked_s = self._limits.first_byte_s if kind == "first_byte" else seconds
+            raise HttpTimeoutError(self.address, kind, asked_s) from error
+
+
+async def _read(answer: "aiohttp.ClientResponse", size: int, address: str, *, or_less: bool = False) -> bytes:
+    """Up to `size` bytes of the body. `or_less`: what had come when the connection broke is good enough."""
+    text = bytearray()
+    try:
+        while len(text) < size and (chunk := await answer.content.readany()):
+            text += chunk
+    except _lost() as error:
+        if not or_less:
+            raise HttpDisconnected(address, len(text)) from error
+    return bytes(text[:size])
+
+
+def _lost() -> tuple[type[Exception], ...]:
+    import aiohttp  # noqa: PLC0415 - see `_send`
+
+    return (aiohttp.ClientError, OSError)
+
+
+def _hang_up(answer: "aiohttp.ClientResponse") -> None:
+    """Close the socket now, without sending what is still buffered. After the end of a body it has none any more."""
+    connection = answer.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    answer.close()
+
+
+def _address(url: str) -> str:
+    """`url` as far as it may be shown: neither a password nor a query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}" if host else url.partition("?")[0]
