@@ -116,9 +116,9 @@ def test_wheel_installs_and_its_command_answers(wheel: Path, tmp_path: Path) -> 
 
     assert commands == project()["scripts"]
     assert ran.stdout.split() == [entry.version, str(site_packages / "hermes/__init__.py")], ran.stderr
-    for command, target in commands.items():
+    for target in commands.values():
         module, _, function = target.partition(":")
-        call = f"import sys; sys.argv = [{command!r}, '--version']; from {module} import {function}; sys.exit({function}())"
+        call = f"import sys; from {module} import {function}; sys.argv[1:] = ['--version']; sys.exit({function}())"
         answered = subprocess.run([environment / "bin/python", "-P", "-c", call], capture_output=True, text=True)
         assert (answered.returncode, entry.version in answered.stdout) == (0, True), answered.stderr
 
