@@ -1,0 +1,100 @@
+"""Load the settings of a home: config.yaml, .env, the environment and the command line, merged and checked."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes.config import paths
+from hermes.config.audit import UnknownKey, audit, section_names, section_type
+from hermes.config.dotenv import read_env
+from hermes.config.section import keys_of
+from hermes.config.settings import Settings
+from hermes.config.values import BadValue, expand, fit
+from hermes.config.yaml_file import Tree, line_of, read_tree
+from hermes.errors import ConfigError
+
+
+def load_settings(
+    home: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    ignore_file: bool = False,
+) -> Settings:
+    """The settings in force.
+
+    Every key that config.yaml holds is checked here, so a mistake is reported at the start and not when its section
+    is first used. `flags` maps dotted keys to values of the command line; `ignore_file` leaves config.yaml out.
+    """
+    environ = os.environ if environ is None else environ
+    home = paths.hermes_home(None if environ is os.environ else environ) if home is None else home
+    file = paths.config_file(home)
+    raw = {} if ignore_file else read_tree(file, paths.cache_dir(home) / "config.json")
+    secrets = read_env(paths.env_file(home))
+    tree, warnings = checked(file, raw, {**secrets, **environ} if _refers(raw) else {})
+    return Settings(home=home, tree=tree, environ=environ, secrets=secrets, flags=dict(flags or {}), warnings=warnings)
+
+
+def checked(file: Path, raw: Mapping[str, Any], variables: Mapping[str, str]) -> tuple[Tree, tuple[str, ...]]:
+    """The keys of `raw` that act, and one line about those that do not; any fault is a `ConfigError` with its line."""
+    if not raw:
+        return {}, ()
+    try:
+        audited = audit(raw)
+    except UnknownKey as unknown:
+        hint = f"; did you mean {unknown.nearest!r}?" if unknown.nearest else "; see: hermes config show --all"
+        raise ConfigError(
+            f"{_where(file, unknown.path)}: there is no key {'.'.join(unknown.path)!r}{hint}"
+        ) from unknown
+    for name, value in audited.tree.items():
+        _check(file, name, expand(value, variables.get, _Unset))
+    if not audited.without_effect:
+        return audited.tree, ()
+    idle = ", ".join(audited.without_effect)
+    return audited.tree, (f"{file.name}: known, but without effect in this version: {idle}",)
+
+
+class _Unset:
+    """Stands for a text whose variable is not set; whoever needs the value is told then."""
+
+    def __init__(self, variable: str) -> None:
+        self.variable = variable
+
+
+def _check(file: Path, name: str, value: Any) -> None:
+    value = _without_unset(value)
+    if isinstance(value, _Unset):
+        return
+    prefix: tuple[str, ...] = (name,)
+    try:
+        if name in section_names():
+            fit(value, section_type(name))
+        else:
+            kind = next(each.type for each in keys_of(section_type("top")) if each.name == name)
+            fit(value, kind)
+    except BadValue as bad:
+        path = (*prefix, *bad.path)
+        raise ConfigError(f"{_where(file, path)}: {'.'.join(path)}: {bad.problem}") from bad
+
+
+def _without_unset(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _without_unset(v) for k, v in value.items() if not isinstance(v, _Unset)}
+    if isinstance(value, list):
+        return [_without_unset(item) for item in value if not isinstance(item, _Unset)]
+    return value
+
+
+def _refers(raw: Any) -> bool:
+    """Whether any text in `raw` has a `${NAME}`."""
+    if isinstance(raw, str):
+        return "${" in raw
+    if isinstance(raw, Mapping):
+        return any(_refers(item) for item in raw.values())
+    return isinstance(raw, list) and any(_refers(item) for item in raw)
+
+
+def _where(file: Path, path: tuple[str, ...]) -> str:
+    line = line_of(file, path)
+    return f"{file}, line {line}" if line else str(file)

@@ -1,0 +1,34 @@
+"""Who decides on commands that can do harm."""
+
+from typing import Annotated, Literal
+
+from hermes.config.section import SectionBase, key
+
+
+class Section(SectionBase, frozen=True):
+    """Who decides on commands that can do harm. With nobody to ask, they are denied."""
+
+    mode: Annotated[
+        Literal["manual", "smart", "off"],
+        key("`manual` asks you, `smart` lets a model settle the clear cases, `off` allows what no hard rule forbids."),
+    ] = "manual"
+    timeout: Annotated[float, key("Seconds to wait for your answer; then it is a no.", gt=0)] = 60
+    gateway_timeout: Annotated[float, key("The same, where the question goes to a chat.", gt=0)] = 300
+    cron_mode: Annotated[Literal["deny", "approve"], key("What scheduled jobs do where they would have to ask.")] = (
+        "deny"
+    )
+    deny: Annotated[tuple[str, ...], key("Command patterns (`*`, `?`) that are never run.")] = ()
+
+    @classmethod
+    def fold(cls, plain: object) -> object:
+        if not isinstance(plain, dict):
+            return plain
+        out = dict(plain)
+        if out.get("mode") is False:
+            out["mode"] = "off"  # YAML reads `off` as false
+        if out.get("mode") in (None, ""):
+            out.pop("mode", None)
+        if out.get("cron_mode") in ("allow", "yes", True, "off", False):
+            # The older spellings: "off" meant that the check is off.
+            out["cron_mode"] = "approve"
+        return out

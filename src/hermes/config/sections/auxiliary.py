@@ -1,0 +1,34 @@
+"""Which models do the side jobs: titles, summaries, approval."""
+
+from typing import Annotated, Any
+
+from msgspec import field
+
+from hermes.config.section import SectionBase, key
+
+
+class Task(SectionBase, frozen=True):
+    """The model of one side job."""
+
+    provider: Annotated[str, key("Who serves it; `auto` is the main one.")] = "auto"
+    model: Annotated[str, key("Name of the model; empty is the main one.")] = ""
+    base_url: Annotated[str, key("Address, when it is another one.")] = ""
+    api_key: Annotated[str, key("Key for that address.")] = ""
+    timeout: Annotated[float, key("Seconds the job may take.", gt=0)] = 120
+    reasoning_effort: Annotated[str, key("How long it thinks.")] = ""
+    extra_body: Annotated[dict[str, Any], key("Fields added to the request.")] = field(default_factory=dict)
+
+
+class Section(SectionBase, frozen=True):
+    """Which models do the side jobs: titles, summaries, approval."""
+
+    PENDING = True
+
+    compression: Annotated[Task, key("Summing up long conversations.")] = Task()
+    title_generation: Annotated[Task, key("Titles of sessions.")] = Task(timeout=30)
+    approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.")] = Task(timeout=30)
+    vision: Annotated[Task, key("Looking at pictures for a model that cannot.")] = Task()
+    web_extract: Annotated[Task, key("Boiling pages down.")] = Task(timeout=360)
+    session_search: Annotated[Task, key("Summing up sessions that were found.")] = Task(timeout=30)
+    skills_hub: Annotated[Task, key("Checking skills before they are installed.")] = Task(timeout=30)
+    mcp: Annotated[Task, key("Model calls that MCP servers ask for.")] = Task(timeout=30)

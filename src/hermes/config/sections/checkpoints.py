@@ -1,0 +1,20 @@
+"""Snapshots of the workspace, to roll back to."""
+
+from typing import Annotated
+
+from hermes.config.section import SectionBase, key
+
+
+class Section(SectionBase, frozen=True):
+    """Snapshots of the workspace, to roll back to."""
+
+    PENDING = True
+
+    enabled: Annotated[bool, key("Take one before files are changed.")] = False
+    max_snapshots: Annotated[int, key("Snapshots kept for a workspace.", ge=1)] = 20
+    max_total_size_mb: Annotated[int, key("Space for all of them, MB.", ge=1)] = 500
+    max_file_size_mb: Annotated[int, key("Larger files are left out, MB.", ge=1)] = 10
+    auto_prune: Annotated[bool, key("Delete old ones without being asked.")] = True
+    retention_days: Annotated[int, key("Days after which one is old.", ge=1)] = 7
+    delete_orphans: Annotated[bool, key("Delete snapshots of workspaces that are gone.")] = True
+    min_interval_hours: Annotated[float, key("Hours between two cleanings.", ge=0)] = 24

@@ -1,0 +1,70 @@
+"""Where commands run, and what they are given."""
+
+from typing import Annotated, Literal
+
+from msgspec import field
+
+from hermes.config.section import SectionBase, key
+
+
+class Section(SectionBase, frozen=True):
+    """Where commands run, and what they are given."""
+
+    backend: Annotated[
+        Literal["local", "docker", "ssh", "singularity", "modal", "daytona"],
+        key("Where commands run.", env="TERMINAL_ENV"),
+    ] = "local"
+    cwd: Annotated[str, key("Folder a session starts in; `.` is where you started Hermes.", env="TERMINAL_CWD")] = "."
+    timeout: Annotated[
+        float, key("Seconds a command may run when the model names no time.", env="TERMINAL_TIMEOUT")
+    ] = 180
+    max_foreground_timeout: Annotated[
+        float, key("Most seconds the model may ask for.", env="TERMINAL_MAX_FOREGROUND_TIMEOUT", gt=0)
+    ] = 600
+    lifetime_seconds: Annotated[
+        float, key("Idle seconds after which an environment is given up.", env="TERMINAL_LIFETIME_SECONDS", gt=0)
+    ] = 300
+    env_passthrough: Annotated[tuple[str, ...], key("Variables commands see although they look like secrets.")] = ()
+    shell_init_files: Annotated[tuple[str, ...], key("Files sourced when a session's shell is made.")] = ()
+    auto_source_bashrc: Annotated[bool, key("Source ~/.bashrc when a session's shell is made.")] = True
+    ssh_host: Annotated[str, key("Host of the ssh backend.", env="TERMINAL_SSH_HOST")] = ""
+    ssh_user: Annotated[str, key("User on that host.", env="TERMINAL_SSH_USER")] = ""
+    ssh_port: Annotated[int, key("Port of its ssh server.", env="TERMINAL_SSH_PORT", ge=1, le=65535)] = 22
+    ssh_key: Annotated[str, key("Private key file; empty uses what ssh itself would.", env="TERMINAL_SSH_KEY")] = ""
+    docker_image: Annotated[str, key("Image of the docker backend.", env="TERMINAL_DOCKER_IMAGE")] = (
+        "nikolaik/python-nodejs:python3.11-nodejs20"
+    )
+    docker_forward_env: Annotated[
+        tuple[str, ...], key("Host variables that commands in the container see.", env="TERMINAL_DOCKER_FORWARD_ENV")
+    ] = ()
+    docker_env: Annotated[
+        dict[str, str], key("Variables set when the container is made.", env="TERMINAL_DOCKER_ENV")
+    ] = field(default_factory=dict)
+    docker_volumes: Annotated[
+        tuple[str, ...], key("Extra mounts, `host:container[:ro]`.", env="TERMINAL_DOCKER_VOLUMES")
+    ] = ()
+    docker_mount_cwd_to_workspace: Annotated[
+        bool, key("Mount the start folder as /workspace.", env="TERMINAL_DOCKER_MOUNT_CWD_TO_WORKSPACE")
+    ] = False
+    docker_extra_args: Annotated[
+        tuple[str, ...], key("Words added to `docker run`, last.", env="TERMINAL_DOCKER_EXTRA_ARGS")
+    ] = ()
+    docker_run_as_host_user: Annotated[
+        bool, key("Run in the container under your own user id.", env="TERMINAL_DOCKER_RUN_AS_HOST_USER")
+    ] = False
+    docker_network: Annotated[bool, key("Give the container a network.")] = True
+    singularity_image: Annotated[str, key("Image of the singularity backend.", env="TERMINAL_SINGULARITY_IMAGE")] = (
+        "docker://nikolaik/python-nodejs:python3.11-nodejs20"
+    )
+    modal_image: Annotated[str, key("Image of the modal backend.", env="TERMINAL_MODAL_IMAGE")] = (
+        "nikolaik/python-nodejs:python3.11-nodejs20"
+    )
+    daytona_image: Annotated[str, key("Image of the daytona backend.", env="TERMINAL_DAYTONA_IMAGE")] = (
+        "nikolaik/python-nodejs:python3.11-nodejs20"
+    )
+    container_cpu: Annotated[float, key("Processors of a container.", env="TERMINAL_CONTAINER_CPU", gt=0)] = 1
+    container_memory: Annotated[int, key("Memory of a container, MB.", env="TERMINAL_CONTAINER_MEMORY", gt=0)] = 5120
+    container_disk: Annotated[int, key("Disk of a container, MB.", env="TERMINAL_CONTAINER_DISK", gt=0)] = 51200
+    container_persistent: Annotated[
+        bool, key("Keep a container's files for the next session.", env="TERMINAL_CONTAINER_PERSISTENT")
+    ] = True

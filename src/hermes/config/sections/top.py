@@ -1,0 +1,72 @@
+"""The keys that stand by themselves at the top of the file."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import field
+
+from hermes.config.section import Positive, SectionBase, key
+
+
+class Provider(SectionBase, frozen=True):
+    """A server of your own, or an address of a known provider that is not the usual one."""
+
+    name: Annotated[str, key("What `model.provider` calls it; in `providers` the name is the key.")] = ""
+    base_url: Annotated[str, key("Address of its API.")] = ""
+    api_key: Annotated[str, key("Its key. Better kept in .env and named in `key_env`.")] = ""
+    key_env: Annotated[str, key("Variable that holds its key.")] = ""
+    api_mode: Annotated[str, key("Wire protocol; empty decides by the address.")] = ""
+    model: Annotated[str, key("Its model when none is named.")] = ""
+    models: Annotated[tuple[str, ...] | dict[str, Any], key("Its models, for pickers and completion.")] = ()
+    context_length: Annotated[Positive | None, key("Tokens its models can read.")] = None
+    max_tokens: Annotated[Positive | None, key("Tokens its models may write.")] = None
+    headers: Annotated[dict[str, str], key("Headers added to each request.")] = field(default_factory=dict)
+    extra_body: Annotated[dict[str, Any], key("Fields added to each request.")] = field(default_factory=dict)
+
+
+class Fallback(SectionBase, frozen=True):
+    """A model that takes over when the one before it fails."""
+
+    provider: Annotated[str, key("Who serves it.")] = ""
+    model: Annotated[str, key("Name of the model.")] = ""
+    base_url: Annotated[str, key("Address, when it is not the provider's usual one.")] = ""
+    api_key: Annotated[str, key("Key for that address.")] = ""
+    key_env: Annotated[str, key("Variable that holds the key.")] = ""
+    api_mode: Annotated[str, key("Wire protocol; empty decides by the address.")] = ""
+
+
+class QuickCommand(SectionBase, frozen=True):
+    """A slash command of your own."""
+
+    type: Annotated[Literal["exec", "alias"], key("Run a shell command, or stand for another slash command.")] = "exec"
+    command: Annotated[str, key("What `exec` runs.")] = ""
+    target: Annotated[str, key("What `alias` stands for.")] = ""
+
+
+class Section(SectionBase, frozen=True):
+    """The keys that stand by themselves at the top of the file."""
+
+    toolsets: Annotated[tuple[str, ...], key("Toolsets a session gets.")] = ("hermes-cli",)
+    platform_toolsets: Annotated[dict[str, tuple[str, ...]], key("The same for one way in: cli, cron, telegram.")] = (
+        field(default_factory=dict)
+    )
+    providers: Annotated[dict[str, Provider], key("Servers of your own, by name.")] = field(default_factory=dict)
+    custom_providers: Annotated[tuple[Provider, ...], key("The same as a list, each with its `name`.")] = ()
+    fallback_providers: Annotated[
+        tuple[Fallback, ...], key("Models that take over, in this order, when the first fails.", pending=True)
+    ] = ()
+    command_allowlist: Annotated[tuple[str, ...], key("Commands approved for good, as rule names or exact texts.")] = ()
+    quick_commands: Annotated[dict[str, QuickCommand], key("Slash commands of your own.", pending=True)] = field(
+        default_factory=dict
+    )
+    timezone: Annotated[
+        str, key("Time zone the model is told, such as Europe/Berlin; empty is the machine's.", env="HERMES_TIMEZONE")
+    ] = ""
+    prefill_messages_file: Annotated[
+        str,
+        key(
+            "JSON file of messages put before every conversation.",
+            env="HERMES_PREFILL_MESSAGES_FILE",
+            pending=True,
+        ),
+    ] = ""
+    file_read_max_chars: Annotated[int, key("Characters of a file the model may read at once.", ge=1)] = 100_000

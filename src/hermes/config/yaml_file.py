@@ -1,0 +1,150 @@
+"""Read config.yaml into a plain tree, quickly, and find the line of a key when something is wrong with it."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hermes.config.atomic import write_private
+from hermes.errors import ConfigError, UserError
+
+Tree = dict[str, Any]
+Stamp = tuple[int, int, int]
+
+_CACHE_FORMAT = 1
+_trees: dict[Path, tuple[Stamp, Tree]] = {}  # a cache: what was read from a file that has not changed since
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """A parsed config.yaml on disk; starting with it spares the import of the YAML library."""
+
+    format: int
+    stamp: Stamp
+    tree: Tree
+
+
+def read_tree(file: Path, kept: Path | None = None) -> Tree:
+    """The content of `file`, empty when there is none; `kept` is where the parsed form is remembered.
+
+    The tree is shared: do not change it.
+    """
+    stamp = _stamp(file)
+    if stamp is None:
+        return {}
+    known = _trees.get(file)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    tree = _recall(kept, stamp) if kept is not None else None
+    if tree is None:
+        tree = parse(file)
+        if kept is not None:
+            _remember(kept, stamp, tree)
+    _trees[file] = (stamp, tree)
+    return tree
+
+
+def parse(file: Path) -> Tree:
+    """Parse `file`; a fault in it is a `ConfigError` naming the line."""
+    import yaml  # noqa: PLC0415 - a start without a changed config.yaml does not pay for it
+
+    try:
+        tree = yaml.load(_text(file), Loader=_loader())  # noqa: S506 - a safe loader that also sees doubled keys
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}" if mark else ""
+        problem = " ".join(str(part) for part in (error.problem, error.context) if part)
+        raise ConfigError(
+            f"{file}{where}: this is not valid YAML ({problem}); mend it with: hermes config edit"
+        ) from error
+    except yaml.YAMLError as error:
+        problem = str(error).partition("\n")[0]
+        raise ConfigError(f"{file}: this is not valid YAML ({problem}); mend it with: hermes config edit") from error
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{file}: expected keys and values at the top, such as `model: NAME`")
+    return tree
+
+
+def line_of(file: Path, path: tuple[str, ...]) -> int | None:
+    """The line on which the key `path` stands, or the nearest key above it that does."""
+    import yaml  # noqa: PLC0415 - only when something is wrong
+
+    try:
+        node = yaml.compose(_text(file), Loader=_loader())
+    except yaml.YAMLError:
+        return None
+    line = None
+    for part in path:
+        if isinstance(node, yaml.MappingNode):
+            pairs = [(k, v) for k, v in node.value if isinstance(k, yaml.ScalarNode) and k.value == part]
+            if not pairs:
+                break
+            line, node = pairs[-1][0].start_mark.line + 1, pairs[-1][1]
+        elif isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
+            node = node.value[int(part)]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _stamp(file: Path) -> Stamp | None:
+    try:
+        seen = file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from error
+    return (seen.st_mtime_ns, seen.st_size, seen.st_ino)
+
+
+def _recall(kept: Path, stamp: Stamp) -> Tree | None:
+    try:
+        found = msgspec.json.decode(kept.read_bytes(), type=_Kept)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return found.tree if found.format == _CACHE_FORMAT and found.stamp == stamp else None
+
+
+def _remember(kept: Path, stamp: Stamp, tree: Tree) -> None:
+    try:
+        encoded = msgspec.json.encode(_Kept(_CACHE_FORMAT, stamp, tree))
+        if msgspec.json.decode(encoded, type=_Kept).tree == tree:  # dates and the like do not survive JSON
+            write_private(kept, encoded.decode())
+    except (UserError, TypeError, msgspec.MsgspecError):
+        return  # a home that cannot be written to is read all the same
+
+
+@cache
+def _loader() -> Any:
+    """PyYAML's safe loader, in C where there is one, that refuses a key standing twice."""
+    import yaml  # noqa: PLC0415
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]  # the base is chosen at run time
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for name, _ in node.value:
+                if not isinstance(name, yaml.ScalarNode) or not name.value:
+                    raise yaml.constructor.ConstructorError(None, None, "a key must be a word", name.start_mark)
+                if name.value in seen:
+                    problem = f"the key {name.value!r} stands twice"
+                    raise yaml.constructor.ConstructorError(None, None, problem, name.start_mark)
+                if name.value != "<<":
+                    seen.add(name.value)
+                    name.tag = "tag:yaml.org,2002:str"  # `on:` and `1:` name keys; they are no booleans or numbers
+            return super().construct_mapping(node, deep=deep)
+
+    return Loader
