@@ -99,19 +99,25 @@ def compose(text: str, level: Level, changes: list[tuple[Match, str]]) -> Edited
     return Edited("".join(parts), level, tuple(spans))
 
 
-def find(text: str, old: str, *, every: bool = True) -> tuple[Level, list[Match], Wanted]:
+def find(text: str, old: str, *, every: bool = True, whole_lines: bool = False) -> tuple[Level, list[Match], Wanted]:
     """The places of `old` at the first level that has any, and `old` in tokens; without `every`, only some of many."""
     wanted = Wanted(old)
-    found = exact_matches(text, old, None if every else _PLACES_NAMED + 1)
+    found = _kept(text, exact_matches(text, old, None if every else _PLACES_NAMED + 1), whole_lines)
     if found:
         return Level.EXACT, found, wanted
     if not wanted.is_blank and not wanted.is_huge:
         for level, shapes in SHAPES.items():
             for shape in shapes:
-                found = wanted.matches(text, shape)
+                found = _kept(text, wanted.matches(text, shape), whole_lines)
                 if found:
                     return level, found, wanted
     return Level.EXACT, [], wanted
+
+
+def _kept(text: str, matches: list[Match], whole_lines: bool) -> list[Match]:
+    if not whole_lines:
+        return matches
+    return [match for match in matches if match.start == 0 or text[match.start - 1] in "\n\r"]
 
 
 def written_for(text: str, match: Match, old: Wanted, new: str) -> str:

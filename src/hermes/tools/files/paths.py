@@ -26,15 +26,18 @@ class PathRules:
 
     home: str
     hermes_home: str = ""
+    profiles: str = ""  # the folder that holds the homes of all profiles
+    crosses_profiles: bool = False  # the call says that it means another profile's home
     safe_roots: tuple[str, ...] = ()  # when given, writes stay below one of them
     blocked_reads: tuple[str, ...] = ()
 
     @classmethod
-    def from_settings(cls, *, home: str, hermes_home: str, safe_root: str) -> "PathRules":
+    def from_settings(cls, *, home: str, hermes_home: str = "", profiles: str = "", safe_root: str = "") -> "PathRules":
         """`safe_root` is the value of HERMES_WRITE_SAFE_ROOT: one folder, or several with colons between."""
         roots = tuple(posixpath.normpath(_expanded(root, home)) for root in safe_root.split(":") if root.strip())
         hub = posixpath.join(hermes_home, "skills", ".hub") if hermes_home else ""
-        return cls(home=home, hermes_home=hermes_home, safe_roots=roots, blocked_reads=(hub,) if hub else ())
+        blocked = (hub,) if hub else ()
+        return cls(home=home, hermes_home=hermes_home, profiles=profiles, safe_roots=roots, blocked_reads=blocked)
 
 
 def absolute(path: str, *, cwd: str, home: str) -> str:
@@ -114,6 +117,9 @@ def _protected(path: str, rules: PathRules) -> str | None:
                 return f"~/{folder} holds credentials"
     if rules.hermes_home and path == posixpath.join(rules.hermes_home, ".env"):
         return "it holds the runtime's keys"
+    is_foreign = bool(rules.profiles) and _is_below(path, rules.profiles) and not _is_below(path, rules.hermes_home)
+    if is_foreign and not rules.crosses_profiles:
+        return "it belongs to another profile; set cross_profile only if the user asked for that"
     return None
 
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 from hermes.tools.files import edits
 from hermes.tools.files.adapting import with_endings
-from hermes.tools.files.edits import Level
 from hermes.tools.files.encoding import line_endings
-from hermes.tools.files.matching import Match, Wanted
+from hermes.tools.files.matching import Match
 from hermes.tools.files.nearest import nearest_regions
+from hermes.tools.files.tokens import Level
 from hermes.tools.files.v4a import Add, Delete, FileChange, Hunk, Move, PatchError, Update
 
 Texts: TypeAlias = Mapping[str, str | None]  # by path; None says that there is no such file
@@ -115,7 +116,7 @@ class _Board:
             self._level = max(self._level, level, key=_ORDER.index)
             found.append((match, written, hunk))
         found.sort(key=lambda change_: change_[0][:2])
-        for (one, _, first), (other, _, second) in zip(found, found[1:], strict=False):
+        for (one, _, first), (other, _, second) in pairwise(found):
             if other.start < one.end:
                 raise PatchError(
                     f"{path}: the hunks at patch lines {first.line} and {second.line} overlap; make them one"
@@ -145,9 +146,9 @@ def _place(path: str, text: str, hunk: Hunk, after: int) -> tuple[Level, Match, 
     if not hunk.before:
         return _insertion(path, text, hunk)
     old, new = _joined(hunk.before), _joined(hunk.after)
-    level, matches, wanted = _line_matches(text, old)
+    level, matches, wanted = edits.find(text, old, whole_lines=True)
     if not matches:
-        if hunk.after and _line_matches(text, new)[1]:
+        if hunk.after and edits.find(text, new, whole_lines=True)[1]:
             return None
         raise _not_found(path, text, hunk)
     match = _chosen(path, text, hunk, matches, after)
@@ -155,15 +156,6 @@ def _place(path: str, text: str, hunk: Hunk, after: int) -> tuple[Level, Match, 
     if edits.is_in_place(text, match, written):
         return None
     return level, match, written
-
-
-def _line_matches(text: str, lines: str) -> tuple[Level, list[Match], Wanted]:
-    """As `edits.find`, for whole lines only; the last line of the file may lack its newline."""
-    level, matches, wanted = edits.find(text, lines)
-    whole = [match for match in matches if match.start == 0 or text[match.start - 1] in "\n\r"]
-    if matches and not whole:
-        return Level.EXACT, [], wanted
-    return level, whole, wanted
 
 
 def _chosen(path: str, text: str, hunk: Hunk, matches: list[Match], after: int) -> Match:
@@ -184,8 +176,9 @@ def _chosen(path: str, text: str, hunk: Hunk, matches: list[Match], after: int) 
     behind = [match for match in matches if match.start >= after > 0]  # hunks of a file are in its order
     if len(behind) == 1:
         return behind[0]
+    named = ", ".join(map(str, lines[:10]))
     raise PatchError(
-        f"{path}: the hunk at patch line {hunk.line} fits in {len(matches)} places (lines {', '.join(map(str, lines[:10]))}); "
+        f"{path}: the hunk at patch line {hunk.line} fits in {len(matches)} places (lines {named}); "
         "add context lines, or name the function after @@"
     )
 

@@ -1,0 +1,216 @@
+"""`patch`: change text in place, one replacement or a V4A patch over several files."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from hermes.errors import ToolError
+from hermes.seams import Effects, ToolContext
+from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.files import edits, v4a
+from hermes.tools.files.applying import Step, apply, steps_of
+from hermes.tools.files.diff import Window, unified_diff
+from hermes.tools.files.encoding import UnencodableError, encode
+from hermes.tools.files.memo import digest
+from hermes.tools.files.nearest import Region
+from hermes.tools.files.paths import display_path
+from hermes.tools.files.planning import paths_of, plan
+from hermes.tools.files.workspace import Place, TextFile, Workspace, lint, refuse_display_text
+from hermes.tools.registry import registry, tool_result
+from hermes.tools.traits import BARRIER, Traits, writes_file
+
+_MAX_SHOWN_CHARS = 20_000
+
+
+class Patch(Struct, frozen=True, forbid_unknown_fields=True):
+    """Change files in place. mode 'replace': put new_string where old_string is; it must be in the file once, or set
+    replace_all. Line endings, indentation style and quotes may differ; likeness alone never matches. mode 'patch':
+    a V4A patch over several files, applied whole or not at all:
+    *** Begin Patch
+    *** Update File: path
+    @@ def nearby_function @@
+     context line
+    -old line
+    +new line
+    *** Add File: path
+    +content
+    *** Delete File: path
+    *** Move File: old -> new
+    *** End Patch"""
+
+    mode: Annotated[Literal["replace", "patch"], Meta(description="How the change is written.")] = "replace"
+    path: Annotated[str, Meta(description="replace: the file.")] = ""
+    old_string: Annotated[str, Meta(description="replace: the text to find, with enough lines to be unique.")] = ""
+    new_string: Annotated[str, Meta(description="replace: the text to put there; empty deletes.")] = ""
+    replace_all: Annotated[bool, Meta(description="replace: change every place.")] = False
+    patch: Annotated[str, Meta(description="patch: the V4A text.")] = ""
+    cross_profile: Annotated[bool, Meta(description="Allow a path in another profile's home.")] = False
+
+
+async def patch(args: Mapping[str, object], *, ctx: ToolContext, **_: object) -> str:
+    wanted = parse_args(args, Patch)
+    workspace = Workspace(ctx, "patch", cross_profile=wanted.cross_profile)
+    if wanted.mode == "patch":
+        if not wanted.patch.strip():
+            raise ToolError("mode 'patch' needs the V4A text in 'patch'")
+        return await _apply_patch(ctx, workspace, wanted.patch)
+    if not wanted.path:
+        raise ToolError("mode 'replace' needs 'path', 'old_string' and 'new_string'")
+    return await _replace(ctx, workspace, wanted)
+
+
+async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str:
+    place = await workspace.locate(wanted.path)
+    await workspace.check_write(place)
+    if place.info is None:
+        similar = await workspace.similar(place)
+        extra = {"similar_files": similar} if similar else {}
+        return tool_result(success=False, error=f"no file {wanted.path!r}; to make it use write_file", **extra)
+    file = await workspace.read_text(place)
+    assert file.decoded is not None  # the file exists
+    if workspace.memo.is_stale(place.info, file.data):
+        return _stale(workspace, [file])
+    refuse_display_text(wanted.new_string, file.text)
+    key = (place.resolved, digest(f"{wanted.old_string}\0{wanted.new_string}".encode("utf-8", "replace")))
+    try:
+        edited = await ctx.in_thread(
+            edits.replace, file.decoded.text, wanted.old_string, wanted.new_string, replace_all=wanted.replace_all
+        )
+        data = encode(edited.text, file.decoded.encoding)
+    except UnencodableError as error:
+        return tool_result(success=False, error=str(error))
+    except edits.NotFoundError as error:
+        if key in workspace.memo.applied:
+            note = "this edit was made before, and the old text is gone; nothing was changed"
+            return tool_result(success=True, diff="", note=note)
+        return _failed(workspace, place, str(error), error.regions)
+    except edits.EditError as error:
+        return _failed(workspace, place, str(error))
+    if edited.is_noop:
+        return tool_result(success=True, diff="", level=edited.level, note=edited.note)
+    await workspace.write(place, data)
+    workspace.memo.applied.add(key)
+    shown = display_path(place.path, ctx.environment.cwd)
+    windows = [Window(span.start, span.end, span.new_start, span.new_end) for span in edited.spans]
+    diff = unified_diff(shown, file.decoded.text, edited.text, windows)
+    await ctx.note("diff", diff)
+    await ctx.note("files", [place.resolved])
+    return tool_result(
+        success=True,
+        diff=diff,
+        files_modified=[shown],
+        replacements=len(edited.spans),
+        level=edited.level,
+        lines=[[span.first_line, span.last_line] for span in edited.spans[:20]],
+        lint=await ctx.in_thread(lint, place.path, file.decoded.text, edited.text),
+        resolved_path=place.resolved,
+    )
+
+
+async def _apply_patch(ctx: ToolContext, workspace: Workspace, text: str) -> str:
+    changes = v4a.parse(text)
+    files: dict[str, TextFile] = {}
+    for given in paths_of(changes):
+        place = await workspace.locate(given)
+        await workspace.check_write(place)
+        files[given] = await workspace.read_text(place)
+    by_path = [file.place.resolved for file in files.values()]
+    if len(set(by_path)) != len(by_path):
+        raise ToolError("two names in the patch lead to one file; use one name for it")
+    stale = [file for file in files.values() if file.place.info and workspace.memo.is_stale(file.place.info, file.data)]
+    if stale:
+        return _stale(workspace, stale)
+    try:
+        planned = await ctx.in_thread(plan, changes, {name: file.text for name, file in files.items()})
+        for change in planned.files:
+            refuse_display_text(change.after or "", change.before)
+        steps = steps_of(planned, files)
+    except (v4a.PatchError, UnencodableError) as error:
+        return _failed(workspace, files[changes[0].path].place, str(error))
+    if planned.is_noop:
+        return tool_result(success=True, diff="", note="; ".join(planned.notes) + "; nothing was changed")
+    await apply(ctx.environment, workspace, steps)
+    return tool_result(await _report(ctx, steps, planned.notes), level=planned.level)
+
+
+async def _report(ctx: ToolContext, steps: Sequence[Step], notes: Sequence[str]) -> dict[str, Any]:
+    cwd = ctx.environment.cwd
+    names = {step: display_path(step.place.path, cwd) for step in steps}
+    diff = "".join(unified_diff(names[step], step.before, step.after) for step in steps)
+    kinds: dict[str, list[str]] = {"files_modified": [], "files_created": [], "files_deleted": []}
+    for step in steps:
+        kind = "files_created" if step.before is None else "files_deleted" if step.after is None else "files_modified"
+        kinds[kind].append(names[step])
+    checks = {
+        names[step]: await ctx.in_thread(lint, step.place.path, step.before, step.after)
+        for step in steps
+        if step.after is not None
+    }
+    await ctx.note("diff", diff)
+    await ctx.note("files", [step.place.resolved for step in steps])
+    result: dict[str, Any] = {"success": True, "diff": diff, **{kind: found for kind, found in kinds.items() if found}}
+    if checks:
+        result["lint"] = checks if len(steps) > 1 else next(iter(checks.values()))
+    if notes:
+        result["note"] = "; ".join(notes)
+    return result
+
+
+def _stale(workspace: Workspace, files: Sequence[TextFile]) -> str:
+    """Refuse with the text as it is now, which the task then knows."""
+    current: dict[str, str] = {}
+    for file in files:
+        assert file.place.info is not None  # only a file that exists can be stale
+        workspace.memo.saw(file.place.info, digest(file.data))
+        text = file.text or ""
+        cut = (
+            f"\n… [{len(text) - _MAX_SHOWN_CHARS} more characters; use read_file]"
+            if len(text) > _MAX_SHOWN_CHARS
+            else ""
+        )
+        current[file.place.given] = text[:_MAX_SHOWN_CHARS] + cut
+    names = ", ".join(repr(name) for name in current)
+    error = f"{names} changed since you read it, so nothing was edited; look at the current text and edit again"
+    return tool_result(success=False, error=error, current_text=current)
+
+
+def _failed(workspace: Workspace, place: Place, error: str, regions: Sequence[Region] = ()) -> str:
+    result: dict[str, Any] = {"success": False, "error": error}
+    if regions:
+        result["nearest"] = [
+            {"lines": [region.first_line, region.last_line], "text": region.text, "likeness": region.likeness}
+            for region in regions
+        ]
+    if workspace.memo.failed(place.resolved) >= 2:
+        result["_hint"] = (
+            "the second failure on this file: do not try the same again. Read the lines with read_file and copy them, "
+            "use a shorter old_string, use mode 'patch' with context lines, or write the whole file with write_file"
+        )
+    return tool_result(result)
+
+
+def _effects(args: Mapping[str, Any], ctx: ToolContext) -> Effects:
+    if args.get("mode") != "patch":
+        return writes_file(str(args.get("path", "")), ctx)
+    try:
+        names = paths_of(v4a.parse(str(args.get("patch", ""))))
+    except v4a.PatchError:
+        return BARRIER
+    touched = [writes_file(name, ctx) for name in names]
+    return Effects(writes=frozenset().union(*(effects.writes for effects in touched)))
+
+
+_SCHEMA = schema_of("patch", Patch)
+_SCHEMA["parameters"]["required"] = ["mode"]
+
+registry.register(
+    name="patch",
+    toolset="file",
+    schema=_SCHEMA,
+    handler=patch,
+    is_async=True,
+    emoji="🔧",
+    max_result_size_chars=100_000,
+    traits=Traits(effects=_effects, edits=True),
+)

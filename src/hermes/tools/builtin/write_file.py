@@ -1,0 +1,87 @@
+"""`write_file`: replace a whole file, or make a new one."""
+
+import posixpath
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from hermes.errors import ToolError
+from hermes.seams import Effects, ToolContext
+from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.files.diff import unified_diff
+from hermes.tools.files.encoding import NotTextError, UnencodableError, decode
+from hermes.tools.files.paths import display_path
+from hermes.tools.files.rewriting import rewrite
+from hermes.tools.files.workspace import MAX_EDITED_BYTES, Place, TextFile, Workspace, lint, refuse_display_text
+from hermes.tools.registry import registry, tool_result
+from hermes.tools.traits import Traits, writes_file
+
+
+class WriteFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """Write a whole file, replacing what was there; parent folders are made. The file keeps its encoding and line
+    endings. To change a part of a file use patch instead."""
+
+    path: Annotated[str, Meta(description="Absolute, relative to the working directory, or ~/...")]
+    content: Annotated[str, Meta(description="The complete new text.")]
+    cross_profile: Annotated[bool, Meta(description="Allow a path in another profile's home.")] = False
+
+
+async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object) -> str:
+    wanted = parse_args(args, WriteFile)
+    workspace = Workspace(ctx, "write_file", cross_profile=wanted.cross_profile)
+    place = await workspace.locate(wanted.path)
+    await workspace.check_write(place)
+    before = await _before(ctx, place)
+    refuse_display_text(wanted.content, before.text)
+    try:
+        new = rewrite(wanted.content, before.decoded)
+    except UnencodableError as error:
+        raise ToolError(f"the content cannot be written: {error}") from error
+    result: dict[str, Any] = {"bytes_written": len(new.data), "dirs_created": await _lacks_folder(ctx, place)}
+    if place.info is not None and workspace.memo.is_stale(place.info, before.data):
+        result["_warning"] = (
+            f"{wanted.path!r} was changed by someone else since you read it; that change is overwritten"
+        )
+    if new.note:
+        result["warning"] = new.note
+    if place.info is not None and new.data == before.data:
+        result["_hint"] = "the file already had exactly this content; nothing was changed"
+    else:
+        await workspace.write(place, new.data)
+        shown = display_path(place.path, ctx.environment.cwd)
+        await ctx.note("diff", unified_diff(shown, before.text, new.text))
+        await ctx.note("files", [place.resolved])
+    result["lint"] = await ctx.in_thread(lint, place.path, before.text, new.text)
+    return tool_result(result)
+
+
+async def _before(ctx: ToolContext, place: Place) -> TextFile:
+    """What is there now. A binary or very large file is replaced without looking at its text."""
+    if place.info is None or place.info.size > MAX_EDITED_BYTES:
+        return TextFile(place, b"", None)
+    data = await ctx.environment.read(place.resolved)
+    try:
+        return TextFile(place, data, decode(data))
+    except NotTextError:
+        return TextFile(place, data, None)
+
+
+async def _lacks_folder(ctx: ToolContext, place: Place) -> bool:
+    return place.info is None and await ctx.environment.stat(posixpath.dirname(place.path)) is None
+
+
+def _effects(args: Mapping[str, Any], ctx: ToolContext) -> Effects:
+    return writes_file(str(args.get("path", "")), ctx)
+
+
+registry.register(
+    name="write_file",
+    toolset="file",
+    schema=schema_of("write_file", WriteFile),
+    handler=write_file,
+    is_async=True,
+    emoji="✍️",
+    max_result_size_chars=100_000,
+    traits=Traits(effects=_effects, edits=True),
+)

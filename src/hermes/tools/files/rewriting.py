@@ -1,0 +1,68 @@
+"""Store a whole new text in the way an existing file is stored: its encoding, byte order mark and line endings."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from hermes.tools.files.encoding import UTF8, Decoded, Encoding, Endings, UnencodableError, encode, line_endings
+
+_MAX_ALIGNED_LINES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The bytes to store, the text they hold, and a note when the file could not keep its encoding."""
+
+    data: bytes
+    text: str
+    note: str = ""
+
+
+def rewrite(content: str, before: Decoded | None) -> Rewritten:
+    """`content` as the bytes of the file. Writing back what was read from a file gives the same bytes.
+
+    Raises `UnencodableError` for text that no encoding can hold.
+    """
+    if before is None:
+        return Rewritten(encode(content, UTF8), content)
+    if before.encoding.bom:
+        content = content.removeprefix("\ufeff")
+    text = endings_kept(content, before.text)
+    try:
+        return Rewritten(encode(text, before.encoding), text)
+    except UnencodableError:
+        data = encode(text, Encoding("utf-8"))
+        return Rewritten(
+            data, text, f"the file was {before.encoding.name}, which cannot hold this text; it is UTF-8 now"
+        )
+
+
+def endings_kept(content: str, before: str) -> str:
+    """`content` with the line endings of `before`, unless it brings carriage returns of its own."""
+    if "\r\n" not in before or "\r\n" in content:
+        return content
+    endings = line_endings(before)
+    if "\n" not in before.replace("\r\n", ""):
+        return content.replace("\n", "\r\n")
+    return _aligned(content, before, endings.main if endings.main is not Endings.CR else Endings.LF)
+
+
+def _aligned(content: str, before: str, main: Endings) -> str:
+    """For mixed endings: a line that stays keeps its own, a new line gets the most common one."""
+    old = before.split("\n")
+    bare = [line.removesuffix("\r") if index < len(old) - 1 else line for index, line in enumerate(old)]
+    new = content.split("\n")
+    out = [line + main.value for line in new[:-1]]
+    for a, b, size in _blocks(bare, new):
+        for step in range(size):
+            if a + step < len(old) - 1 and b + step < len(new) - 1:
+                out[b + step] = old[a + step] + "\n"
+    return "".join(out) + new[-1]
+
+
+def _blocks(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:
+    if max(len(old), len(new)) <= _MAX_ALIGNED_LINES:
+        return [(block.a, block.b, block.size) for block in SequenceMatcher(None, old, new).get_matching_blocks()]
+    shorter = min(len(old), len(new))
+    head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
+    tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
+    return [(0, 0, head), (len(old) - tail, len(new) - tail, tail)]

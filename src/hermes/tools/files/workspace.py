@@ -1,0 +1,192 @@
+"""The file tools' way to the session's environment: paths, rules, whole reads and checked writes."""
+
+import os
+import posixpath
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hermes.config.paths import hermes_home, profiles_dir, root_home
+from hermes.errors import ToolError
+from hermes.seams import Action, Decision, FileInfo, ToolContext
+from hermes.tools.files import paths, syntax
+from hermes.tools.files.encoding import Decoded, NotTextError, decode
+from hermes.tools.files.memo import FileMemo, digest
+from hermes.tools.files.paths import PathRules
+
+MAX_EDITED_BYTES = 64 * 1024 * 1024
+HANDLE_PREFIX = "hermes://result/"
+_MAX_NAMES = 20_000
+# What only a result's display contains: text that has it was copied from a display, and lacks what was cut there.
+_DISPLAY_MARKS = (("[line cut, ", "a line that read_file has cut"), ('"content_returned": false', "a status message"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path of the environment: as given, absolute, and where it leads with links followed; `info` when it exists."""
+
+    given: str
+    path: str
+    resolved: str
+    info: FileInfo | None
+
+    @property
+    def extension(self) -> str:
+        return posixpath.splitext(self.path)[1].lstrip(".").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file in memory, ready to be edited; `decoded` is None for a file that does not exist."""
+
+    place: Place
+    data: bytes
+    decoded: Decoded | None
+
+    @property
+    def text(self) -> str | None:
+        return self.decoded.text if self.decoded else None
+
+
+class Workspace:
+    """One call's access to files."""
+
+    def __init__(self, ctx: ToolContext, tool: str, *, cross_profile: bool = False) -> None:
+        self._ctx = ctx
+        self._tool = tool
+        self._cross_profile = cross_profile
+        self.memo = FileMemo.of(ctx.memo)
+
+    async def locate(self, given: str) -> Place:
+        """Where `given` leads; the file need not exist."""
+        if not given.strip():
+            raise ToolError("the path is empty; name a file")
+        if "\0" in given:
+            raise ToolError("the path contains a NUL character; no file has such a name")
+        path = paths.absolute(given, cwd=self._ctx.environment.cwd, home=await self._home())
+        info = await self._ctx.environment.stat(path)
+        if info is not None:
+            return Place(given, path, info.path, info)
+        return Place(given, path, await self._future_path(path), None)
+
+    async def refuse_read(self, place: Place) -> str | None:
+        """Why the path may not be read, or None."""
+        return paths.refuse_read(place.path, place.resolved, place.info, await self._rules())
+
+    async def check_write(self, place: Place) -> None:
+        """Raise `ToolError` unless the rules and the gate let this path be written."""
+        refusal = paths.refuse_write(place.path, place.resolved, place.info, await self._rules())
+        if refusal:
+            raise ToolError(f"{refusal}; write elsewhere, or ask the user to do it")
+        action = Action(
+            kind="write",
+            tool=self._tool,
+            text=place.resolved,
+            cwd=self._ctx.environment.cwd,
+            backend=self._ctx.environment.kind,
+            route=self._ctx.route,
+            session_id=self._ctx.session_id,
+            task_id=self._ctx.task_id,
+        )
+        decision = await self._ctx.gate.decide(action, self._ctx.scope)
+        if not decision.allowed:
+            raise ToolError(f"writing {place.given!r} was not allowed: {decision.reason or 'denied'}")
+
+    async def read_text(self, place: Place) -> TextFile:
+        """The whole file, for an edit. Raises `ToolError` for what is no text, or too large for that."""
+        if place.info is None:
+            return TextFile(place, b"", None)
+        if place.info.size > MAX_EDITED_BYTES:
+            raise ToolError(
+                f"{place.given!r} has {place.info.size} bytes, and at most {MAX_EDITED_BYTES} are edited in memory; "
+                "use the terminal (sed, a script) for it"
+            )
+        data = await self._ctx.environment.read(place.resolved)
+        try:
+            return TextFile(place, data, decode(data))
+        except NotTextError as error:
+            raise ToolError(f"{place.given!r} is binary, so it cannot be edited as text") from error
+
+    async def write(self, place: Place, data: bytes, *, mode: int | None = None) -> None:
+        """Replace the file atomically, by default with its mode kept, and remember it as known to this task."""
+        if mode is None and place.info is not None:
+            mode = place.info.mode & 0o7777
+        await self._ctx.environment.write(place.resolved, data, mode=mode)
+        self.memo.wrote(place.resolved)
+        info = await self._ctx.environment.stat(place.resolved)
+        if info is not None:
+            self.memo.saw(info, digest(data))
+
+    async def similar(self, place: Place) -> list[str]:
+        """Paths near a missing one that may have been meant."""
+        environment = self._ctx.environment
+        for folder in paths.parents(place.path):
+            info = await environment.stat(folder)
+            if info is not None and info.kind == "dir":
+                missing = posixpath.relpath(place.path, folder).split("/")[0]
+                names = (await environment.list_dir(folder))[:_MAX_NAMES]
+                found = (posixpath.join(folder, name) for name in paths.similar_names(missing, names))
+                return [paths.display_path(path, environment.cwd) for path in found]
+        return []
+
+    async def _home(self) -> str:
+        if self.memo.home is None:
+            self.memo.home = await self._find_home()
+        return self.memo.home
+
+    async def _find_home(self) -> str:
+        environment = self._ctx.environment
+        if environment.kind == "local":
+            return str(Path.home())
+        own = Decision.own("find the home folder")
+        answer = await environment.execute("(cd ~ && pwd -P)", own, self._ctx.scope, timeout_s=30.0)
+        lines = answer.output.split()
+        return lines[-1] if answer.exit_code == 0 and lines else "/root"
+
+    async def _rules(self) -> PathRules:
+        home, safe_root = await self._home(), os.environ.get("HERMES_WRITE_SAFE_ROOT", "")
+        if self._ctx.environment.kind != "local":
+            return PathRules.from_settings(home=home, safe_root=safe_root)
+        ours, profiles = _real(hermes_home()), _real(profiles_dir(root_home()))
+        rules = PathRules.from_settings(home=home, hermes_home=ours, profiles=profiles, safe_root=safe_root)
+        return replace(rules, crosses_profiles=self._cross_profile)
+
+    async def _future_path(self, path: str) -> str:
+        """Where a file that does not exist yet would be: below its nearest folder that exists, links followed."""
+        environment = self._ctx.environment
+        for folder in paths.parents(path):
+            info = await environment.stat(folder)
+            if info is None:
+                continue
+            rest = posixpath.relpath(path, folder)
+            if info.kind != "dir":
+                raise ToolError(f"{folder!r} is not a folder, so there is nothing below it")
+            # A name that is there and leads nowhere is a broken link: writing through it could end up anywhere.
+            if rest.split("/")[0] in await environment.list_dir(folder):
+                raise ToolError(f"{path!r} goes through a broken link; remove the link first, or use another path")
+            return posixpath.normpath(posixpath.join(info.path, rest))
+        return path
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+def lint(path: str, before: str | None, after: str) -> dict[str, Any]:
+    """The `lint` field of a result: only a problem that this write has brought."""
+    if not syntax.can_check(path):
+        return {"status": "skipped", "message": "no syntax check for this kind of file"}
+    problem = syntax.new_problem(path, before, after)
+    if problem is None:
+        return {"status": "ok", "output": ""}
+    return {"status": "error", "output": f"{path}: {problem}"}
+
+
+def refuse_display_text(content: str, before: str | None) -> None:
+    """Raise `ToolError` when `content` brings a mark of some display into a file that does not have it."""
+    for mark, what in _DISPLAY_MARKS:
+        if mark in content and mark not in (before or ""):
+            raise ToolError(
+                f"the text contains {mark!r}, which comes from {what}; writing it would lose what stood there. "
+                "Change single places with patch instead"
+            )
