@@ -10,7 +10,8 @@
 
 `register` takes the twelve parameters of the contract, and one keyword of ours, `traits`
 (`hermes.tools.traits.Traits`): what a call reads and writes, what the tool needs to be available, whether it talks
-with a person, where its content comes from. A tool without traits is run as an unknown: alone, with the default time limit.
+with a person, where its content comes from. A tool without traits is run as an unknown: alone, with the default
+time limit.
 
 A handler is `handler(args, **keywords)`, sync or async, and is handed only the keywords its signature takes:
 `ctx` (`ToolContext`), `task_id`, `user_task`, `session_id`, `tool_call_id`, `enabled_tools`. Through `**kw` it gets

@@ -1,0 +1,217 @@
+"""Notice a turn that goes in circles: tell the model first, then end the turn."""
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, convert
+
+from hermes.tools.registry import tool_error
+from hermes.tools.results import as_object
+from hermes.types import Content, JsonObject, ResultStatus, text_of
+
+Action: TypeAlias = Literal["allow", "warn", "block", "halt"]
+
+_CYCLES = (2, 3, 4)
+_CYCLE_WARN = 3
+_CYCLE_HALT = 5
+
+
+class Thresholds(Struct, frozen=True, kw_only=True):
+    """After how many times something is done about it."""
+
+    exact_failure: int = 2
+    same_tool_failure: int = 3
+    idempotent_no_progress: int = 2
+    no_progress: int = 3
+
+
+class GuardrailConfig(Struct, frozen=True, kw_only=True):
+    """The section `tool_loop_guardrails` of the configuration."""
+
+    warnings_enabled: bool = True
+    hard_stop_enabled: bool = True
+    warn_after: Thresholds = Thresholds()
+    hard_stop_after: Thresholds = Thresholds(
+        exact_failure=5, same_tool_failure=8, idempotent_no_progress=5, no_progress=5
+    )
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "GuardrailConfig":
+        """From the merged configuration; what is not set keeps its default."""
+        section = dict(settings.get("tool_loop_guardrails") or {})
+        stops = {"exact_failure": 5, "same_tool_failure": 8, "idempotent_no_progress": 5, "no_progress": 5}
+        section["hard_stop_after"] = {**stops, **(section.get("hard_stop_after") or {})}
+        return convert(section, cls)
+
+
+class GuardrailDecision(Struct, frozen=True, kw_only=True):
+    """What is to be done about one call."""
+
+    action: Action = "allow"
+    code: str = ""
+    message: str = ""
+    tool_name: str = ""
+    count: int = 0
+    signature: str = ""
+
+    def as_json(self) -> str:
+        """The result of a call that was blocked."""
+        facts = {"code": self.code, "count": self.count, "tool_name": self.tool_name, "signature": self.signature}
+        return tool_error(self.message, guardrail=facts)
+
+    def note(self) -> str:
+        """The words added to a result."""
+        return f"[Tool loop warning: {self.code}; count={self.count}; {self.message}]"
+
+
+ALLOW = GuardrailDecision()
+
+
+class Guardrails:
+    """Counts for one turn. Whether a call failed is read from its result's structure, never from its words.
+
+    A call that succeeded and may have changed something makes room again: the counts of what failed or stood still
+    before it start anew. Repeating the whole circle is noticed as a cycle.
+    """
+
+    def __init__(self, config: GuardrailConfig | None = None) -> None:
+        self._config = config or GuardrailConfig()
+        self.halted: GuardrailDecision | None = None
+        self._failures: dict[str, int] = {}
+        self._tool_failures: dict[str, int] = {}
+        self._same: dict[str, tuple[str, int]] = {}
+        self._trail: deque[tuple[str, str]] = deque(maxlen=_CYCLES[-1] * _CYCLE_HALT)
+        self._warned_cycle: tuple[tuple[str, str], ...] = ()
+
+    def before(self, name: str, args: JsonObject | str, *, read_only: bool = False) -> GuardrailDecision:
+        """Whether the call may run at all."""
+        if not self._config.hard_stop_enabled:
+            return ALLOW
+        key = signature(name, args)
+        stop = self._config.hard_stop_after
+        failed = self._failures.get(key, 0)
+        if failed >= stop.exact_failure:
+            return self._stop(
+                "block",
+                "repeated_exact_failure_block",
+                name,
+                failed,
+                key,
+                f"{name} failed {failed} times with exactly these arguments; it was not run again.",
+            )
+        same = self._same.get(key, ("", 0))[1]
+        if same >= (stop.idempotent_no_progress if read_only else stop.no_progress):
+            code = "idempotent_no_progress_block" if read_only else "no_progress_block"
+            return self._stop(
+                "block", code, name, same, key, f"{name} gave the same result {same} times; it was not run again."
+            )
+        return ALLOW
+
+    def after(
+        self,
+        name: str,
+        args: JsonObject | str,
+        content: Content,
+        status: ResultStatus,
+        *,
+        read_only: bool = False,
+    ) -> GuardrailDecision:
+        """What the result adds to the picture."""
+        key, identity = signature(name, args), _identity(content)
+        self._trail.append((key, identity))
+        last, count = self._same.get(key, ("", 0))
+        count = count + 1 if last == identity else 1
+        if is_failure(content, status):
+            self._failures[key] = self._failures.get(key, 0) + 1
+            self._tool_failures[name] = self._tool_failures.get(name, 0) + 1
+            self._same[key] = (identity, count)
+            decision = self._judge_failure(name, key)
+        else:
+            self._failures.pop(key, None)
+            self._tool_failures.pop(name, None)
+            if not read_only and count == 1:
+                self._failures.clear()
+                self._same.clear()
+            self._same[key] = (identity, count)
+            decision = self._judge_standstill(name, key, count, read_only=read_only)
+        return self._judge_cycle(name, key) if decision.action == "allow" else decision
+
+    def _judge_failure(self, name: str, key: str) -> GuardrailDecision:
+        warn, stop = self._config.warn_after, self._config.hard_stop_after
+        exact, by_tool = self._failures[key], self._tool_failures[name]
+        if self._config.hard_stop_enabled and by_tool >= stop.same_tool_failure:
+            return self._stop(
+                "halt", "same_tool_failure_halt", name, by_tool, key, f"{name} failed {by_tool} times in a row."
+            )
+        if exact >= warn.exact_failure:
+            text = f"{name} has failed {exact} times with these same arguments; change them or take another way."
+            return self._warn("repeated_exact_failure_warning", name, exact, key, text)
+        if by_tool >= warn.same_tool_failure:
+            text = f"{name} has failed {by_tool} times this turn; find out why before trying again."
+            return self._warn("same_tool_failure_warning", name, by_tool, key, text)
+        return ALLOW
+
+    def _judge_standstill(self, name: str, key: str, count: int, *, read_only: bool) -> GuardrailDecision:
+        warn = self._config.warn_after
+        if count < (warn.idempotent_no_progress if read_only else warn.no_progress):
+            return ALLOW
+        code = "idempotent_no_progress_warning" if read_only else "no_progress_warning"
+        text = f"{name} has given this same result {count} times; use what you have or do something else."
+        return self._warn(code, name, count, key, text)
+
+    def _judge_cycle(self, name: str, key: str) -> GuardrailDecision:
+        trail = list(self._trail)
+        for length in _CYCLES:
+            block = tuple(trail[-length:])
+            if len(block) < length or len(set(block)) == 1:
+                continue
+            rounds = 1
+            while tuple(trail[-length * (rounds + 1) : -length * rounds]) == block:
+                rounds += 1
+            if rounds >= _CYCLE_HALT and self._config.hard_stop_enabled:
+                text = f"the same {length} calls with the same results came {rounds} times."
+                return self._stop("halt", "cycle_halt", name, rounds, key, text)
+            if rounds >= _CYCLE_WARN and set(block) != set(self._warned_cycle):
+                self._warned_cycle = block
+                text = f"the last {length} calls, with the same results, have come {rounds} times; break the circle."
+                return self._warn("cycle_warning", name, rounds, key, text)
+        return ALLOW
+
+    def _warn(self, code: str, name: str, count: int, key: str, text: str) -> GuardrailDecision:
+        if not self._config.warnings_enabled:
+            return ALLOW
+        return GuardrailDecision(action="warn", code=code, message=text, tool_name=name, count=count, signature=key)
+
+    def _stop(self, action: Action, code: str, name: str, count: int, key: str, text: str) -> GuardrailDecision:
+        decision = GuardrailDecision(action=action, code=code, message=text, tool_name=name, count=count, signature=key)
+        self.halted = self.halted or decision
+        return decision
+
+
+def signature(name: str, args: JsonObject | str) -> str:
+    """A tool with its arguments, whatever the order of their keys."""
+    text = args if isinstance(args, str) else json.dumps(args, sort_keys=True, ensure_ascii=False, default=str)
+    return f"{name}:{_digest(text)}"
+
+
+def is_failure(content: Content, status: ResultStatus) -> bool:
+    """A call that did not end well, or a command that left with another code than 0."""
+    if status != "ok":
+        return True
+    body = as_object(content)
+    code = body.get("exit_code") if body else None
+    return isinstance(code, int) and code != 0
+
+
+def _identity(content: Content) -> str:
+    body = as_object(content)
+    if body is not None:
+        return _digest(json.dumps(body, sort_keys=True, ensure_ascii=False))
+    return _digest(text_of(content))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

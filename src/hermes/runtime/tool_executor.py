@@ -1,0 +1,205 @@
+"""Run the tool calls of one assistant message: validate all, run what may run side by side, answer in call order."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from hermes.errors import ToolError
+from hermes.runtime.context import CallContext, TurnContext
+from hermes.runtime.guardrails import GuardrailDecision, Guardrails
+from hermes.runtime.scheduling import next_wave
+from hermes.seams import Effects, ToolRules, ToolView
+from hermes.tools.fences import fence
+from hermes.tools.limits import BatchBudget, fit, threshold
+from hermes.tools.names import repair_name
+from hermes.tools.pipeline import CallFacts, refusal, told
+from hermes.tools.prints import contained_prints
+from hermes.tools.registry import tool_error
+from hermes.tools.results import error_content, failure_of, sanitise_error, with_note
+from hermes.tools.validation import CallRefused, parse_arguments, refuse_unknown
+from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult
+
+Persist: TypeAlias = Callable[[Sequence[ToolResult]], Awaitable[None]]
+
+MAX_PARALLEL = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that may run: its real name, and arguments that fit the offered schema."""
+
+    call: ToolCall  # as the model wrote it
+    name: str
+    args: JsonObject
+    rules: ToolRules
+
+    @property
+    def shown(self) -> ToolCall:
+        """The call under the name it runs by."""
+        return self.call if self.call.name == self.name else msgspec.structs.replace(self.call, name=self.name)
+
+
+async def run_calls(
+    ctx: TurnContext, calls: Sequence[ToolCall], persist: Persist, guardrails: Guardrails | None = None
+) -> list[ToolResult]:
+    """Run `calls`, each of which the kernel has journalled already; return their results in call order.
+
+    Calls run side by side when what they read and write is disjoint, in ordered waves otherwise. After each wave but
+    the last, `persist` is awaited with the results so far that it has not seen, so that a later wave never runs on a
+    result that a crash could take back; the last wave's results are returned for the kernel to commit.
+
+    Whatever a handler raises becomes a result that the model reads. A cancellation of the turn passes through: every
+    call that ended has sent its `CallFinished` by then, and every call that began its `CallStarted`. When a guardrail
+    halts (`guardrails.halted`), calls that had not started are answered without being run.
+    """
+    batch = _Batch(ctx, guardrails or Guardrails())
+    results: dict[str, ToolResult] = {}
+    pending: list[Prepared] = []
+    for prepared in validate_calls(ctx.tools, calls):
+        if isinstance(prepared, Prepared):
+            pending.append(prepared)
+        else:
+            results[prepared.call_id] = prepared
+    for call in calls:
+        if call.id in results:
+            results[call.id] = batch.refused(call, results[call.id])
+    unkept = list(results.values())
+    with contained_prints():
+        while pending:
+            places = set(next_wave([batch.effects(one) for one in pending]))
+            wave = [one for place, one in enumerate(pending) if place in places]
+            pending = [one for place, one in enumerate(pending) if place not in places]
+            done = await batch.run(wave)
+            results.update((result.call_id, result) for result in done)
+            unkept += done
+            if pending:
+                await persist(unkept)
+                unkept = []
+    return [results[call.id] for call in calls]
+
+
+def validate_calls(view: ToolView, calls: Sequence[ToolCall]) -> list[Prepared | ToolResult]:
+    """Every call made ready, or refused with its own message, before any of them runs."""
+    return [_validate(view, call) for call in calls]
+
+
+def _validate(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
+    try:
+        name = repair_name(call.name, view.names())
+        if name is None:
+            raise refuse_unknown(call.name, view.names())
+        args = view.check(name, parse_arguments(call.arguments))
+    except CallRefused as refused:
+        return ToolResult(call_id=call.id, name=call.name, content=refused.as_json(), status="failed")
+    except ToolError as error:
+        return ToolResult(call_id=call.id, name=call.name, content=tool_error(error), status="failed")
+    return Prepared(call, name, args, view.rules(name))
+
+
+class _Batch:
+    """The calls of one message on their way."""
+
+    def __init__(self, ctx: TurnContext, guardrails: Guardrails) -> None:
+        self._ctx = ctx
+        self._guardrails = guardrails
+        self._budget = BatchBudget()
+        self._places = asyncio.Semaphore(MAX_PARALLEL)
+
+    def effects(self, one: Prepared) -> Effects:
+        return self._ctx.tools.effects(one.name, one.args, self._ctx.for_call(one.call, self._ctx.scope))
+
+    def refused(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """Show and count a call that did not pass validation."""
+        self._ctx.sink.emit(CallStarted(call, {}))
+        decision = self._guardrails.after(call.name, call.arguments, result.content, result.status)
+        result = _noted(result, decision)
+        self._ctx.sink.emit(CallFinished(call, {}, result))
+        return result
+
+    async def run(self, wave: Sequence[Prepared]) -> list[ToolResult]:
+        """Run one wave; results in its order."""
+        if len(wave) == 1:
+            return [await self._run_one(wave[0])]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._in_place(one), name=one.call.id) for one in wave]
+        return [task.result() for task in tasks]
+
+    async def _in_place(self, one: Prepared) -> ToolResult:
+        async with self._places:
+            return await self._run_one(one)
+
+    async def _run_one(self, one: Prepared) -> ToolResult:
+        halted = self._guardrails.halted
+        if halted is not None:
+            reason = f"not run: the turn was stopped because {halted.message}"
+            return ToolResult(call_id=one.call.id, name=one.call.name, content=tool_error(reason), status="cancelled")
+        self._ctx.sink.emit(CallStarted(one.shown, one.args))
+        block = self._guardrails.before(one.name, one.args, read_only=one.rules.read_only)
+        if block.action == "block":
+            result = ToolResult(call_id=one.call.id, name=one.call.name, content=block.as_json(), status="failed")
+        else:
+            result = await self._called(one)
+        self._ctx.sink.emit(CallFinished(one.shown, one.args, result))
+        return result
+
+    async def _called(self, one: Prepared) -> ToolResult:
+        """One call through every stage."""
+        services = self._ctx.services
+        facts = CallFacts(
+            name=one.name,
+            args=one.args,
+            task_id=self._ctx.task_id,
+            session_id=self._ctx.session_id,
+            tool_call_id=one.call.id,
+        )
+        scope = self._ctx.scope.child(one.call.id, timeout_s=one.rules.timeout_s)
+        call_ctx = self._ctx.for_call(one.call, scope)
+        started = services.clock.monotonic()
+        reason = await refusal(services.hooks, facts, one.rules)
+        if reason is not None:
+            content: Content = tool_error(reason)
+            status: ResultStatus = "failed"
+        else:
+            content, status = await self._contained(one, call_ctx)
+        duration_ms = (services.clock.monotonic() - started) * 1000
+        content = await told(services.hooks, facts, content, duration_ms)
+        decision = self._guardrails.after(one.name, one.args, content, status, read_only=one.rules.read_only)
+        limit = threshold(one.name, one.rules, services.settings)
+        content = await fit(one.name, content, limit, services.shelf, self._budget)
+        result = ToolResult(
+            call_id=one.call.id,
+            name=one.call.name,
+            content=fence(content, one.name, one.rules.provenance),
+            status=status,
+            duration_ms=duration_ms,
+            details=call_ctx.details,
+        )
+        return _noted(result, decision)
+
+    async def _contained(self, one: Prepared, call_ctx: CallContext) -> tuple[Content, ResultStatus]:
+        """The tool border: what the handler gives or raises, as content and status."""
+        content: Content = ""
+        try:
+            async with call_ctx.scope:
+                content = await self._ctx.tools.call(one.name, one.args, call_ctx)
+        except ToolError as error:
+            return tool_error(sanitise_error(str(error))), "failed"
+        except Exception as error:  # nothing a handler raises may end the turn
+            self._ctx.services.log.exception("tool %r failed", one.name)
+            return error_content("Tool execution failed", error), "failed"
+        if call_ctx.scope.expired:
+            # Not `failed`: the call may have taken effect before we stopped waiting for it.
+            text = f"{one.name} gave no result within {one.rules.timeout_s:g} s and was stopped"
+            return tool_error(f"{text}; part of it may have taken effect, so check before trying again."), "unknown"
+        if call_ctx.scope.cancelled:
+            return tool_error(f"{one.name} was cancelled; part of it may have taken effect."), "unknown"
+        return content, "failed" if failure_of(content) else "ok"
+
+
+def _noted(result: ToolResult, decision: GuardrailDecision) -> ToolResult:
+    if decision.action not in ("warn", "halt"):
+        return result
+    return msgspec.structs.replace(result, content=with_note(result.content, "_warning", decision.note()))

@@ -1,0 +1,129 @@
+"""Call a handler, sync or async, from wherever the caller stands."""
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from hermes.errors import ToolError
+from hermes.seams import ToolContext
+from hermes.tools.loops import run_on_tools_loop, run_sync
+from hermes.tools.prints import quiet_prints
+from hermes.tools.registry import Registered, ToolRegistry, tool_error
+from hermes.tools.results import error_content, normalise
+from hermes.types import Content, JsonObject
+
+log = logging.getLogger(__name__)
+
+_OPEN = frozenset({"task_id", "user_task"})  # what a handler gets through **kw; the rest it must name
+_FOREIGN = frozenset({"home", "project", "plugin"})
+
+
+async def invoke(
+    tool: Registered,
+    args: JsonObject,
+    ctx: ToolContext,
+    *,
+    enabled_tools: list[str] | None = None,
+    user_task: str | None = None,
+) -> Content:
+    """One call inside a turn. A sync handler runs in the pool, an async one is awaited.
+
+    A foreign async handler runs on the tools' own loop: what it keeps between calls (a client, a lock) stays on one
+    living loop, and one that blocks or swallows its cancellation holds up no turn. One that takes `ctx` works with
+    the turn's parts, so it runs beside them.
+    """
+    handler = resolved(tool)
+    given = {
+        "ctx": ctx,
+        "task_id": ctx.task_id,
+        "user_task": user_task,
+        "session_id": ctx.session_id,
+        "tool_call_id": ctx.call_id,
+        "enabled_tools": enabled_tools,
+    }
+    keywords = _fitting(handler, given, with_tools=tool.entry.name == "execute_code")
+    with quiet_prints(tool.entry.name):
+        if not is_coroutine(tool, handler):
+            value = await ctx.in_thread(handler, args, **keywords)
+            if inspect.isawaitable(value):
+                value = await value
+        elif tool.origin in _FOREIGN and "ctx" not in keywords:
+            value = await run_on_tools_loop(_awaited(handler, args, keywords))
+        else:
+            value = await _awaited(handler, args, keywords)
+    return normalise(value, tool.entry.name)
+
+
+def dispatch_now(registry: ToolRegistry, name: str, args: JsonObject, keywords: Mapping[str, Any]) -> Any:
+    """`registry.dispatch`: the result text, with every error as JSON text too. A multi-part result stays a dict."""
+    tool = registry.get(name)
+    if tool is None:
+        return tool_error(f"Unknown tool: {name}")
+    try:
+        value = call_now(tool, args, keywords)
+    except Exception as error:  # the tool border
+        log.exception("tool %r failed", name)
+        return error_content("Tool execution failed", error)
+    return value if isinstance(value, dict) and value.get("_multimodal") is True else normalise(value, name)
+
+
+def call_now(tool: Registered, args: JsonObject, keywords: Mapping[str, Any]) -> Any:
+    """The handler's own value: a sync handler in this very thread, an async one on the tools' loop."""
+    handler = resolved(tool)
+    fitting = _fitting(handler, keywords, with_tools=True)
+    if is_coroutine(tool, handler):
+        return run_sync(_awaited(handler, args, fitting), tool.traits.timeout_s)
+    try:
+        value = handler(args, **fitting)
+    except SystemExit as error:
+        raise ToolError(f"the tool tried to leave with SystemExit: {error}") from error
+    if inspect.isawaitable(value):
+        return run_sync(_finish(value), tool.traits.timeout_s)
+    return value
+
+
+def resolved(tool: Registered) -> Callable[..., Any]:
+    """The real handler, imported now when it is a built-in that was not needed before."""
+    load = getattr(tool.entry.handler, "load", None)
+    return load() if tool.lazy and load is not None else tool.entry.handler
+
+
+def is_coroutine(tool: Registered, handler: Callable[..., Any]) -> bool:
+    return tool.entry.is_async or inspect.iscoroutinefunction(handler)
+
+
+async def _awaited(handler: Callable[..., Any], args: JsonObject, keywords: Mapping[str, Any]) -> Any:
+    try:
+        value = handler(args, **keywords)
+        return await value if inspect.isawaitable(value) else value
+    except (SystemExit, KeyboardInterrupt) as error:  # either would end the loop for everybody
+        raise ToolError(f"the tool tried to leave with {type(error).__name__}: {error}") from error
+
+
+async def _finish(value: Any) -> Any:
+    return await value
+
+
+def _fitting(handler: Callable[..., Any], given: Mapping[str, Any], *, with_tools: bool) -> dict[str, Any]:
+    named, is_open = _signature(handler)
+    wanted = named
+    if is_open:
+        wanted = named | _OPEN | ({"enabled_tools"} if with_tools else set())
+    return {key: value for key, value in given.items() if key in wanted}
+
+
+@lru_cache(maxsize=1024)
+def _signature(handler: Callable[..., Any]) -> tuple[frozenset[str], bool]:
+    """The keywords a handler names beside its first parameter, and whether it takes others too."""
+    try:
+        parameters = list(inspect.signature(handler).parameters.values())
+    except (TypeError, ValueError):  # a builtin without a signature
+        return frozenset(), False
+    names = frozenset(
+        parameter.name
+        for parameter in parameters[1:]
+        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    )
+    return names, any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

@@ -1,0 +1,129 @@
+"""The hook bus of a session: policies that can refuse a call, observers that cannot touch it, and transforms."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from hermes.tools.pool import DaemonPool
+from hermes.types import JsonObject
+
+log = logging.getLogger(__name__)
+
+HookKind: TypeAlias = Literal["policy", "observer", "transform"]
+HOOK_LIMIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One callback: what it is called for, whose it is, and how long it may take."""
+
+    callback: Callable[..., Any]
+    owner: str
+    kind: HookKind
+    timeout_s: float = HOOK_LIMIT_S
+
+
+class Hooks:
+    """`HookBus` over callbacks, sync or async, that are handed the payload's keys they name.
+
+    A policy refuses with `{"action": "block", "message": text}`. One that raises, answers with nonsense, or takes too
+    long refuses too, and so does one that was announced with `require` and never came. Observers and transforms that
+    fail are logged once per owner and hook, and listed in `faults`.
+    """
+
+    def __init__(self, pool: DaemonPool | None = None) -> None:
+        self._pool = pool or DaemonPool(size=8, name="hermes-hook")
+        self._hooks: dict[str, list[Hook]] = {}
+        self._required: dict[str, set[str]] = {}
+        self.faults: dict[tuple[str, str], str] = {}
+
+    def add(
+        self, hook: str, callback: Callable[..., Any], *, owner: str, kind: HookKind, timeout_s: float = HOOK_LIMIT_S
+    ) -> None:
+        """Call `callback` for every `hook` event from now on."""
+        self._hooks.setdefault(hook, []).append(Hook(callback, owner, kind, timeout_s))
+
+    def require(self, hook: str, owner: str) -> None:
+        """Refuse every `hook` until a policy of `owner` is there: a guard that failed to load must not be a gap."""
+        self._required.setdefault(hook, set()).add(owner)
+
+    def remove(self, owner: str) -> None:
+        """Forget everything of `owner`."""
+        for hook, entries in self._hooks.items():
+            self._hooks[hook] = [entry for entry in entries if entry.owner != owner]
+
+    def has(self, *hooks: str) -> bool:
+        """Whether anybody listens to one of these."""
+        return any(self._hooks.get(hook) or self._required.get(hook) for hook in hooks)
+
+    async def allow(self, hook: str, payload: JsonObject) -> str | None:
+        entries = [entry for entry in self._hooks.get(hook, ()) if entry.kind == "policy"]
+        missing = self._required.get(hook, set()) - {entry.owner for entry in entries}
+        if missing:
+            return f"the policy of {min(missing)!r} is not loaded, so nothing it guards may run"
+        for entry in entries:
+            try:
+                answer = await self._call(entry, payload)
+            except Exception as error:  # the border to a plugin's code; a guard that fails refuses
+                log.exception("policy %r of %r failed", hook, entry.owner)
+                return f"the policy of {entry.owner!r} failed ({type(error).__name__}: {error})"
+            if answer is None or answer is True:
+                continue
+            reason = _block_reason(answer)
+            if reason is not None:
+                return reason
+            if not (isinstance(answer, Mapping) and answer.get("action") in ("allow", None)):
+                return f"the policy of {entry.owner!r} gave no usable answer"
+        for entry in self._hooks.get(hook, ()):
+            if entry.kind == "observer":
+                await self._quietly(hook, entry, payload)
+        return None
+
+    async def observe(self, hook: str, payload: JsonObject) -> None:
+        for entry in self._hooks.get(hook, ()):
+            await self._quietly(hook, entry, payload)
+
+    async def transform(self, hook: str, value: str, payload: JsonObject) -> str:
+        for entry in self._hooks.get(hook, ()):
+            answer = await self._quietly(hook, entry, payload)
+            if isinstance(answer, str):
+                return answer
+        return value
+
+    async def _quietly(self, hook: str, entry: Hook, payload: JsonObject) -> Any:
+        try:
+            return await self._call(entry, payload)
+        except Exception as error:  # the border to a plugin's code; an observer never affects the call
+            if (entry.owner, hook) not in self.faults:
+                log.exception("hook %r of %r failed; further failures of it are not logged", hook, entry.owner)
+            self.faults[entry.owner, hook] = f"{type(error).__name__}: {error}"
+            return None
+
+    async def _call(self, entry: Hook, payload: JsonObject) -> Any:
+        keywords = _fitting(entry.callback, payload)
+        async with asyncio.timeout(entry.timeout_s):
+            if inspect.iscoroutinefunction(entry.callback):
+                return await entry.callback(**keywords)
+            answer = await self._pool.run(entry.callback, **keywords)
+            return await answer if inspect.isawaitable(answer) else answer
+
+
+def _block_reason(answer: object) -> str | None:
+    if isinstance(answer, Mapping) and answer.get("action") == "block":
+        message = answer.get("message")
+        return message if isinstance(message, str) and message else "blocked by a policy"
+    return None
+
+
+def _fitting(callback: Callable[..., Any], payload: JsonObject) -> JsonObject:
+    try:
+        parameters = inspect.signature(callback).parameters.values()
+    except (TypeError, ValueError):
+        return payload
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return payload
+    names = {parameter.name for parameter in parameters}
+    return {key: value for key, value in payload.items() if key in names}

@@ -1,0 +1,26 @@
+"""Repair a tool name that a model wrote slightly wrong."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CLOSE = 0.85
+_LONGEST = 128
+
+
+def repair_name(name: str, known: Iterable[str]) -> str | None:
+    """The known tool that `name` means, or None. A near miss counts only when it points to exactly one tool."""
+    names = frozenset(known)
+    if name in names:
+        return name
+    text = name.strip()
+    if not text or len(text) > _LONGEST:
+        return None
+    snake = re.sub(r"[\s-]+", "_", _CAMEL.sub("_", text)).lower()
+    for guess in (text, text.lower(), re.sub(r"[\s-]+", "_", text.lower()), snake):
+        for candidate in (guess, guess.removesuffix("_tool")):
+            if candidate in names:
+                return candidate
+    near = get_close_matches(snake, sorted(names), n=2, cutoff=_CLOSE)
+    return near[0] if len(near) == 1 else None
