@@ -8,7 +8,6 @@ import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -220,6 +219,6 @@ def _hang_up(answer: "aiohttp.ClientResponse") -> None:
 
 def _address(url: str) -> str:
     """`url` as far as it may be shown: neither a password nor a query."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}" if host else url.partition("?")[0]
+    scheme, separator, rest = url.partition("?")[0].partition("#")[0].partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
