@@ -156,10 +156,11 @@ INDEXES = (
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
 )
 
-# Contentless: the words are stored once, in messages. `tags` holds role and source, so that filters cost no join.
+# Contentless: the words are stored once, in messages. `tags` holds role and source, so that filters
+# cost no join. Lengths are not kept: ranking has its own, bounded measure.
 SEARCH_INDEX = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5("
-    "content, tags, content='', tokenize='unicode61 remove_diacritics 2')"
+    "content, tags, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2')"
 )
 
 

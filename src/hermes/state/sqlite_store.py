@@ -4,7 +4,7 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.ops import SessionRecord, StoreOp
@@ -16,9 +16,15 @@ from hermes.state.lock import FairLock
 from hermes.state.owner import this_process
 from hermes.state.pool import ReadPool
 from hermes.state.read import load_session
+from hermes.state.search import index
+from hermes.state.search.find import Search, find
 from hermes.state.writer import Work, Writer
 
 Answer = TypeVar("Answer")
+
+INDEX_BATCH = 256
+TAIL_LIMIT = 512  # not indexed messages before indexing no longer waits for a quiet moment
+CHECK_TAIL_EVERY = 16
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +100,21 @@ class SqliteStore:
         with self._reads.connection() as conn:
             return work(conn)
 
+    async def search(self, search: Search) -> list[dict[str, Any]]:
+        """Messages that match, as result rows."""
+        return await self._reads.run(lambda: self.search_sync(search))
+
+    def search_sync(self, search: Search) -> list[dict[str, Any]]:
+        """`search` for a plain thread."""
+        return self.read(lambda conn: find(conn, search, self.blobs.get))
+
+    def index_all(self) -> int:
+        """Index everything that is not indexed yet; how many messages that was."""
+        total = 0
+        while count := self.write(lambda conn: index.index_batch(conn, self.blobs.get, INDEX_BATCH)[1]):
+            total += count
+        return total
+
     def close_sync(self) -> None:
         """`close` for a plain thread."""
         self._writer.close()
@@ -121,6 +142,8 @@ class _WriteFile:
         self._lock = FairLock(store.path.with_name(store.path.name + "-lock"))
         self._conn: sqlite3.Connection | None = None
         self._inode = 0
+        self._groups = 0
+        self._mark = 0  # what is surely indexed; another process may have gone further
         self.mode: JournalMode = "wal"
 
     def open(self) -> None:
@@ -168,10 +191,27 @@ class _WriteFile:
             self._lock.release()
 
     def committed(self) -> None:
-        pass
+        """Index when much is waiting, also while the writer is never idle: searches scan what is not indexed."""
+        self._groups += 1
+        if self._groups % CHECK_TAIL_EVERY == 0 and self._conn is not None and self._behind(self._conn) >= TAIL_LIMIT:
+            self.idle()
 
     def idle(self) -> bool:
-        return False
+        """Index one batch; whether there is more."""
+        if self._conn is None or self._behind(self._conn) <= 0:
+            return False
+        conn = self.begin()
+        try:
+            self._mark, count = index.index_batch(conn, self._store.blobs.get, INDEX_BATCH)
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+        return count == INDEX_BATCH
+
+    def _behind(self, conn: sqlite3.Connection) -> int:
+        row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        return (row[0] if row else 0) - self._mark
 
     def shut(self) -> None:
         if self._conn is not None:
@@ -212,6 +252,12 @@ class _WriteFile:
             conn.execute("BEGIN IMMEDIATE")
             schema.create(conn)
             conn.execute("COMMIT")
+        self._mark = index.watermark(conn)
+        if not index.is_sound(conn):
+            conn.execute("BEGIN IMMEDIATE")
+            index.reset(conn)
+            conn.execute("COMMIT")
+            self._mark = 0
 
     def _current(self) -> sqlite3.Connection:
         """The connection, to the file that has the name now: a repair may have put another in its place."""

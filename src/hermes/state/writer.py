@@ -14,6 +14,7 @@ Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection], Answer]
 
 GROUP_LIMIT = 256
+BETWEEN_IDLE_S = 0.002  # between two pieces of deferred work: room for whoever else waits for the file
 IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
 
 _log = logging.getLogger(__name__)
@@ -103,6 +104,10 @@ class Writer:
         elif thread is not threading.current_thread():
             thread.join()
 
+    def nudge(self) -> None:
+        """Let the deferred work begin, without waiting for it."""
+        self._put(_Job(lambda _: None))
+
     def _put(self, job: _Job[Any]) -> None:
         if self._thread is None or self._closed:
             with self._starting:
@@ -114,25 +119,26 @@ class Writer:
         self._jobs.put(job)
 
     def _run(self) -> None:
-        ending, waiting = False, True
+        ending = False
+        wait_s: float | None = IDLE_S
         try:
             while not ending:
-                group, ending = self._next_group(waiting)
+                group, ending = self._next_group(wait_s)
                 if group:
                     self._write_group(group)
                     _acknowledge(group)
-                    waiting = True
+                    wait_s = IDLE_S
                     self._guarded(self._backend.committed)
                 elif not ending:
-                    waiting = self._guarded(self._backend.idle) is True
+                    wait_s = BETWEEN_IDLE_S if self._guarded(self._backend.idle) is True else None
         finally:
             self._guarded(self._backend.shut)
             self._refuse_rest()
 
-    def _next_group(self, waiting: bool) -> tuple[list[_Job[Any]], bool]:
+    def _next_group(self, wait_s: float | None) -> tuple[list[_Job[Any]], bool]:
         group: list[_Job[Any]] = []
         try:
-            job = self._jobs.get(timeout=IDLE_S if waiting else None)
+            job = self._jobs.get(timeout=wait_s)
             while job is not None:
                 group.append(job)
                 if len(group) >= GROUP_LIMIT:

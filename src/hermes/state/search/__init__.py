@@ -1,0 +1,1 @@
+"""Search over all transcripts: words and CJK bigrams, never stale."""
