@@ -1,3 +1,17 @@
 """Hermes Runtime: a model works with tools in a bounded loop, and every step is durable."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hermes.runtime.agent import AIAgent
+
+__all__ = ["AIAgent", "__version__"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AIAgent":
+        from hermes.runtime.agent import AIAgent  # noqa: PLC0415 - `hermes --version` loads none of it
+
+        return AIAgent
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

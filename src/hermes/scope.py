@@ -1,11 +1,12 @@
 """`TurnScope`: the one deadline and the one cancellation of a turn. Nobody invents another."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
+Result = TypeVar("Result")
 ScopeState: TypeAlias = Literal["new", "open", "done", "failed", "cancelled", "expired"]
 
 
@@ -35,6 +36,8 @@ class TurnScope:
         self._task: asyncio.Task[object] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._delivery: asyncio.Handle | None = None
+        self._delivered = False
         self._cancels_before = 0
         self._asked: Literal["cancelled", "expired"] | None = None
         self._children: set[TurnScope] = set()
@@ -60,7 +63,7 @@ class TurnScope:
         return min(timeout_s, left)
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the body to stop. After the end it does nothing; before the start the body never runs.
+        """Ask the body to stop at its next await. After the end it does nothing.
 
         Call it on the scope's own loop; from another thread use `cancel_threadsafe`.
         """
@@ -108,25 +111,26 @@ class TurnScope:
             self._deadline = self._loop.time() + self._timeout_s
             self._timer = self._loop.call_at(self._deadline, self._stop, "expired", "deadline")
         if self._asked is not None:
-            task.cancel()
+            self._deliver_soon()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         assert self._task is not None
-        if self._timer is not None:
-            self._timer.cancel()
+        for handle in (self._timer, self._delivery):
+            if handle is not None:
+                handle.cancel()
         if self._parent is not None:
             self._parent._children.discard(self)
         if self._asked is None:
             self.state = "done" if error is None else "failed"
             self._task = None
             return False
-        still_cancelled = self._task.uncancel() > self._cancels_before
+        still_cancelled = self._delivered and self._task.uncancel() > self._cancels_before
         self._task = None
         self.state = self._asked
-        if error is None or still_cancelled:
+        if error is None or still_cancelled or not self._delivered:
             return False
         return isinstance(error, asyncio.CancelledError) or _only_cancellations(error)
 
@@ -135,6 +139,16 @@ class TurnScope:
             return
         self._asked, self.reason = how, reason
         if self._task is not None:
+            self._deliver_soon()
+
+    def _deliver_soon(self) -> None:
+        """Cancel the task when it is next suspended. Cancelling it while it runs cannot be taken back before 3.13."""
+        assert self._loop is not None
+        self._delivery = self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        if self._task is not None:
+            self._delivered = True
             self._task.cancel()
 
     def _line(self) -> Iterator["TurnScope"]:
@@ -147,3 +161,22 @@ class TurnScope:
 def _only_cancellations(error: BaseException) -> bool:
     """Whether a group holds nothing but the cancellation this scope asked for."""
     return isinstance(error, BaseExceptionGroup) and error.split(asyncio.CancelledError)[1] is None
+
+
+async def unbroken(work: Coroutine[Any, Any, Result]) -> Result:
+    """What `work` returns. A cancellation meanwhile is held back until it has ended, so it is never half done.
+
+    For short work that must be known to have happened or not, such as a commit.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    cancellation: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancellation = error
+    if cancellation is not None:
+        if not task.cancelled() and task.exception() is not None:
+            raise cancellation from task.exception()
+        raise cancellation
+    return task.result()

@@ -178,7 +178,7 @@ class CallStarted(Struct, frozen=True, tag="call_started"):
 
 
 class CallFinished(Struct, frozen=True, tag="call_finished"):
-    """A call has its result, and the result is stored."""
+    """A call has its result; the result is stored before the model sees it."""
 
     call: ToolCall
     args: JsonObject

@@ -22,7 +22,6 @@ from hermes.types import (
     Message,
     ModelEvent,
     ModelResponse,
-    OpaquePart,
     ReasoningDelta,
     TextDelta,
     TextPart,
@@ -211,7 +210,7 @@ def _content(content: Content) -> str | list[JsonObject]:
         elif isinstance(part, ImagePart):
             image = {"url": part.url} | ({"detail": part.detail} if part.detail else {})
             parts.append({"type": "image_url", "image_url": image})
-        elif isinstance(part, OpaquePart) and isinstance(part.raw.get("type"), str):
+        elif isinstance(part.raw.get("type"), str):
             parts.append(part.raw)
     return parts or "(empty)"
 
@@ -219,18 +218,18 @@ def _content(content: Content) -> str | list[JsonObject]:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-class _Function(Struct):
+class _Function(Struct, frozen=True):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class _CallPiece(Struct):
+class _CallPiece(Struct, frozen=True):
     index: int | None = None
     id: str | None = None
     function: _Function = _Function()
 
 
-class _Delta(Struct):
+class _Delta(Struct, frozen=True):
     content: str | list[Any] | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
@@ -238,29 +237,29 @@ class _Delta(Struct):
     tool_calls: list[_CallPiece] | None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, frozen=True):
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: str | None = None
 
 
-class _PromptDetails(Struct):
+class _PromptDetails(Struct, frozen=True):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
-class _CompletionDetails(Struct):
+class _CompletionDetails(Struct, frozen=True):
     reasoning_tokens: int | None = None
 
 
-class _Usage(Struct):
+class _Usage(Struct, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, frozen=True):
     choices: list[_Choice] = []
     usage: _Usage | None = None
     model: str | None = None

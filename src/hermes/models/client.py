@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hermes.errors import ProviderError
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome, StoreOp
-from hermes.scope import TurnScope
+from hermes.scope import TurnScope, unbroken
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
 from hermes.types import ModelDelta, ModelResponse, StatusChanged, Usage
 
@@ -76,7 +76,7 @@ class ModelClient:
         before: Sequence[StoreOp] = plan.before
         for number in range(1, self._max_attempts + 1):
             attempt = _Attempt(self._ids.new("att"), self.model, self._clock.monotonic())
-            await self._store.commit(*before, self._opening(attempt, plan))
+            await unbroken(self._store.commit(*before, self._opening(attempt, plan)))
             try:
                 response = await self._ask(attempt, request, plan, scope)
             except ProviderError as error:

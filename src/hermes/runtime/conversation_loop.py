@@ -15,6 +15,7 @@ from hermes.models.client import Answer, CallPlan, ModelClient
 from hermes.ops import CallClosed, CallJournalled, ContextAttached, MessageAppended, StoreOp
 from hermes.runtime.budget import IterationBudget
 from hermes.runtime.context import TurnContext
+from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.requests import sendable
@@ -33,6 +34,7 @@ from hermes.runtime.steps import (
 )
 from hermes.runtime.tool_executor import run_calls
 from hermes.runtime.tool_round import ToolRound
+from hermes.scope import unbroken
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.types import (
     BlockClosed,
@@ -70,6 +72,7 @@ class Turn:
     budget: IterationBudget
     max_iterations: int
     steer: SteerBox
+    guardrails: Guardrails = field(default_factory=Guardrails)
     prefill: tuple[Unit, ...] = ()
     outcome: Outcome = field(default_factory=Outcome)
     progress: Progress = field(default_factory=Progress)
@@ -115,7 +118,7 @@ async def run_turn(turn: Turn) -> None:
         outcome.end("deadline_exceeded", outcome.final_response, failed=True, error="the turn's time is used up")
     outcome.pending_steer = turn.steer.take() or None
     if turn.pending:
-        await turn.ctx.services.store.commit(*turn.take_pending())
+        await _commit(turn)
 
 
 async def _converse(turn: Turn) -> None:
@@ -189,7 +192,12 @@ async def _take(turn: Turn, answer: Answer) -> None:
 
 async def _store(turn: Turn, answer: Answer, *journal: StoreOp) -> None:
     row = turn.remember(answer.response.message)
-    await turn.ctx.services.store.commit(*turn.take_pending(), answer.closing, row, *journal)
+    await _commit(turn, answer.closing, row, *journal)
+
+
+async def _commit(turn: Turn, *ops: StoreOp) -> None:
+    """Write what is pending and `ops`; an interrupt meanwhile takes effect when it is known to be written."""
+    await unbroken(turn.ctx.services.store.commit(*turn.take_pending(), *ops))
 
 
 async def _run_tools(turn: Turn, answer: Answer) -> None:
@@ -214,16 +222,17 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
     round_ = ToolRound(turn.ctx, turn.outcome, calls)
 
     async def persist(results: Sequence[ToolResult]) -> None:
-        await turn.ctx.services.store.commit(*turn.take_pending(), *_result_rows(turn, round_.fresh(results)))
+        await _commit(turn, *_result_rows(turn, round_.fresh(results)))
 
     try:
-        results = await run_calls(round_.ctx, calls, persist)
+        results = await run_calls(round_.ctx, calls, persist, turn.guardrails)
     except BaseException:
         turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
         raise
     turn.pending += _result_rows(turn, round_.fresh(_steered(turn, results)))
-    if round_.halt is not None:
-        turn.outcome.end("guardrail_halt", round_.halt.text, guardrail=round_.halt.record)
+    halted = turn.guardrails.halted
+    if halted is not None:
+        turn.outcome.end("guardrail_halt", f"I stopped because {halted.message}", guardrail=msgspec.to_builtins(halted))
 
 
 def _result_rows(turn: Turn, results: Sequence[ToolResult]) -> list[StoreOp]:

@@ -1,8 +1,7 @@
 """One round of tool calls, watched: which ones started, which ended, and what an interrupt leaves of the rest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from hermes.runtime.context import TurnContext
 from hermes.runtime.outcome import Outcome
@@ -13,20 +12,11 @@ SKIPPED = "[Tool execution cancelled — {name} was skipped due to user interrup
 CUT_OFF = "[Tool execution interrupted — {name} was stopped; part of it may have taken effect]"
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
-    """A guardrail has ended the turn: what the user reads, and the decision for the record."""
-
-    text: str
-    record: dict[str, Any]
-
-
 class ToolRound:
     """Follows a round by its events. `ctx` is the turn's context with this round listening."""
 
     def __init__(self, ctx: TurnContext, outcome: Outcome, calls: Sequence[ToolCall]) -> None:
         self.ctx = replace(ctx, sink=_Watch(ctx.sink, self))
-        self.halt: Halt | None = None
         self._calls = calls
         self._outcome = outcome
         self._started: set[str] = set()

@@ -1,0 +1,149 @@
+"""Put an agent's parts together: this is where the capabilities are introduced to each other."""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.config import paths
+from hermes.config.load import load_settings
+from hermes.config.sections import agent as agent_section
+from hermes.config.sections import state as state_section
+from hermes.config.settings import Settings
+from hermes.dicts import from_dict
+from hermes.errors import UserError
+from hermes.models.client import ModelClient
+from hermes.models.resolve import resolve_model
+from hermes.ops import SessionRecord
+from hermes.runtime.asking import AskingGate
+from hermes.runtime.context import Services
+from hermes.runtime.options import AgentOptions
+from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
+from hermes.runtime.requests import build_units
+from hermes.runtime.shared import Shared, shared
+from hermes.seams import Environment, EventStore, Gate, Model, PromptSource, RequestOptions, ToolView, Unit
+from hermes.tools.hooks import Hooks
+from hermes.tools.registry import registry
+from hermes.tools.shelf import FileShelf
+from hermes.tools.view import SessionView
+
+log = logging.getLogger("hermes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """The parts of one agent."""
+
+    services: Services
+    client: ModelClient
+    request_options: RequestOptions
+    prefill: tuple[Unit, ...]
+    settings: Settings
+    options: AgentOptions
+
+    async def tools(self, record: SessionRecord | None) -> ToolView:
+        """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
+        if record is not None and record.tool_definitions:
+            return SessionView.from_json(record.tool_definitions, registry)
+        from hermes.tools.discovery import discover_builtin_tools  # noqa: PLC0415
+        from hermes.tools.view import freeze  # noqa: PLC0415
+
+        discover_builtin_tools()
+        return freeze(registry.get_definitions(set(registry.get_all_tool_names())), registry)
+
+    def frozen(self, view: ToolView) -> str:
+        """The view as it is stored with the session."""
+        assert isinstance(view, SessionView)
+        return view.to_json()
+
+    def prompt_sources(self) -> list[PromptSource]:
+        """What the system prompt is made of."""
+        environment, options = self.services.environment, self.options.session
+        sources: list[PromptSource] = [Identity(self.settings.home), Surroundings(environment)]
+        if not options.skip_context_files:
+            sources.append(ProjectRules(environment))
+        return [*sources, DateLine(self.services.clock.now())]
+
+    async def close(self) -> None:
+        await self.services.environment.close()
+
+
+def assemble(options: AgentOptions, parts: Shared = shared, settings: Settings | None = None) -> Assembly:
+    """The parts that `options` and the settings ask for. Cheap: nothing is started, connected or imported early."""
+    settings = settings or load_settings()
+    store = options.session.store or _store(options, settings, parts)
+    services = Services(
+        store=store,
+        environment=_environment(options, parts),
+        supervisor=parts.supervisor,
+        gate=_gate(options, store, parts),
+        hooks=Hooks(parts.pool),
+        shelf=FileShelf(paths.cache_dir(settings.home) / "results", parts.pool.run),
+        pool=parts.pool,
+        clock=parts.clock,
+        ids=parts.ids,
+        log=log,
+        settings=settings.mapping,
+    )
+    client = ModelClient(
+        [_model(options, settings, parts)],
+        store,
+        parts.clock,
+        parts.ids,
+        max_attempts=settings.of(agent_section.Section).api_max_retries,
+    )
+    return Assembly(
+        services=services,
+        client=client,
+        request_options=_request_options(options),
+        prefill=tuple(build_units([from_dict(raw) for raw in options.model.prefill_messages or ()])),
+        settings=settings,
+        options=options,
+    )
+
+
+def _store(options: AgentOptions, settings: Settings, parts: Shared) -> EventStore:
+    given = options.session.session_db
+    if given is not None:
+        store = getattr(given, "store", None)
+        if store is None:
+            raise UserError("session_db must be a hermes.state.SessionDB")
+        found: EventStore = store
+        return found
+    return parts.store(paths.state_file(settings.home), settings.of(state_section.Section).durability)
+
+
+def _model(options: AgentOptions, settings: Settings, parts: Shared) -> Model:
+    wanted = options.model
+    if not isinstance(wanted.model, str):
+        return wanted.model
+    return resolve_model(
+        settings,
+        parts.http,
+        name=wanted.model,
+        base_url=wanted.base_url or "",
+        provider=wanted.provider or "",
+        api_key=wanted.api_key or "",
+    )
+
+
+def _environment(options: AgentOptions, parts: Shared) -> Environment:
+    from hermes.tools.environments.hygiene import scrubbed  # noqa: PLC0415
+    from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415
+
+    cwd = options.tools.cwd or str(Path.cwd())
+    return LocalEnvironment(parts.supervisor, cwd, LocalOptions(env=scrubbed(os.environ)), run_blocking=parts.pool.run)
+
+
+def _gate(options: AgentOptions, store: EventStore, parts: Shared) -> Gate:
+    return AskingGate(store, options.callbacks.approval_callback, parts.pool.run)
+
+
+def _request_options(options: AgentOptions) -> RequestOptions:
+    model = options.model
+    return RequestOptions(
+        max_tokens=model.max_tokens,
+        reasoning=model.reasoning_config,
+        service_tier=model.service_tier,
+        extra_body=model.request_overrides or {},
+    )
