@@ -169,8 +169,11 @@ class SpawnSpec(Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     stdin: bytes | None = None
     owner: str = ""  # the call or session it belongs to
-    merge_stderr: bool = True
+    merge_stderr: bool = True  # else its end is kept apart, see `Child.stderr_tail`
     pass_fds: tuple[int, ...] = ()
+    keep_stdin: bool = False  # leave stdin open for `Child.write`
+    linger_s: float = 0.3  # what descendants get to finish once the program itself has ended
+    max_processes: int = 0  # end the child when it has more processes than this; 0 is no limit
 
 
 class Child(Protocol):
@@ -182,6 +185,16 @@ class Child(Protocol):
     async def wait(self) -> int: ...
     async def stop(self, grace_s: float = 1.0) -> None:
         """TERM, grace, KILL for the child and everything that descends from it."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send to the child's stdin (`keep_stdin`); raises `BrokenPipeError` when nobody reads it any more."""
+        ...
+
+    def close_stdin(self) -> None: ...
+    def stderr_tail(self) -> bytes: ...
+    def release(self) -> None:
+        """Close the runtime's ends; what still runs is stopped. Call it in a `finally`."""
         ...
 
 

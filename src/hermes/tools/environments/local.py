@@ -1,0 +1,213 @@
+"""Commands on this machine, in the user's own account; files are the host's."""
+
+import asyncio
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from hermes.errors import ToolError
+from hermes.scope import TurnScope
+from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
+from hermes.tools.environments import host_files, shell
+from hermes.tools.environments.running import run_child
+from hermes.tools.environments.spool import Spool
+from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+
+CREATION_LIMIT_S = 10.0
+
+
+class LocalOptions(Struct, frozen=True, kw_only=True):
+    """How the shell of a local environment is made. `env` is what commands may see: scrub it first."""
+
+    env: Mapping[str, str]
+    init_files: Sequence[str] = ()
+    source_bashrc: bool = True
+    spill_folder: Path | None = None
+    max_processes: int = 4096
+    creation_limit_s: float = CREATION_LIMIT_S
+    session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
+
+
+class LocalEnvironment:
+    """Bash on the host. `cd`, exported variables, functions and aliases last from one command to the next."""
+
+    kind = "local"
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        cwd: str,
+        options: LocalOptions,
+        *,
+        run_blocking: RunBlocking = in_daemon_thread,
+    ) -> None:
+        self.id = f"local-{secrets.token_hex(4)}"
+        self._supervisor = supervisor
+        self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
+        self._options = options
+        self._run_blocking = run_blocking
+        self._bash = shutil.which("bash", path=options.env.get("PATH")) or "/bin/bash"
+        self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
+        self._state: Path | None = None
+        self._snapshot = 0
+        self._next = 1
+        self._in_use: dict[int, int] = {}  # call -> the snapshot it started from
+        self._is_closed = False
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    async def execute(
+        self,
+        command: str,
+        decision: Decision,
+        scope: TurnScope,
+        *,
+        timeout_s: float | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
+    ) -> ExecResult:
+        """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
+
+        A cancellation leaves as `CommandInterrupted`, with what was printed until then.
+        """
+        if not decision.allowed:
+            raise ToolError(decision.reason or "the command was not allowed")
+        if "\0" in command:
+            raise ToolError("a command cannot hold a NUL character")
+        state = await self._ready()
+        number, self._next = self._next, self._next + 1
+        self._in_use[number] = self._snapshot
+        spool = Spool(self._options.spill_folder or state)
+        try:
+            spec = await self._spec(command, number, cwd, stdin)
+            child = await self._supervisor.spawn(decision, spec)
+            ended = await run_child(child, spool, scope.limit(timeout_s), self._run_blocking)
+        finally:
+            del self._in_use[number]
+        await self._run_blocking(self._take_up, number)
+        output = spool.finish().decode("utf-8", "replace")
+        return ExecResult(
+            output=output,
+            exit_code=ended.code,
+            cwd=self._cwd,
+            backend=self.kind,
+            timed_out=ended.timed_out,
+            total_bytes=spool.total_bytes,
+            spill_path=str(spool.path) if spool.path else None,
+        )
+
+    async def stat(self, path: str) -> FileInfo | None:
+        return await self._run_blocking(host_files.stat_path, self._absolute(path))
+
+    async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        return await self._run_blocking(host_files.read_path, self._absolute(path), offset, size)
+
+    async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        await self._run_blocking(host_files.write_path, self._absolute(path), data, mode)
+
+    async def remove(self, path: str) -> None:
+        await self._run_blocking(host_files.remove_path, self._absolute(path))
+
+    async def rename(self, old: str, new: str) -> None:
+        await self._run_blocking(host_files.rename_path, self._absolute(old), self._absolute(new))
+
+    async def list_dir(self, path: str) -> list[str]:
+        return await self._run_blocking(host_files.list_path, self._absolute(path))
+
+    async def close(self) -> None:
+        """Forget the shell state. What commands wrote elsewhere stays."""
+        self._is_closed = True
+        if self._state is not None:
+            await self._run_blocking(shutil.rmtree, self._state, True)
+
+    # -- the shell's state -----------------------------------------------------------------------------------------
+
+    async def _ready(self) -> Path:
+        """The folder of the shell's state, made at the first command: a session that runs none starts nothing."""
+        if self._is_closed:
+            raise ToolError("this environment was closed; start a new session")
+        if self._state is None:
+            async with self._making:
+                if self._state is None:
+                    self._state = await self._make_state()
+        return self._state
+
+    async def _make_state(self) -> Path:
+        state = Path(await self._run_blocking(tempfile.mkdtemp, prefix="hermes-shell-"))
+        home = self._options.env.get("HOME", "")
+        files = [f"{home}/.bashrc"] if self._options.source_bashrc and home else []
+        files += [f"{home}{name[1:]}" if name.startswith("~/") else name for name in self._options.init_files]
+        spec = SpawnSpec(
+            argv=(self._bash, "-l", "-c", shell.SNAPSHOT, "bash", f"{state}/snapshot-0", f"{state}/cwd-0", *files),
+            cwd="/",
+            env={**self._options.env, **self._options.session},
+            owner=self.id,
+        )
+        spool = Spool(state, memory_bytes=16 * 1024)
+        child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
+        ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
+        if ended.code == 0 and (state / "snapshot-0").exists():
+            return state
+        await self._run_blocking(shutil.rmtree, state, True)
+        why = f"took more than {self._options.creation_limit_s:g} s" if ended.timed_out else f"ended with {ended.code}"
+        said = spool.finish().decode("utf-8", "replace").strip()[-500:]
+        raise ToolError(
+            f"the shell could not be made: reading the login files ({', '.join(['profile', *files])}) {why}; "
+            f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
+        )
+
+    async def _spec(self, command: str, number: int, cwd: str | None, stdin: bytes | None) -> SpawnSpec:
+        assert self._state is not None
+        how = ""
+        if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
+            file = self._state / f"command-{number}"
+            await self._run_blocking(file.write_text, command, "utf-8", "surrogateescape")
+            command, how = str(file), "file"
+        where = self._absolute(cwd) if cwd else _nearest_existing(self._cwd)
+        state = self._state
+        return SpawnSpec(
+            argv=(
+                *(self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", command, where),
+                *(
+                    f"{state}/snapshot-{self._in_use[number]}",
+                    f"{state}/snapshot-{number}",
+                    f"{state}/cwd-{number}",
+                    how,
+                ),
+            ),
+            cwd="/",
+            env={},
+            stdin=stdin,
+            owner=f"{self.id}:{number}",
+            max_processes=self._options.max_processes,
+        )
+
+    def _take_up(self, number: int) -> None:
+        """Make the state that call `number` left the present one, if it left one, and delete what nobody needs."""
+        assert self._state is not None
+        try:
+            where = (self._state / f"cwd-{number}").read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            where = ""  # it was killed, or replaced itself with `exec`: the state before it stays
+        (self._state / f"command-{number}").unlink(missing_ok=True)
+        if where.endswith("\n") and number > self._snapshot:
+            old, self._snapshot, self._cwd = self._snapshot, number, where[:-1]
+            (self._state / f"cwd-{number}").unlink(missing_ok=True)
+            if old not in self._in_use.values():
+                (self._state / f"snapshot-{old}").unlink(missing_ok=True)
+
+    def _absolute(self, path: str) -> str:
+        return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+
+
+def _nearest_existing(folder: str) -> str:
+    """`folder`, or the closest one above it that exists: a session outlives the folder it stood in."""
+    path = Path(folder)
+    return str(next((each for each in (path, *path.parents) if each.is_dir()), Path("/")))

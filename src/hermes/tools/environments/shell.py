@@ -1,0 +1,45 @@
+"""The bash around a command: it takes up the state the last one left, and leaves its own. Text only, starts nothing."""
+
+import shlex
+
+INLINE_COMMAND_BYTES = 96 * 1024  # the kernel takes no argument over 128 KiB
+
+_DUMP = "{ export -p; declare -f; declare -Fx; alias -p; }"
+
+# Arguments: what to run, where, the snapshot to take up, the one to write, the file for the folder it ends in, and
+# "file" when the first is the name of a file that holds the command.
+# The snapshot brings every exported variable, so the process itself is started with none: `unset` lasts, too.
+# The trap saves the state however the command ends: at its end, by `exit`, by `set -e`.
+COMMAND = f"""
+shopt -s expand_aliases
+__hermes_owner=$HERMES_CHILD_OF
+[ -r "$3" ] && . "$3"
+export HERMES_CHILD_OF=$__hermes_owner
+__hermes_old=${{OLDPWD-}}
+cd -- "$2" || exit 126
+OLDPWD=$__hermes_old
+__hermes_command=$1 __hermes_next=$4 __hermes_where=$5
+[ "$6" = file ] && __hermes_command=$(<"$1")
+set --
+trap '{_DUMP} >"$__hermes_next" 2>/dev/null && pwd -P >"$__hermes_where" 2>/dev/null' EXIT
+eval "$__hermes_command"
+"""
+
+# Arguments: the snapshot to write, the file for the folder, files to source.
+# Functions with one leading underscore are completion machinery; dumping them would slow every later command.
+SNAPSHOT = f"""
+__hermes_next=$1 __hermes_where=$2
+shift 2
+for __hermes_file in "$@"; do [ -r "$__hermes_file" ] && . "$__hermes_file"; done
+for __hermes_name in $(compgen -A function _); do
+  case $__hermes_name in __*) ;; *) unset -f "$__hermes_name" ;; esac
+done
+unset HERMES_CHILD_OF __hermes_file __hermes_name
+{_DUMP} >"$__hermes_next" && pwd -P >"$__hermes_where"
+exit
+"""
+
+
+def quoted(*words: str) -> str:
+    """The words as one line for a shell."""
+    return shlex.join(words)

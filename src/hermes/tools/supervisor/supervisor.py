@@ -1,0 +1,134 @@
+"""`ProcessSupervisor`: the one place that starts processes, and the owner of each until it is gone."""
+
+import itertools
+import os
+import secrets
+import socket
+import threading
+
+from hermes.errors import ToolError
+from hermes.seams import Decision, SpawnSpec
+from hermes.tools.supervisor.child import CallChild, Pipes
+from hermes.tools.supervisor.link import SOCKET_KIND, KeeperLink, in_memory_file
+from hermes.tools.supervisor.threads import in_daemon_thread
+
+OWNER_VARIABLE = "HERMES_CHILD_OF"  # in every child's environment: who started it, for whoever finds it later
+
+
+class ProcessSupervisor:
+    """Starts call children through the keeper. One per runtime; usable from any loop and thread."""
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(6)
+        self._link = KeeperLink(self.id)
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # guards `_children` and `_is_closed`
+        self._children: set[CallChild] = set()
+        self._is_closed = False
+
+    @property
+    def keeper_pid(self) -> int | None:
+        return self._link.pid
+
+    @property
+    def children(self) -> tuple[CallChild, ...]:
+        """The call children that have not been released."""
+        with self._lock:
+            return tuple(self._children)
+
+    async def spawn(self, decision: Decision, spec: SpawnSpec) -> CallChild:
+        """Start a call child. Raises `ToolError` when it was not allowed, `StartFailed` when it cannot start.
+
+        The caller releases the child: `child.release()` in a `finally`.
+        """
+        if not decision.allowed:
+            raise ToolError(decision.reason or "this was not allowed")
+        if self._is_closed:
+            raise ToolError("the runtime is shutting down; nothing more is started")
+        line, theirs = socket.socketpair(socket.AF_UNIX, SOCKET_KIND)
+        try:
+            pipes, given = _streams(spec)
+            with theirs:
+                child = CallChild(line, pipes, self._forget)
+                try:
+                    await self._link.send(self._request(spec), [theirs.fileno(), *given[:3], *spec.pass_fds])
+                except BaseException:
+                    child.release()
+                    raise
+                finally:
+                    for fd in set(given):
+                        os.close(fd)
+        except BaseException:
+            line.close()
+            raise
+        with self._lock:
+            self._children.add(child)
+        try:
+            return await child.started()
+        except BaseException:
+            child.release()
+            raise
+
+    async def hold(self, decision: Decision, request: dict[str, object]) -> int:
+        """Start a background child, which outlives this runtime in the care of a keeper of its own; return its pid.
+
+        `request` says folder, argv, env, cwd and whether it gets a terminal; see `keeper.held`.
+        """
+        if not decision.allowed:
+            raise ToolError(decision.reason or "this was not allowed")
+        line, theirs = socket.socketpair(socket.AF_UNIX, SOCKET_KIND)
+        env = request["env"]
+        assert isinstance(env, dict)
+        marked = {**request, "held": True, "env": {**env, OWNER_VARIABLE: f"held:{self.id}:{request['folder']}"}}
+        nothing = os.open(os.devnull, os.O_RDWR)
+        child = CallChild(line, Pipes(nothing, None, None), lambda _: None)
+        try:
+            with theirs:
+                await self._link.send(marked, [theirs.fileno()])
+            return (await child.started()).pid
+        finally:
+            child.release()
+
+    async def close(self) -> None:
+        """End every call child and the keeper; returns when they are gone. Background children stay."""
+        await in_daemon_thread(self.close_now)
+
+    def close_now(self) -> None:
+        """`close` for plain synchronous code; it blocks until the children are gone."""
+        with self._lock:
+            self._is_closed = True
+            children = tuple(self._children)
+        for child in children:
+            child.hang_up()
+        self._link.close()
+
+    def _request(self, spec: SpawnSpec) -> dict[str, object]:
+        return {
+            "argv": spec.argv,
+            "env": {**spec.env, OWNER_VARIABLE: f"{self.id}:{next(self._numbers)}:{spec.owner}"},
+            "cwd": spec.cwd,
+            "pass_fds": spec.pass_fds,
+            "linger_s": spec.linger_s,
+            "max_processes": spec.max_processes,
+        }
+
+    def _forget(self, child: CallChild) -> None:
+        with self._lock:
+            self._children.discard(child)
+
+
+def _streams(spec: SpawnSpec) -> tuple[Pipes, list[int]]:
+    """Our ends of the streams, and the child's stdin, stdout and stderr."""
+    ours_in: int | None = None
+    if spec.keep_stdin:
+        theirs_in, ours_in = os.pipe()
+    elif spec.stdin is None:
+        theirs_in = os.open(os.devnull, os.O_RDONLY)
+    else:
+        # A file needs no writer: the child reads it to its end or leaves it.
+        theirs_in = in_memory_file(spec.stdin)
+    ours_out, theirs_out = os.pipe()
+    if spec.merge_stderr:
+        return Pipes(ours_out, None, ours_in), [theirs_in, theirs_out, theirs_out]
+    ours_err, theirs_err = os.pipe()
+    return Pipes(ours_out, ours_err, ours_in), [theirs_in, theirs_out, theirs_err]
