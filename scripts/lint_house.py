@@ -132,7 +132,7 @@ def _environment_writes(node: ast.AST, names: dict[str, str]) -> Iterator[Findin
 
 
 def _silent_excepts(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
-    if isinstance(node, ast.ExceptHandler) and _is_broad(node.type, names) and _does_nothing(node.body):
+    if isinstance(node, ast.ExceptHandler) and _is_broad(node.type, names) and _is_silent(node):
         yield Finding(node.lineno, "silent-except", "a broad except reports what it caught")
     suppressed = node.args if isinstance(node, ast.Call) and _dotted(node.func, names) == "contextlib.suppress" else []
     for argument in (each for each in suppressed if _is_broad(each, names)):
@@ -147,10 +147,11 @@ def _is_broad(expression: ast.expr | None, names: dict[str, str]) -> bool:
     return _dotted(expression, names).removeprefix("builtins.") in BROAD
 
 
-def _does_nothing(body: list[ast.stmt]) -> bool:
-    """Tell whether a handler neither raises nor calls anything: then nobody can have heard of the failure."""
-    inside = [node for statement in body for node in ast.walk(statement)]
-    return not any(isinstance(node, ast.Raise | ast.Call | ast.Await | ast.Yield) for node in inside)
+def _is_silent(handler: ast.ExceptHandler) -> bool:
+    """Tell whether a handler neither raises, nor calls anything, nor keeps the error: then nobody can hear of it."""
+    inside = [node for statement in handler.body for node in ast.walk(statement)]
+    is_kept = any(isinstance(node, ast.Name) and node.id == handler.name for node in inside)
+    return not is_kept and not any(isinstance(node, ast.Raise | ast.Call | ast.Await | ast.Yield) for node in inside)
 
 
 def _processes(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:

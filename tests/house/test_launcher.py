@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -274,17 +275,22 @@ def test_wrong_extra_is_one_sentence(made: Checkout, arguments: list[str], sente
     assert made.run().stderr == ""
 
 
-def test_read_only_checkout_keeps_its_environment_under_hermes_home(checkout: Checkout) -> None:
-    hermes_home = checkout.folder / "hermes home"
-    hermes_home.mkdir()
-    other = _Unprivileged(checkout, hermes_home)
+def test_read_only_checkout_keeps_its_environment_under_hermes_home() -> None:
+    # Not under tmp_path: pytest closes its folders to other users, and again whenever another run starts.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        checkout = Checkout(Path(folder))
+        hermes_home = checkout.folder / "hermes home"
+        hermes_home.mkdir()
+        other = _Unprivileged(checkout, hermes_home)
 
-    first, second = other.run("z"), other.run("z")
+        first, second = other.run("z"), other.run("z")
 
-    assert not checkout.environment.exists()
-    assert first.stdout.startswith(f"1.0 {hermes_home}/environments/check out-")
-    assert (second.stdout, second.stderr) == (first.stdout, "")
-    assert list(hermes_home.glob("environments/*/pycache/**/main.*.pyc"))
+        assert not checkout.environment.exists()
+        assert first.stdout.startswith(f"1.0 {hermes_home}/environments/check out-"), first.stderr
+        assert (second.stdout, second.stderr) == (first.stdout, "")
+        assert list(hermes_home.glob("environments/*/pycache/**/main.*.pyc"))
+        other.close()
 
 
 class _SlowInstall:
@@ -329,11 +335,15 @@ class _Unprivileged:
         if os.geteuid() == 0:
             self._uid = 65534
             os.chown(hermes_home, self._uid, -1)
-            for folder in [checkout.folder, *checkout.folder.parents][:-2]:
-                folder.chmod(folder.stat().st_mode | 0o055)
         else:
-            for folder in (checkout.root, checkout.root / "src"):
-                folder.chmod(0o555)
+            self._set_modes(0o555)
+
+    def close(self) -> None:
+        self._set_modes(0o755)  # so that the folder can be removed
+
+    def _set_modes(self, mode: int) -> None:
+        for folder in (self._checkout.root, self._checkout.root / "src"):
+            folder.chmod(mode)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
