@@ -1,6 +1,7 @@
 """`patch`: change text in place, one replacement or a V4A patch over several files."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -73,24 +74,21 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
         return _stale(workspace, [file])
     refuse_display_text(wanted.new_string, file.text)
     key = (place.resolved, digest(f"{wanted.old_string}\0{wanted.new_string}".encode("utf-8", "replace")))
+    made_before = workspace.memo.applied.get(key)
+    change = partial(edits.replace, replace_all=wanted.replace_all, made_before=made_before)
     try:
-        edited = await ctx.in_thread(
-            edits.replace, file.decoded.text, wanted.old_string, wanted.new_string, replace_all=wanted.replace_all
-        )
+        edited = await ctx.in_thread(change, file.decoded.text, wanted.old_string, wanted.new_string)
         data = encode(edited.text, file.decoded.encoding)
     except UnencodableError as error:
         return tool_result(success=False, error=str(error))
     except edits.NotFoundError as error:
-        if key in workspace.memo.applied:
-            note = "this edit was made before, and the old text is gone; nothing was changed"
-            return tool_result(success=True, diff="", note=note)
         return _failed(workspace, place, str(error), error.regions)
     except edits.EditError as error:
         return _failed(workspace, place, str(error))
     if edited.is_noop:
         return tool_result(success=True, diff="", level=edited.level, note=edited.note)
     await workspace.write(place, data)
-    workspace.memo.applied.add(key)
+    workspace.memo.applied[key] = edited.level
     shown = display_path(place.path, ctx.environment.cwd)
     windows = [Window(span.start, span.end, span.new_start, span.new_end) for span in edited.spans]
     diff = unified_diff(shown, file.decoded.text, edited.text, windows)

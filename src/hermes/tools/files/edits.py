@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hermes.errors import ToolError
 from hermes.tools.files.adapting import ending_at, fitted, with_endings
+from hermes.tools.files.encoding import Endings
 from hermes.tools.files.matching import SHAPES, Match, Wanted, exact_matches, without_overlaps
 from hermes.tools.files.nearest import Region, nearest_regions
 from hermes.tools.files.tokens import Level, lines_of
@@ -58,16 +59,19 @@ class Edited:
         return not self.spans
 
 
-def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Edited:
+def replace(text: str, old: str, new: str, *, replace_all: bool = False, made_before: Level | None = None) -> Edited:
     """Put `new` where `old` is. Raises `EditError` unless there is exactly one place, or all are wanted.
 
     Levels are tried in order, and the first that finds anything decides. Outside the spans every character stays.
-    An edit that is already in the text is a no-op.
+    An edit that is already in the text is a no-op. `made_before` says at which level this very edit went into the
+    file once; then a place that only a looser level finds is another one, and is left alone.
     """
     if not old:
         raise EditError("old_string is empty; to make a new file use write_file")
     if old == new:
         raise EditError("old_string and new_string are identical, so there is nothing to change")
+    if made_before is not None and old not in text and (made_before is Level.EXACT or _position(text, new) is not None):
+        return Edited(text, made_before, (), "this edit was made before, and the old text is gone; nothing was changed")
     level, matches, pairs = _find(text, old, new, replace_all=replace_all)
     if not matches:
         return _not_found(text, old, new)
@@ -149,18 +153,29 @@ def is_in_place(text: str, match: Match, written: str) -> bool:
 
 
 def _not_found(text: str, old: str, new: str) -> Edited:
-    if new.strip():
-        _, present, _ = find(text, new, every=False)
-        if present:
-            line = _line_at(text, present[0].start)
-            note = f"old_string is not in the file and new_string already is, at line {line}; nothing was changed"
-            return Edited(text, Level.EXACT, (), note)
+    present = _position(text, new)
+    if present is not None:
+        line = _line_at(text, present)
+        note = f"old_string is not in the file and new_string already is, at line {line}; nothing was changed"
+        return Edited(text, Level.EXACT, (), note)
     regions = nearest_regions(text, old)
     hint = "read the file again and copy the text exactly"
     if regions:
         places = ", ".join(f"{region.first_line}-{region.last_line}" for region in regions)
         hint = f"the nearest text is at lines {places}; nothing was changed"
     raise NotFoundError(f"old_string was not found; {hint}", regions)
+
+
+def _position(text: str, new: str) -> int | None:
+    """Where `new` stands, as an edit would have written it; nowhere when it is blank."""
+    if not new.strip():
+        return None
+    for ending in Endings:
+        at = text.find(with_endings(new, ending.value))
+        if at != -1:
+            return at
+    matches = find(text, new, every=False)[1]
+    return matches[0].start if matches else None
 
 
 def _ambiguous(text: str, old: str, level: Level, matches: list[Match]) -> AmbiguousError:

@@ -2,6 +2,7 @@
 
 import codecs
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes.tools.files.encoding import UTF8, Encoding, detect
 
@@ -41,6 +42,12 @@ class Page:
         return "\n".join(f"{number}|{line}" for number, line in enumerate(self.lines, self.first_line))
 
 
+class _Kept(NamedTuple):
+    head: bytes  # the start of the line, enough for what is shown of it
+    length: int  # of the whole line, in bytes
+    is_ended: bool  # by a newline, so that a carriage return before it is a part of the line's end
+
+
 class Pager:
     """Takes a file's bytes in order, in chunks of any size, and keeps only what its page shows.
 
@@ -55,7 +62,7 @@ class Pager:
         self._codec = "utf-8" if encoding.is_wide else encoding.codec
         self._skip_bom = len(encoding.bom)
         self._line = 1
-        self._kept: list[tuple[bytes, int]] = []  # the start of each line, and its whole length in bytes
+        self._kept: list[_Kept] = []
         self._open = bytearray()
         self._open_length = 0
         self._seen = 0
@@ -86,7 +93,7 @@ class Pager:
         """The page. `is_end` says that all bytes were fed; a file that ends in a newline shows an empty last line."""
         has_more = self._is_full and (self._open_length > 0 or not is_end)
         if not self._is_full and self._line >= self._request.offset and is_end:
-            self._close_line()
+            self._close_line(is_ended=False)
         lines, cut = self._shown()
         return Page(
             first_line=self._request.offset,
@@ -113,7 +120,7 @@ class Pager:
             at = self._extend(chunk, at, end)
             if at == newline:
                 self._newlines += 1
-                self._close_line()
+                self._close_line(is_ended=True)
                 at += 1
         rest = chunk[at:]
         self._newlines += rest.count(b"\n")
@@ -150,23 +157,25 @@ class Pager:
         rest = bytes(self._open[split:])
         del self._open[split:]
         self._open_length = split
-        self._close_line()
+        self._close_line(is_ended=False)
         self._open += rest
         self._open_length = len(rest)
 
-    def _close_line(self) -> None:
+    def _close_line(self, *, is_ended: bool) -> None:
         if self._line >= self._request.offset:
-            self._kept.append((bytes(self._open), self._open_length))
+            self._kept.append(_Kept(bytes(self._open), self._open_length, is_ended))
         self._line += 1
         self._open.clear()
         self._open_length = 0
 
     def _shown(self) -> tuple[tuple[str, ...], int]:
         lines, cut = [], 0
-        for kept, length in self._kept:
-            text = self._decoded(kept if length > len(kept) else kept.removesuffix(b"\r"))
-            if length > len(kept) or len(text) > MAX_LINE_CHARS:
-                total = f"{len(text)} characters" if length == len(kept) else f"{length} bytes"
+        for kept in self._kept:
+            is_whole = kept.length == len(kept.head)
+            has_crlf = is_whole and kept.is_ended
+            text = self._decoded(kept.head.removesuffix(b"\r") if has_crlf else kept.head)
+            if not is_whole or len(text) > MAX_LINE_CHARS:
+                total = f"{len(text)} characters" if is_whole else f"{kept.length} bytes"
                 text = text[:MAX_LINE_CHARS] + CUT_MARK.format(total=total)
                 cut += 1
             lines.append(text)

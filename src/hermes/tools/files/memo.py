@@ -5,6 +5,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from hermes.seams import FileInfo
+from hermes.tools.files.tokens import Level
 
 _KEY = "files"
 
@@ -43,7 +44,7 @@ class FileMemo:
     seen: dict[str, Stamp] = field(default_factory=dict)
     shown: dict[tuple[str, int, int], Shown] = field(default_factory=dict)  # by path, offset and limit
     failures: dict[str, int] = field(default_factory=dict)
-    applied: set[tuple[str, str]] = field(default_factory=set)  # path and digest of an edit that went in
+    applied: dict[tuple[str, str], Level] = field(default_factory=dict)  # by path and digest of the edit
     last: Repeat = _NOTHING_ASKED
 
     @classmethod

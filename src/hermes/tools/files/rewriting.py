@@ -38,6 +38,8 @@ def rewrite(content: str, before: Decoded | None) -> Rewritten:
 
 def endings_kept(content: str, before: str) -> str:
     """`content` with the line endings of `before`, unless it brings carriage returns of its own."""
+    if content == before.replace("\r\n", "\n"):
+        return before
     if "\r\n" not in before or "\r\n" in content:
         return content
     endings = line_endings(before)
