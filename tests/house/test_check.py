@@ -1,6 +1,7 @@
 """`./check` itself: its options, its closing line, and its look for what the tests left running."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,3 +68,15 @@ def test_clean_run_ends_with_the_summary_and_zero(tmp_path: Path) -> None:
 
 def test_failing_test_fails_the_run(tmp_path: Path) -> None:
     assert run_tests(tmp_path, "def test_x(): assert False\n").returncode == 1
+
+
+def test_missing_programs_are_named_where_they_cannot_be_installed(tmp_path: Path) -> None:
+    for tool in ("sh", "tr", "id"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
+
+    ran = subprocess.run(
+        [ROOT / "scripts/install-system-parts"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+
+    assert (ran.returncode, ran.stderr, ran.stdout.count("\n")) == (0, "", 1)
+    assert ran.stdout.startswith("check: not installed and left out of the tests: git bash bubblewrap")
