@@ -93,7 +93,7 @@ def test_deregister_of_the_last_tool_takes_check_and_aliases_along() -> None:
 )
 def test_a_shapeless_registration_is_a_type_error(bad: dict[str, Any]) -> None:
     registry = ToolRegistry()
-    whole = {"name": "t", "toolset": "one", "schema": {}, "handler": print} | bad
+    whole: dict[str, Any] = {"name": "t", "toolset": "one", "schema": {}, "handler": print} | bad
     with pytest.raises(TypeError):
         registry.register(**whole)
     assert registry.generation == 0

@@ -19,6 +19,7 @@ MAX_ARGUMENT_CHARS = 8_000_000
 _SHOWN_ERRORS = 3
 _SHOWN_CHARS = 300
 _LITERALS = ("true", "false", "null")
+_BEGUN_NUMBERS = frozenset({"-", ".", "e", "E", "e+", "e-", "E+", "E-"})  # where a reader stops in a number cut off
 
 
 class CallRefused(ToolError):
@@ -101,7 +102,7 @@ def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
         return True
     if error.msg.startswith("Invalid \\"):
         return len(rest) < len("\\u0000")
-    return rest == "-" or any(literal.startswith(rest) for literal in _LITERALS)
+    return rest in _BEGUN_NUMBERS or any(literal.startswith(rest) for literal in _LITERALS)
 
 
 def _kind(value: object) -> str:

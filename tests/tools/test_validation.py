@@ -1,0 +1,149 @@
+"""Arguments: what is coerced, what is refused, and that no cut call ever passes."""
+
+import json
+import os
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hermes.tools.coercion import coerce_args
+from hermes.tools.names import repair_name
+from hermes.tools.validation import CallRefused, Validator, parse_arguments
+
+FULL = os.environ.get("HERMES_TEST_FULL") == "1"
+ROUNDS = 10_000 if FULL else 1_000
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(max_size=6), values, max_size=4)
+
+
+@settings(max_examples=ROUNDS // 10, deadline=None)
+@given(args=objects, ascii_only=st.booleans(), spaced=st.booleans())
+def test_a_call_cut_at_any_byte_is_never_run(args: dict[str, Any], ascii_only: bool, spaced: bool) -> None:
+    text = json.dumps(args, ensure_ascii=ascii_only, indent=1 if spaced else None)
+    assert parse_arguments(text) == args
+    for end in range(1, len(text)):
+        with pytest.raises(CallRefused) as refused:
+            parse_arguments(text[:end])
+        assert refused.value.fault == "truncated_arguments", text[:end]
+
+
+@settings(max_examples=ROUNDS, deadline=None)
+@given(text=st.text(max_size=60))
+def test_any_text_is_an_object_or_one_refusal(text: str) -> None:
+    try:
+        outcome: object = parse_arguments(text)
+    except CallRefused as refused:
+        outcome = refused
+    if isinstance(outcome, CallRefused):
+        assert outcome.fault in ("truncated_arguments", "malformed_arguments")
+        assert json.loads(outcome.as_json())["error"]
+    else:
+        assert isinstance(outcome, dict)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", {}),
+        ("  \n", {}),
+        ('\ufeff{"a": 1}', {"a": 1}),
+        ('{"a": "x\ny"}', {"a": "x\ny"}),
+        (json.dumps('{"a": 1}'), {"a": 1}),
+    ],
+)
+def test_harmless_faults_are_forgiven(text: str, value: dict[str, Any]) -> None:
+    assert parse_arguments(text) == value
+
+
+@pytest.mark.parametrize(
+    ("schema", "given_value", "wanted"),
+    [
+        ({"type": "integer"}, "42", 42),
+        ({"type": "integer"}, "42.0", 42),
+        ({"type": "integer"}, "4.2", "4.2"),
+        ({"type": "integer"}, 3.0, 3),
+        ({"type": "integer"}, "9" * 5000, "9" * 5000),
+        ({"type": "number"}, "3.5", 3.5),
+        ({"type": "number"}, "3", 3),
+        ({"type": "number"}, "inf", "inf"),
+        ({"type": "number"}, "nan", "nan"),
+        ({"type": "boolean"}, "true", True),
+        ({"type": "boolean"}, "FALSE", False),
+        ({"type": "boolean"}, "yes", "yes"),
+        ({"type": "array"}, "[1, 2]", [1, 2]),
+        ({"type": "array"}, "one", ["one"]),
+        ({"type": "array"}, 7, [7]),
+        ({"type": "array"}, None, None),
+        ({"type": "array"}, "[1, 2", ["[1, 2"]),
+        ({"type": "object"}, '{"a": 1}', {"a": 1}),
+        ({"type": "object"}, "[1]", "[1]"),
+        ({"type": ["string", "null"]}, "null", None),
+        ({"type": ["integer", "string"]}, "42", 42),
+        ({"type": "string", "nullable": True}, "null", None),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "null", None),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),
+        ({"type": "string"}, "42", "42"),
+        ({}, "42", "42"),
+        ({"type": "array", "items": {"type": "integer"}}, '["1", "2"]', [1, 2]),
+        ({"type": "array", "items": {"type": "object"}}, ['{"a": 1}'], [{"a": 1}]),
+        ({"type": "object", "properties": {"n": {"type": "array"}}}, '{"n": "[1]"}', {"n": [1]}),
+        ({"$ref": "#/$defs/N"}, "8", 8),
+        ({"$ref": "#/$defs/Loop"}, "8", "8"),
+    ],
+)
+def test_coercion_follows_the_table(schema: dict[str, Any], given_value: Any, wanted: Any) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"x": schema},
+        "$defs": {"N": {"type": "integer"}, "Loop": {"$ref": "#/$defs/Loop"}},
+    }
+    found = coerce_args({"x": given_value, "other": "1"}, parameters)
+    assert found == {"x": wanted, "other": "1"}
+    assert type(found["x"]) is type(wanted)
+
+
+@settings(max_examples=ROUNDS // 5, deadline=None)
+@given(args=objects, schema=values)
+def test_coercion_is_total_whatever_the_schema(args: dict[str, Any], schema: Any) -> None:
+    parameters = {"properties": dict.fromkeys(args, schema)}
+    coerced = coerce_args(args, parameters)
+    assert coerced.keys() == args.keys()
+    assert coerce_args(coerced, parameters).keys() == args.keys()
+
+
+def test_extra_fields_follow_the_schema_unless_the_tool_is_ours() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    assert Validator(schema, closed=False).check({"a": 1, "b": 2}) == {"a": 1, "b": 2}
+    with pytest.raises(CallRefused, match="'b' was unexpected"):
+        Validator(schema, closed=True).check({"a": 1, "b": 2})
+
+
+def test_an_old_draft_is_understood_and_a_broken_schema_says_so() -> None:
+    old = {"type": "object", "properties": {"a": {"type": "number", "minimum": 3, "exclusiveMinimum": True}}}
+    with pytest.raises(CallRefused):
+        Validator(old, closed=False).check({"a": 3})
+    with pytest.raises(CallRefused, match="own schema is not valid"):
+        Validator({"type": "objekt"}, closed=False)
+    with pytest.raises(CallRefused, match="outside itself"):
+        Validator({"$ref": "http://127.0.0.1:9/schema.json"}, closed=False)
+
+
+def test_names_are_repaired_only_when_one_tool_is_meant() -> None:
+    known = {"read_file", "write_file", "web_search"}
+    assert repair_name("WebSearch", known) == "web_search"
+    assert repair_name("web search", known) == "web_search"
+    assert repair_name("rite_file", {"write_file", "rite_files"}) is None
+    assert repair_name("", known) is None
+    assert repair_name("x" * 10_000, known) is None
+    chance = random.Random(5)
+    for _ in range(200):
+        junk = "".join(chance.choices("qzjxkv", k=8))
+        assert repair_name(junk, known) is None
