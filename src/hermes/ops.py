@@ -146,3 +146,4 @@ class SessionRecord(Struct, frozen=True, kw_only=True):
     totals: Usage = Usage()
     cost_usd: float | None = None
     title: str | None = None
+    message_count: int = 0  # of the whole session, whatever part of it was asked for

@@ -107,8 +107,8 @@ class EventStore(Protocol):
         """Write all `ops` in one transaction; return a row id for each. On error nothing of them is stored."""
         ...
 
-    async def load(self, session_id: str) -> SessionRecord | None:
-        """The session as it stands, or None. Nothing of it stays in memory here afterwards."""
+    async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
+        """The session as it stands, or None; of its messages those above row id `after`. Nothing of it is kept here."""
         ...
 
     async def put_blob(self, data: bytes) -> str:

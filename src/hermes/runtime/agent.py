@@ -20,6 +20,7 @@ from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import fold, signature
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.prompt import FixedText, build_prompt
+from hermes.runtime.shared import RandomIds
 from hermes.runtime.steering import SteerBox
 from hermes.scope import TurnScope
 from hermes.seams import Sink, ToolView
@@ -55,12 +56,11 @@ class AIAgent:
         self._turn_lock = threading.Lock()  # held while a turn runs: one at a time
         self._scope: TurnScope | None = None
         self._interrupt_message: str | None = None
-        self._warm: tuple[int, History] | None = None
         self._outcome: Outcome | None = None
         self.iteration_budget = self._options.limits.iteration_budget or IterationBudget(
             self._options.limits.max_iterations
         )
-        self.session_id = self._options.session.session_id or self._assembled().services.ids.session()
+        self.session_id = self._options.session.session_id or RandomIds().session()
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class AIAgent:
 
     def _assembled(self) -> Assembly:
         if self._assembly is None:
-            self._assembly = assemble(self._options)
+            self._assembly = assemble(self._options, self.session_id)
         return self._assembly
 
     async def _guarded_turn(self, said: Said, sink: Sink) -> dict[str, Any]:
@@ -153,8 +153,7 @@ class AIAgent:
 
     async def _run(self, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
         parts = self._assembled()
-        record = await parts.services.store.load(self.session_id)
-        history, pending = self._past(said, record)
+        record, history, pending = await self._past(said)
         view = await parts.tools(record)
         system = record.system_prompt if record and record.system_prompt else await self._prompt(said)
         pending = [*self._session_rows(record, system, view), *pending]
@@ -166,15 +165,20 @@ class AIAgent:
             turn.outcome.interrupt_message = self._interrupt_message
         turn.outcome.base_url = parts.client.model.base_url
         self._outcome = turn.outcome
+        if said.history is None and said.stored_message is None and not turn.outcome.failed:
+            parts.store.keep_warm(parts.warm, history)
         sink.emit(turn.outcome.record(self.session_id, turn.ctx.turn_id))
         return turn.outcome.as_dict(self.session_id, list(history.dicts))
 
-    def _past(self, said: Said, record: SessionRecord | None) -> tuple[History, list[StoreOp]]:
+    async def _past(self, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
+        """The stored session, its history for this turn, and what must be stored to make the two agree."""
+        parts = self._assembled()
+        warm, record = await parts.store.load_warm(parts.warm)
         if said.history is not None:
-            return from_caller(said.history, record, self.session_id)
-        if record is None:
-            return History(), []
-        return from_record(record)
+            return record, *from_caller(said.history, record, self.session_id)
+        if warm is not None:
+            return record, warm, []
+        return record, *(from_record(record) if record is not None else (History(), []))
 
     async def _prompt(self, said: Said) -> str:
         parts, options = self._assembled(), self._options.session

@@ -21,6 +21,7 @@ from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
 from hermes.runtime.requests import build_units
 from hermes.runtime.shared import Shared, shared
+from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.seams import Environment, EventStore, Gate, Model, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import registry
@@ -35,6 +36,8 @@ class Assembly:
     """The parts of one agent."""
 
     services: Services
+    store: TrackedStore
+    warm: WarmHistories
     client: ModelClient
     request_options: RequestOptions
     prefill: tuple[Unit, ...]
@@ -68,10 +71,12 @@ class Assembly:
         await self.services.environment.close()
 
 
-def assemble(options: AgentOptions, parts: Shared = shared, settings: Settings | None = None) -> Assembly:
+def assemble(
+    options: AgentOptions, session_id: str, parts: Shared = shared, settings: Settings | None = None
+) -> Assembly:
     """The parts that `options` and the settings ask for. Cheap: nothing is started, connected or imported early."""
     settings = settings or load_settings()
-    store = options.session.store or _store(options, settings, parts)
+    store = TrackedStore(options.session.store or _store(options, settings, parts), session_id)
     services = Services(
         store=store,
         environment=_environment(options, parts),
@@ -94,6 +99,8 @@ def assemble(options: AgentOptions, parts: Shared = shared, settings: Settings |
     )
     return Assembly(
         services=services,
+        store=store,
+        warm=parts.warm,
         client=client,
         request_options=_request_options(options),
         prefill=tuple(build_units([from_dict(raw) for raw in options.model.prefill_messages or ()])),

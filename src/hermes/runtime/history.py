@@ -18,13 +18,16 @@ class History:
     builder: UnitBuilder = field(default_factory=UnitBuilder)
     dicts: list[JsonObject] = field(default_factory=list)
     last_user: str = ""
+    chars: int = 0
 
     def add(self, message: Message, context: str = "") -> None:
         """Take one more message. What is added is never changed afterwards."""
         self.builder.add(message, context)
         self.dicts.append(to_dict(message))
+        text = text_of(message.content)
+        self.chars += len(text) + sum(len(call.arguments) for call in message.tool_calls)
         if message.role == "user":
-            self.last_user = text_of(message.content)
+            self.last_user = text
 
 
 def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:

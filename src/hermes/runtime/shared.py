@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.models.loop_http import LoopHttp
+from hermes.runtime.warm import WarmHistories
 from hermes.seams import EventStore
 from hermes.tools.pool import DaemonPool
 
@@ -44,6 +45,7 @@ class Shared:
         self.pool = DaemonPool()
         self.clock = SystemClock()
         self.ids = RandomIds()
+        self.warm = WarmHistories()
 
     def store(self, file: Path, durability: str) -> EventStore:
         """The store at `file`; all agents of the process write through the same one."""

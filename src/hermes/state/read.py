@@ -21,12 +21,13 @@ MESSAGE_FIELDS = (
 )
 _SESSION = (
     "SELECT source, model, system_prompt, tool_definitions, cwd, ended_at, input_tokens, output_tokens,"
-    " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title FROM sessions WHERE id = ?"
+    " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title, message_count FROM sessions"
+    " WHERE id = ?"
 )
-_MESSAGES = f"SELECT {MESSAGE_FIELDS} FROM messages WHERE session_id = ? AND active = 1"
+_MESSAGES = f"SELECT {MESSAGE_FIELDS} FROM messages WHERE session_id = ? AND active = 1 AND id > ?"
 _CONTEXTS = (
     "SELECT c.message_id, c.text FROM messages m JOIN request_context c ON c.message_id = m.id"
-    " WHERE m.session_id = ? AND m.active = 1"
+    " WHERE m.session_id = ? AND m.active = 1 AND m.id > ?"
 )
 _OPEN_CALLS = (
     "SELECT call_id, name, message_id, call, started_at FROM tool_runs"
@@ -34,15 +35,15 @@ _OPEN_CALLS = (
 )
 
 
-def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch) -> SessionRecord | None:
-    """Everything of one session, as of one moment."""
+def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after: int = 0) -> SessionRecord | None:
+    """One session as of one moment; of its messages those above row id `after`."""
     conn.execute("BEGIN")  # one snapshot for all the reads below
     try:
         head = conn.execute(_SESSION, (session_id,)).fetchone()
         if head is None:
             return None
-        rows = conn.execute(_MESSAGES, (session_id,)).fetchall()
-        contexts = {row[0]: read_text(row[1]) or "" for row in conn.execute(_CONTEXTS, (session_id,))}
+        rows = conn.execute(_MESSAGES, (session_id, after)).fetchall()
+        contexts = {row[0]: read_text(row[1]) or "" for row in conn.execute(_CONTEXTS, (session_id, after))}
         runs = conn.execute(_OPEN_CALLS, (session_id,)).fetchall()
         prompt, tools = full_text(conn, head[2]), full_text(conn, head[3])
     finally:
@@ -63,6 +64,7 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch) -> Ses
         totals=Usage(*head[6:11]),
         cost_usd=head[11],
         title=read_text(head[12]),
+        message_count=head[13],
     )
 
 

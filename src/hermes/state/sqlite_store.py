@@ -62,9 +62,9 @@ class SqliteStore:
             await self._reads.run(lambda: self._put_blobs(plan))
         return await self._writer.write(plan.run)
 
-    async def load(self, session_id: str) -> SessionRecord | None:
-        """The session as it stands, or None. Nothing of it stays in memory here."""
-        return await self._reads.run(lambda: self.load_sync(session_id))
+    async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
+        """The session as it stands, or None; of its messages those above row id `after`. Nothing of it is kept here."""
+        return await self._reads.run(lambda: self.load_sync(session_id, after))
 
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes once by content; return their sha256."""
@@ -87,9 +87,9 @@ class SqliteStore:
         self._put_blobs(plan)
         return self._writer.write_sync(plan.run)
 
-    def load_sync(self, session_id: str) -> SessionRecord | None:
+    def load_sync(self, session_id: str, after: int = 0) -> SessionRecord | None:
         """`load` for a plain thread."""
-        return self.read(lambda conn: load_session(conn, session_id, self.blobs.get))
+        return self.read(lambda conn: load_session(conn, session_id, self.blobs.get, after))
 
     def write(self, work: Work[Answer]) -> Answer:
         """Run `work` in a transaction on the writing thread, all or nothing; it may be run twice."""

@@ -72,8 +72,8 @@ class MemoryStore:
         self.commits.append(ops)
         return answer
 
-    async def load(self, session_id: str) -> SessionRecord | None:
-        """The session as it stands, or None."""
+    async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
+        """The session as it stands, or None; of its messages those above row id `after`."""
         self._check_open()
         session = self._state.sessions.get(session_id)
         if session is None:
@@ -87,12 +87,13 @@ class MemoryStore:
             tool_definitions=columns.get("tool_definitions"),
             cwd=columns.get("cwd"),
             ended=columns.get("ended_at") is not None,
-            messages=tuple(session.messages),
-            contexts=dict(session.contexts),
+            messages=tuple(message for message in session.messages if (message.id or 0) > after),
+            contexts={row: text for row, text in session.contexts.items() if row > after},
             open_calls=tuple(session.open_calls),
             totals=Usage(**session.totals),
             cost_usd=session.cost_usd,
             title=columns.get("title"),
+            message_count=len(session.messages),
         )
 
     async def put_blob(self, data: bytes) -> str:
