@@ -37,6 +37,7 @@ def modules(source: Path = SRC) -> list[str]:
 
 # Runs in the fresh process. Only what our own code does is counted: going up the stack from the act, the first frame
 # is either ours, or belongs to the import system, and then it was a library's import or the reading of a module file.
+# gettext is let off: `click.Path(...)` in a decorator has click look up the word "file" in the user's language.
 PROBE = """
 import sys, os, _thread, json, io
 
@@ -49,7 +50,7 @@ def blame(act):
         if name.partition(".")[0] == PACKAGE:
             acts.append(f"{name}:{frame.f_lineno}: {act}")
             return
-        if name.startswith("importlib._bootstrap"):
+        if name.startswith("importlib._bootstrap") or name == "gettext":
             return
         frame = frame.f_back
 
@@ -155,6 +156,15 @@ def test_an_act_at_import_is_seen(tmp_path: Path, source: str, act: str) -> None
     acts = report["acts"]
     assert isinstance(acts, list)
     assert any(line.startswith("acting.module:") and act in line for line in acts), acts
+
+
+def test_declaring_a_command_with_click_is_no_act(tmp_path: Path) -> None:
+    (tmp_path / "src/acting").mkdir(parents=True)
+    (tmp_path / "src/acting/__init__.py").write_text(
+        "import click\nclick.argument('file', type=click.Path(dir_okay=False))"
+    )
+
+    assert probe(tmp_path / "src", "acting", tmp_path)[0]["acts"] == []
 
 
 def test_printing_at_import_is_seen(tmp_path: Path) -> None:
