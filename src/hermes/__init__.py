@@ -1,7 +1,6 @@
 """Hermes Runtime: a model works with tools in a bounded loop, and every step is durable."""
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # `typing` itself would double the time of `hermes --version`
 if TYPE_CHECKING:
     from hermes.runtime.agent import AIAgent
 
@@ -9,7 +8,7 @@ __all__ = ["AIAgent", "__version__"]
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "AIAgent":
         from hermes.runtime.agent import AIAgent  # noqa: PLC0415 - `hermes --version` loads none of it
 

@@ -1,0 +1,55 @@
+"""Fakes of the smaller seams: sink, clock, ids and gate."""
+
+import itertools
+
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision
+from hermes.types import Event
+
+
+class MemorySink:
+    """`Sink` that keeps every event."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+
+class HandClock:
+    """`Clock` that stands still until it is moved."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.at = now
+
+    def now(self) -> float:
+        return self.at
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+class CountedIds:
+    """`Ids` that are the same in every run."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+
+    def session(self) -> str:
+        return f"20260101_000000_{next(self._numbers):06x}"
+
+    def new(self, prefix: str) -> str:
+        return f"{prefix}_{next(self._numbers)}"
+
+
+class FixedGate:
+    """`Gate` that always says the same, and remembers what it was asked."""
+
+    def __init__(self, *, allowed: bool = True, reason: str = "") -> None:
+        self._decision = Decision(allowed=allowed, reason=reason, rule="test", decided_by="test")
+        self.asked: list[Action] = []
+
+    async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        self.asked.append(action)
+        return self._decision
