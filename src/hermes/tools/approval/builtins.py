@@ -1,0 +1,139 @@
+"""The shell's own commands: those that move, set, read or evaluate."""
+
+from collections.abc import Callable
+
+from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import resolve
+from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.streams import run_file
+from hermes.tools.approval.text import UNKNOWN
+
+
+def cd(cmd: Cmd) -> Out:
+    operands = [arg for arg in cmd.args if arg not in ("-P", "-L", "-e", "--")]
+    if cmd.name == "popd" or operands[:1] == ["-"]:
+        cmd.scope.cwd = cmd.scope.variables.get("OLDPWD", (UNKNOWN,))[0]
+        return NOTHING
+    previous = cmd.scope.cwd
+    cmd.scope.cwd = resolve(operands[0] if operands else cmd.run.places.home, cmd.scope, cmd.run)
+    cmd.scope.variables["OLDPWD"] = (previous,)
+    return NOTHING
+
+
+def read_line(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "adinNptu")
+    text = cmd.stdin.text
+    names = options.operands or ["REPLY"]
+    if "a" in options.values:
+        words = (UNKNOWN,) if text is None else tuple(text.split())
+        cmd.scope.variables[options.values["a"]] = words
+        return NOTHING
+    first = None if text is None else text.split("\n", 1)[0]
+    words_left = [] if first is None else first.split(None, len(names) - 1)
+    for number, name in enumerate(names):
+        known = "" if number >= len(words_left) else words_left[number]
+        cmd.scope.variables[name] = (UNKNOWN if first is None else known,)
+        if cmd.stdin.labels:
+            cmd.scope.labels[name] = cmd.stdin.labels
+    return NOTHING
+
+
+def mapfile(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "dnOsuCc")
+    name = options.operands[0] if options.operands else "MAPFILE"
+    text = cmd.stdin.text
+    cmd.scope.variables[name] = (UNKNOWN,) if text is None else tuple(text.splitlines())[:64]
+    return NOTHING
+
+
+def set_arguments(cmd: Cmd) -> Out:
+    if "--" in cmd.args:
+        cmd.scope.args = tuple(cmd.args[cmd.args.index("--") + 1 :])
+    elif cmd.args and cmd.args[0][:1] not in ("-", "+"):
+        cmd.scope.args = tuple(cmd.args)
+    if "+o" in cmd.args and "history" in cmd.args:
+        cmd.run.add("defence_off", "switch off the shell history")
+    return NOTHING
+
+
+def shift(cmd: Cmd) -> Out:
+    count = int(cmd.args[0][:4]) if cmd.args and cmd.args[0].isdigit() else 1
+    cmd.scope.args = cmd.scope.args[count:]
+    return NOTHING
+
+
+def unset(cmd: Cmd) -> Out:
+    for name in cmd.args:
+        cmd.scope.variables.pop(name, None)
+        cmd.scope.functions.pop(name, None)
+        if name == "HISTFILE":
+            cmd.run.add("defence_off", "switch off the shell history")
+        elif not name.startswith("-"):
+            cmd.scope.variables[name] = ("",)
+    return NOTHING
+
+
+def alias(cmd: Cmd) -> Out:
+    for arg in cmd.args:
+        name, equals, body = arg.partition("=")
+        if equals and name:
+            cmd.scope.aliases[name] = body
+    return NOTHING
+
+
+def unalias(cmd: Cmd) -> Out:
+    for name in cmd.args:
+        cmd.scope.aliases.pop(name, None)
+    return NOTHING
+
+
+def evaluate(cmd: Cmd) -> Out:
+    text = " ".join(cmd.args)
+    run = cmd.run
+    labels = run.substituted
+    if "remote" in labels:
+        run.add("remote_code", "evaluate downloaded text")
+    elif "decoded" in labels:
+        run.add("decoded_code", "evaluate decoded text")
+    if UNKNOWN in text and not text.strip(UNKNOWN + " ;"):
+        if not labels & {"remote", "decoded", "settings"}:
+            run.add("decoded_code", "evaluate text that only exists while it runs")
+        return Out()
+    return run.script(text, cmd.scope, cmd.stdin, (*cmd.via, "eval"))
+
+
+def source(cmd: Cmd) -> Out:
+    if cmd.args:
+        run_file(cmd, cmd.args[0], same_scope=True)
+    return Out()
+
+
+def trap(cmd: Cmd) -> Out:
+    operands = read_options(cmd.args, stop=True).operands
+    if len(operands) > 1 and operands[0] not in ("", "-"):
+        cmd.run.script(operands[0], cmd.scope.fork(), NOTHING, (*cmd.via, "trap"))
+    return NOTHING
+
+
+def hash_path(cmd: Cmd) -> Out:
+    if cmd.args[:1] == ["-p"] and len(cmd.args) > 2:
+        cmd.run.links[f"\1{cmd.args[2]}"] = cmd.args[1].rsplit("/", 1)[-1]
+    return NOTHING
+
+
+def history(cmd: Cmd) -> Out:
+    if read_options(cmd.args, "dan").has("cd"):
+        cmd.run.add("defence_off", "clear the shell history")
+    return Out()
+
+
+def inert(_cmd: Cmd) -> Out:
+    return Out()
+
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    "cd": cd, "pushd": cd, "popd": cd, "chdir": cd, "read": read_line, "mapfile": mapfile, "readarray": mapfile,
+    "set": set_arguments, "shift": shift, "unset": unset, "alias": alias, "unalias": unalias, "eval": evaluate,
+    "source": source, ".": source, "trap": trap, "hash": hash_path, "history": history, "shopt": inert, "let": inert,
+    "test": inert, "[": inert, "umask": inert, "ulimit": inert, "return": inert, "exit": inert,
+}  # fmt: skip

@@ -1,0 +1,202 @@
+"""From a simple command to its effects: find the program behind the word, and let its rule judge."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from hermes.tools.approval import builtins, wrappers
+from hermes.tools.approval.effects import (
+    code,
+    containers,
+    databases,
+    disks,
+    files,
+    git,
+    network,
+    packages,
+    processes,
+    system,
+)
+from hermes.tools.approval.glob import has_glob, plain
+from hermes.tools.approval.model import Severity, SimpleCommand
+from hermes.tools.approval.outputs import PURE, labelled
+from hermes.tools.approval.paths import resolve
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
+from hermes.tools.approval.streams import fork_bomb, read
+from hermes.tools.approval.text import UNKNOWN
+
+Handler = Callable[[Cmd], Out | None]
+
+_VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
+_EXEC_VARIABLES = frozenset(
+    {
+        "PROMPT_COMMAND", "BASH_ENV", "ENV", "PAGER", "MANPAGER", "GIT_PAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "PS0",
+        "BROWSER", "GIT_SSH_COMMAND", "GIT_SEQUENCE_EDITOR", "LESSOPEN", "GIT_EXTERNAL_DIFF",
+    }
+)  # fmt: skip
+# Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
+_INERT = frozenset(
+    "echo printf grep egrep fgrep rg ag ack man info which type whereis apropos whatis help git gh glab hub cat less more "
+    "head tail wc sort uniq cut ls ll tree stat file du df pwd date cal true false test [ : return exit sleep seq jq yq "
+    "diff cmp comm pip npm yarn pnpm cargo go make cmake pytest ruff mypy black eslint tsc jest vitest code logger "
+    "notify-send say wall hg svn tldr cheat spell aspell look fzf pgrep ps top htop id whoami hostname uname alias "
+    "apt apt-get dnf yum brew pacman snap apk dpkg rpm export set shopt touch mkdir tmux history fc basename dirname "
+    "realpath readlink md5sum sha256sum sha1sum nl tac column paste fold fmt strings od hexdump bat fd locate".split()
+)
+_HIDDEN = re.compile(r"(?:\A|[\s;&|/'\"(])(?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s")
+
+
+@cache
+def _handlers() -> dict[str, Handler]:
+    table: dict[str, Handler] = dict(PURE)
+    for module in (
+        builtins,
+        wrappers,
+        code,
+        containers,
+        databases,
+        disks,
+        files,
+        git,
+        network,
+        packages,
+        processes,
+        system,
+    ):
+        table.update(module.HANDLERS)
+    return table
+
+
+def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
+    """Record the effects of one command and return what is known of its output."""
+    name = argv[0]
+    if UNKNOWN in name or has_glob(name):
+        return _unresolved(argv, scope, stdin, via, run)
+    if name in scope.aliases and name not in scope.stack:
+        return _alias(argv, scope, stdin, via, run)
+    if len(run.commands) < 500:
+        run.commands.append(SimpleCommand(tuple(plain(word) for word in argv), scope.cwd, via))
+    program = _program(name, scope, run)
+    handler = _handlers().get(program)
+    if handler is None:
+        program = _VERSION.sub("", program.lower().removesuffix(".exe"))
+        handler = _handlers().get(program)
+    if handler is None and program.startswith(("mkfs.", "mkfs_", "newfs")):
+        handler = disks.HANDLERS["mkfs"]
+    cmd = Cmd(program, argv[1:], scope, stdin, via, run)
+    if handler is not None:
+        out = handler(cmd)
+        return labelled(cmd, DARK) if out is None else out
+    if program not in _INERT:
+        _look_inside(cmd, name)
+    return labelled(cmd, DARK)
+
+
+def _unresolved(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
+    if "remote" in run.substituted:
+        run.add("remote_code", "run downloaded text as a command")
+    elif has_glob(argv[0]) and argv[0][:1] not in "/.~" and "/" not in argv[0] and UNKNOWN not in argv[0]:
+        run.unknown(f"the command's name is a pattern ({plain(argv[0])})")
+    else:
+        run.unknown("the name of a command is only known when it runs")
+    # It may be empty or a prefix such as sudo: what follows is judged as a command too.
+    if len(argv) > 1 and UNKNOWN in argv[0] and not argv[1].startswith("-"):
+        run.start(argv[1:], scope, stdin, via)
+    return DARK
+
+
+def _alias(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
+    saved = scope.stack
+    scope.stack = (*saved, argv[0])
+    rest = " ".join("'" + word.replace("'", "'\\''") + "'" for word in argv[1:])
+    out = run.script(f"{scope.aliases[argv[0]]} {rest}", scope, stdin, (*via, "alias"))
+    scope.stack = saved
+    return out
+
+
+def _program(name: str, scope: Scope, run: Run) -> str:
+    if "/" not in name:
+        return run.links.get(f"\1{name}", name)
+    path = resolve(name, scope, run)
+    if path in run.files:
+        _run_made_file(path, scope, run)
+    elif path in run.executables:
+        run.add("chmod_run", f"make {plain(name)} executable and run it", (plain(name),))
+    if name.startswith((".", "/", "~")) and len(run.scripts) < 50:
+        run.scripts.append(path)
+    return path.rsplit("/", 1)[-1] or name
+
+
+def _run_made_file(path: str, scope: Scope, run: Run) -> None:
+    out = run.files[path]
+    if "remote" in out.labels:
+        run.add("remote_code", "run a file that was just downloaded", (plain(path),))
+    elif "decoded" in out.labels:
+        run.add("decoded_code", "run a file that was just decoded", (plain(path),))
+    elif path in run.executables:
+        run.add("chmod_run", "make a file executable and run it", (plain(path),))
+    if out.text:
+        first = out.text.split("\n", 1)[0]
+        if first.startswith("#!") and "sh" not in first:
+            code.inline(Cmd(first.rsplit("/", 1)[-1].split()[-1], [], scope, NOTHING, (), run), out.text)
+        else:
+            run.script(out.text, scope.fork(), NOTHING, ("script",))
+
+
+def _look_inside(cmd: Cmd, name: str) -> None:
+    """A program without a rule may start another one: judge what looks like a command among its words."""
+    for position, word in enumerate(cmd.args):
+        base = word.rsplit("/", 1)[-1]
+        if base in wrappers.HIDDEN and position + 1 < len(cmd.args):
+            _keep_dangers(cmd, lambda at=position: cmd.nested(cmd.args[at:], NOTHING))
+            return
+        if " " in word and _HIDDEN.search(word):
+            _keep_dangers(cmd, lambda text=word: cmd.shell(text, NOTHING))
+    if name.startswith(("./", "/", "~")):
+        return
+
+
+def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:
+    """Judge a guess: keep the dangers found, drop that it may not even be a command."""
+    run = cmd.run
+    unknowns, effects = len(run.unknowns), len(run.effects)
+    judge_it()
+    del run.unknowns[unknowns:]
+    run.effects[effects:] = [
+        effect for effect in run.effects[effects:] if effect.kind != "unknown" and effect.severity > Severity.NOTE
+    ]
+
+
+def bind(target: str, values: tuple[str, ...], scope: Scope, run: Run, *, labels: frozenset[str] = frozenset()) -> None:
+    """Assign a variable as the script does: `name`, `name+`, `name[index]`."""
+    name, bracket, index = target.rstrip("+").partition("[")
+    known = scope.variables.get(name, ())
+    if bracket:
+        values = _element(known, index.rstrip("]"), values[0] if values else "")
+    elif target.endswith("+"):
+        values = (
+            ((known[0] if known else "") + values[0],) if len(values) == 1 and len(known) < 2 else (*known, *values)
+        )
+    scope.variables[name] = tuple(value[:4096] + UNKNOWN if len(value) > 4096 else value for value in values[:64])
+    if labels:
+        scope.labels[name] = labels
+    first = values[0] if values else ""
+    if (name == "HISTFILE" and first in ("", "/dev/null")) or (name in ("HISTSIZE", "HISTFILESIZE") and first == "0"):
+        run.add("defence_off", f"switch off the shell history ({name})")
+    if name.startswith("HERMES_YOLO") or name == "HERMES_HOME":
+        run.add("own_runtime", f"set {name}", severity=Severity.ASK)
+    if name in _EXEC_VARIABLES and first and UNKNOWN not in first:
+        run.script(first, scope.fork(), NOTHING, (name,))
+
+
+def _element(known: tuple[str, ...], index: str, value: str) -> tuple[str, ...]:
+    slots = list(known)
+    if index.isdigit() and int(index[:4]) < 64:
+        slots += [""] * (int(index) + 1 - len(slots))
+        slots[int(index)] = value
+    else:
+        slots.append(UNKNOWN)
+    return tuple(slots)
+
+
+__all__ = ["bind", "fork_bomb", "judge", "read"]

@@ -1,0 +1,133 @@
+"""Containers, clusters and clouds: what stops, deletes or destroys; what runs inside."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from hermes.tools.approval.effects.network import cloud_copy
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.options import after_options, read_options
+from hermes.tools.approval.paths import classify, resolve
+from hermes.tools.approval.state import Cmd, Out, Scope
+from hermes.tools.approval.text import UNKNOWN
+
+_GLOBAL = frozenset(
+    "context host log-level config file project-name profile env-file project-directory namespace kubeconfig cluster user".split()
+)
+_RUN_LONGS = frozenset(
+    "volume mount name env env-file publish workdir user entrypoint network hostname platform memory cpus label add-host device "
+    "restart gpus shm-size ulimit cap-add cap-drop security-opt pull tmpfs log-driver expose dns pid ipc userns cidfile".split()
+)
+
+
+def docker(cmd: Cmd) -> Out | None:
+    words = after_options(cmd.args, "cHlfp", _GLOBAL)
+    if not words:
+        return None
+    area, rest = words[0], words[1:]
+    if area in ("compose", "buildx", "swarm", "stack", "service", "node", "machine"):
+        inner = after_options(rest, "fp", _GLOBAL)
+        verb = inner[0] if inner else ""
+        if verb in ("down", "stop", "kill", "rm", "leave", "prune", "restart", "pause"):
+            cmd.run.add("container_stop", line(cmd))
+        elif verb in ("exec", "run"):
+            _inside(cmd, inner[1:], skip=1)
+        return None
+    if area in ("container", "image", "volume", "network", "system", "builder"):
+        verb, rest = (rest[0] if rest else ""), rest[1:]
+        if verb == "prune" or (area in ("volume", "system") and verb in ("rm", "remove")):
+            cmd.run.add("infrastructure", line(cmd))
+            return None
+        area = verb
+    if area in ("stop", "kill", "rm", "restart", "pause"):
+        cmd.run.add("container_stop", line(cmd))
+    elif area in ("rmi", "prune"):
+        cmd.run.add("container_stop" if area == "rmi" else "infrastructure", line(cmd))
+    elif area == "exec":
+        _inside(cmd, rest, skip=1)
+    elif area in ("run", "create"):
+        _host_access(cmd, rest)
+        _inside(cmd, rest, skip=1)
+    return None
+
+
+def _host_access(cmd: Cmd, args: list[str]) -> None:
+    """A container that mounts the host's system folders, or runs privileged, is the host."""
+    options = read_options(args, "vewupml", _RUN_LONGS, stop=True)
+    mounts = [
+        arg for position, arg in enumerate(args) if position and args[position - 1] in ("-v", "--volume", "--mount")
+    ]
+    mounts += [arg.partition("=")[2] for arg in args if arg.startswith(("--volume=", "--mount="))]
+    for mount in mounts:
+        found = re.search(r"(?:source|src)=([^,]+)", mount)
+        source = found[1] if found else mount.split(":", 1)[0]
+        if source.startswith(("/", "~", ".")):
+            kind = classify(resolve(source, cmd.scope, cmd.run), cmd.run.places)
+            if kind in ("root", "top", "credential", "own") or source.endswith("docker.sock"):
+                cmd.run.add("open_permissions", line(cmd), (source,), path_class=kind)
+    if options.has("", "privileged"):
+        cmd.run.add("open_permissions", line(cmd))
+
+
+def _inside(cmd: Cmd, args: list[str], skip: int) -> None:
+    """What a command inside a container does to the container is judged like any other command."""
+    rest = after_options(args, "vewupmlh", _RUN_LONGS)[skip:]
+    if rest:
+        cmd.run.start(rest, Scope("/srv/container"), cmd.stdin, (*cmd.via, cmd.name))
+
+
+def kubectl(cmd: Cmd) -> Out | None:
+    words = after_options(cmd.args, "ns", _GLOBAL)
+    verb = words[0] if words else ""
+    if verb in ("delete", "drain", "cordon", "taint", "replace", "uninstall") or "--force" in cmd.args:
+        if verb != "replace" or "--force" in cmd.args:
+            cmd.run.add("infrastructure", line(cmd))
+    elif verb == "scale" and any(re.fullmatch(r"--replicas=0", arg) for arg in cmd.args):
+        cmd.run.add("infrastructure", line(cmd))
+    elif verb == "rollout" and "undo" in cmd.args:
+        cmd.run.add("infrastructure", line(cmd))
+    elif verb == "apply" and "--prune" in cmd.args:
+        cmd.run.add("infrastructure", line(cmd))
+    elif verb == "exec" and "--" in cmd.args:
+        cmd.run.start(
+            cmd.args[cmd.args.index("--") + 1 :], Scope("/srv/container"), cmd.stdin, (*cmd.via, "kubectl exec")
+        )
+    return None
+
+
+def verbs(cmd: Cmd, dangerous: re.Pattern[str]) -> Out | None:
+    """Clouds and infrastructure tools: one of their words destroys."""
+    words = [arg for arg in cmd.args if not arg.startswith("--dry")]
+    if (
+        any(dangerous.fullmatch(word) for word in words)
+        and "--help" not in words
+        and not {"-n", "--dry-run"} & set(cmd.args)
+    ):
+        cmd.run.add("infrastructure", line(cmd))
+    elif any(UNKNOWN in word for word in words[:1]):
+        cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
+    if "://" in " ".join(cmd.args):
+        cloud_copy(cmd)
+    return None
+
+
+_TERRAFORM = re.compile(r"destroy|-destroy|--destroy|state-rm|force-unlock|taint|--?auto-approve|run-all-destroy")
+_CLOUD = re.compile(
+    r"(?:delete|terminate|destroy|purge|remove|deregister|disable|revoke|stop|wipe)(?:-.*)?|rb|rm|nuke|drop|release-address|--delete|erase"
+)
+_DELETES = re.compile(
+    r"(?:destroy|delete|uninstall|purge|remove|rm|nuke|down|drop|teardown|undeploy)(?::.*)?|apps:destroy|pg:reset|db:drop"
+)
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    **dict.fromkeys(["docker", "podman", "nerdctl"], docker),
+    **dict.fromkeys(["docker-compose", "podman-compose"], lambda cmd: docker(cmd._replace(args=["compose", *cmd.args]))),
+    **dict.fromkeys(["kubectl", "oc", "k", "k3s", "microk8s"], kubectl),
+    **dict.fromkeys(["terraform", "tofu", "terragrunt", "cdktf"], partial(verbs, dangerous=_TERRAFORM)),
+    **dict.fromkeys(["aws", "gcloud", "az", "doctl", "linode-cli", "hcloud", "oci", "ibmcloud", "gsutil", "s3cmd", "mc"],
+                    partial(verbs, dangerous=_CLOUD)),
+    **dict.fromkeys(["helm", "pulumi", "cdk", "heroku", "fly", "flyctl", "vagrant", "virsh", "VBoxManage", "lxc", "multipass",
+                     "eksctl", "kops", "minikube", "kind", "k3d", "serverless", "sls", "sam", "vercel", "netlify", "railway",
+                     "wrangler", "supabase", "firebase", "vault", "consul", "nomad", "qm", "pct", "ansible-vault"],
+                    partial(verbs, dangerous=_DELETES)),
+}  # fmt: skip

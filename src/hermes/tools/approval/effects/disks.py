@@ -1,0 +1,100 @@
+"""Programs that format, partition or write raw devices."""
+
+from collections.abc import Callable
+from functools import partial
+
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import classify, resolve, show, write_path
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+
+_HELP = frozenset({"--help", "-h", "--version", "-V", "help"})
+
+
+def mkfs(cmd: Cmd) -> Out:
+    if cmd.args and not _HELP & set(cmd.args):
+        cmd.run.add("format", line(cmd), severity=Severity.HARDLINE, path_class="disk")
+    return NOTHING
+
+
+def dd(cmd: Cmd) -> Out:
+    run = cmd.run
+    words = dict(arg.split("=", 1) for arg in cmd.args if "=" in arg)
+    target = words.get("of")
+    if target is not None:
+        path = resolve(target, cmd.scope, run)
+        kind = classify(path, run.places)
+        severity = Severity.HARDLINE if kind == "disk" else Severity.ASK
+        if kind == "device":
+            return DARK
+        run.add("disk_copy", line(cmd), (show(path, run.places),), severity=severity, path_class=kind)
+        if kind != "disk":
+            write_path(run, cmd.scope, target, line(cmd))
+    elif "if" in words and classify(resolve(words["if"], cmd.scope, run), run.places) == "disk":
+        run.add("disk_copy", line(cmd), path_class="disk")
+    return DARK
+
+
+def layout(cmd: Cmd, reads: frozenset[str]) -> Out | None:
+    """Partition tables, volumes, RAID, encryption: anything but looking asks."""
+    words = {arg.lstrip("-") for arg in cmd.args}
+    if not cmd.args or _HELP & set(cmd.args) or words & reads:
+        return None
+    cmd.run.add("disk_layout", line(cmd), path_class="disk")
+    return None
+
+
+def verbs(cmd: Cmd, dangerous: frozenset[str]) -> Out | None:
+    if {arg.lower() for arg in cmd.args} & dangerous:
+        cmd.run.add("disk_layout", line(cmd), path_class="disk")
+    return None
+
+
+def device_tool(cmd: Cmd) -> Out | None:
+    """hdparm, nvme, sg_format, smartctl: only the erasing commands ask."""
+    text = " ".join(cmd.args).lower()
+    if any(
+        word in text for word in ("erase", "format", "sanitize", "trim-sector", "write-sector", "discard", "delete-ns")
+    ):
+        cmd.run.add("disk_layout", line(cmd), severity=Severity.ASK, path_class="disk")
+    return None
+
+
+def wipe(cmd: Cmd) -> Out | None:
+    options = read_options(cmd.args, "oltp")
+    if cmd.name == "wipefs" and not options.has("aof", "all", "offset", "force"):
+        return None
+    if options.operands and not options.has("hVn", "help", "version", "no-act"):
+        cmd.run.add("disk_layout", line(cmd), path_class="disk")
+    return None
+
+
+def copy_stream(cmd: Cmd) -> Out | None:
+    """pv, ddrescue, dcfldd and friends: the last operand may be a device."""
+    words = dict(arg.split("=", 1) for arg in cmd.args if "=" in arg)
+    operands = [words["of"]] if "of" in words else read_options(cmd.args).operands[1:2]
+    for word in operands:
+        write_path(cmd.run, cmd.scope, word, line(cmd))
+    if cmd.name != "pv":
+        cmd.run.add("disk_copy", line(cmd))
+    return None
+
+
+_READS = frozenset({"l", "list", "print", "p", "s", "dump", "d", "i", "info", "J", "x", "show-size", "version", "h"})
+_DESTROYS = frozenset(
+    "destroy destroyvolume erasedisk erasevolume eraseoptical zerodisk secureerase partitiondisk reformat luksformat "
+    "lukserase erase lukskillslot luksremovekey deletecontainer deletevolume labelclear remove delete zero-superblock "
+    "--zero-superblock --stop -s rollback offline".split()
+)
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    **dict.fromkeys(["mkfs", "mke2fs", "mkswap", "mkdosfs", "mkntfs", "format.com", "mformat"], mkfs),
+    "dd": dd, "gdd": dd, "dcfldd": copy_stream, "ddrescue": copy_stream, "pv": copy_stream,
+    **dict.fromkeys(["fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "cgdisk", "parted"], partial(layout, reads=_READS)),
+    **dict.fromkeys(["lvremove", "vgremove", "pvremove", "lvreduce", "vgreduce", "resize2fs", "tune2fs", "badblocks"],
+                    partial(layout, reads=frozenset({"t", "test", "help", "l"}))),
+    **dict.fromkeys(["zpool", "zfs", "btrfs", "diskutil", "cryptsetup", "mdadm", "dmsetup"], partial(verbs, dangerous=_DESTROYS)),
+    **dict.fromkeys(["hdparm", "nvme", "sg_format", "sg_sanitize", "smartctl"], device_tool),
+    **dict.fromkeys(["wipefs", "blkdiscard"], wipe),
+}  # fmt: skip

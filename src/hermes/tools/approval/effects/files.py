@@ -1,0 +1,370 @@
+"""Programs that delete, overwrite, move or open up files."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from hermes.tools.approval.effects.network import sent
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.options import Options, read_options
+from hermes.tools.approval.outputs import labelled, sed
+from hermes.tools.approval.paths import classify, delete_path, is_private, resolve, show, write_path
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.text import UNKNOWN
+
+_NOWHERE = frozenset({"/dev/null", "/dev/zero"})
+_FIND_STARTS = ("-", "(", ")", "!", ",")
+
+
+def rm(cmd: Cmd) -> Out:
+    options = read_options(cmd.args)
+    if options.has("", "help", "version"):
+        return NOTHING
+    recursive = options.has("rR", "recursive", "no-preserve-root") or (options.dark and _dark_flags(cmd.args))
+    for word in options.operands:
+        delete_path(cmd.run, cmd.scope, word, line(cmd), recursive=recursive)
+    if recursive and not options.operands:
+        cmd.run.add("recursive_delete", line(cmd))
+    return NOTHING
+
+
+def _dark_flags(args: list[str]) -> bool:
+    return any(UNKNOWN in arg and (arg.startswith("-") or arg == UNKNOWN) for arg in args)
+
+
+def unlink(cmd: Cmd) -> Out:
+    for word in read_options(cmd.args).operands:
+        delete_path(cmd.run, cmd.scope, word, line(cmd))
+    return NOTHING
+
+
+def rmdir(cmd: Cmd) -> Out:
+    # Only empty folders can go; a glob at the root or home would still be a mistake worth stopping.
+    for word in read_options(cmd.args).operands:
+        if classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in ("root", "top", "system", "own"):
+            delete_path(cmd.run, cmd.scope, word, line(cmd))
+    return NOTHING
+
+
+def destroy(cmd: Cmd, values: str = "") -> Out:
+    operands = read_options(cmd.args, values, frozenset({"iterations", "size", "random-source"})).operands
+    for word in operands:
+        path = resolve(word, cmd.scope, cmd.run)
+        if classify(path, cmd.run.places) == "disk":
+            write_path(cmd.run, cmd.scope, word, line(cmd))
+        else:
+            cmd.run.add(
+                "destroy_data", line(cmd), (show(path, cmd.run.places),), path_class=classify(path, cmd.run.places)
+            )
+    return NOTHING
+
+
+def truncate(cmd: Cmd) -> Out | None:
+    if cmd.args[:1] and cmd.args[0].lower() == "table":
+        cmd.run.add("sql_truncate", line(cmd))
+        return None
+    options = read_options(cmd.args, "sr", frozenset({"size", "reference"}))
+    size = options.value("s", "size") or ""
+    grows = size[:1] in ("+", ">") or (size[:1].isdigit() and size.strip("0KMGTBkb") != "")
+    for word in options.operands:
+        write_path(cmd.run, cmd.scope, word, line(cmd))
+        if not grows:
+            path = resolve(word, cmd.scope, cmd.run)
+            cmd.run.add(
+                "destroy_data", line(cmd), (show(path, cmd.run.places),), path_class=classify(path, cmd.run.places)
+            )
+    return NOTHING
+
+
+def _copy_words(cmd: Cmd) -> tuple[Options, list[str], list[str]]:
+    options = read_options(cmd.args, "tS", frozenset({"target-directory", "suffix"}))
+    folder = options.value("t", "target-directory")
+    if folder is not None:
+        return options, options.operands, [folder]
+    return options, options.operands[:-1], options.operands[-1:]
+
+
+def copy(cmd: Cmd) -> Out:
+    _, sources, targets = _copy_words(cmd)
+    run = cmd.run
+    for target in targets:
+        path = resolve(target, cmd.scope, run)
+        if classify(path, run.places) in ("top", "root") and path != run.places.home:
+            write_path(run, cmd.scope, f"{path}/x", line(cmd))
+        else:
+            write_path(run, cmd.scope, target, line(cmd))
+        for source in sources:
+            _carry(cmd, source, path)
+    if cmd.name == "ln" and len(sources) == 1 and targets:
+        run.links[resolve(targets[0], cmd.scope, run)] = resolve(sources[0], cmd.scope, run)
+    return NOTHING
+
+
+def _carry(cmd: Cmd, source: str, path: str) -> None:
+    """Remember in the copy what the original was: downloaded, private, or another program."""
+    run = cmd.run
+    origin = resolve(source, cmd.scope, run)
+    name = origin.rsplit("/", 1)[-1]
+    for place in (path, f"{path}/{name}"):
+        if origin in run.files:
+            run.files[place] = run.files[origin]
+        elif is_private(origin, run.places):
+            run.files[place] = Out(None, frozenset({"private", "file"}))
+    if re.match(r"/(?:usr/)?(?:local/)?s?bin/", origin):
+        run.links[path] = origin
+    if origin in ("/dev/null", "/dev/zero") and classify(path, run.places) not in ("temp", "device"):
+        run.add("destroy_data", line(cmd), (show(path, run.places),), path_class=classify(path, run.places))
+
+
+def move(cmd: Cmd) -> Out:
+    _, sources, targets = _copy_words(cmd)
+    run = cmd.run
+    target = resolve(targets[0], cmd.scope, run) if targets else ""
+    for source in sources:
+        path = resolve(source, cmd.scope, run)
+        kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
+        if target in _NOWHERE or kind in ("root", "top", "system", "own", "credential"):
+            delete_path(run, cmd.scope, source, line(cmd), recursive=kind in ("root", "top"), kind="move_away")
+        elif classify(target, run.places) == "temp" and kind in ("home", "rc"):
+            run.add("move_away", line(cmd), (show(path, run.places),), path_class=kind)
+    copy(cmd)
+    return NOTHING
+
+
+def tee(cmd: Cmd) -> Out:
+    for word in read_options(cmd.args).operands:
+        write_path(cmd.run, cmd.scope, word, line(cmd))
+        cmd.run.files[resolve(word, cmd.scope, cmd.run)] = cmd.stdin
+    return cmd.stdin
+
+
+def edit(cmd: Cmd) -> Out | None:
+    """sed: in-place edits write; an `e` command runs a shell."""
+    options = read_options(cmd.args, "ef", frozenset({"expression", "file"}))
+    script = options.value("e", "expression")
+    files = options.operands if script is not None or "f" in options.values else options.operands[1:]
+    text = script if script is not None else (options.operands[0] if options.operands else "")
+    if options.has("iI", "in-place"):
+        for word in files:
+            write_path(cmd.run, cmd.scope, word, line(cmd))
+    for found in re.findall(r"(?:\A|[;\n])\s*\d*e\s+([^\n;]+)", text):
+        cmd.shell(found, NOTHING)
+    for target in re.findall(r"(?:\A|[;\n/])\s*w\s+(\S+)", text):
+        write_path(cmd.run, cmd.scope, target, line(cmd))
+    if re.search(r"/[gip0-9]*e[gip]*\Z", text) and text.startswith("s"):
+        cmd.run.add("decoded_code", "sed runs the edited text as a command")
+    return sed(cmd) or labelled(cmd, DARK)
+
+
+def sync(cmd: Cmd) -> Out:
+    options = read_options(
+        cmd.args,
+        "efBTM",
+        frozenset({"rsh", "exclude", "include", "filter", "files-from", "exclude-from", "log-file", "chmod"}),
+    )
+    run = cmd.run
+    shell = options.value("e", "rsh")
+    if shell and UNKNOWN not in shell:
+        cmd.shell(shell, NOTHING)
+    targets = options.operands[-1:] if len(options.operands) > 1 else []
+    is_dry = options.has("n", "dry-run")
+    deletes = any(flag.startswith(("delete", "del")) for flag in options.flags if len(flag) > 2)
+    if deletes and not is_dry and targets:
+        run.add("sync_delete", line(cmd), tuple(plain(word) for word in targets))
+    if options.has("", "remove-source-files") and not is_dry:
+        run.add("move_away", line(cmd), tuple(plain(word) for word in options.operands[:-1]))
+    for word in targets:
+        if ":" in word.split("/", 1)[0]:
+            _send(cmd, options.operands[:-1], word)
+        elif not is_dry:
+            write_path(run, cmd.scope, word, line(cmd))
+    return DARK
+
+
+def _send(cmd: Cmd, sources: list[str], target: str) -> None:
+    sent(cmd, sources, target.split(":", 1)[0].rpartition("@")[2])
+
+
+def chmod(cmd: Cmd) -> Out:
+    args = [arg for arg in cmd.args if not re.fullmatch(r"-[RvcfhHLP]+|--[\w-]+(?:=.*)?|--", arg)]
+    recursive = bool(read_options(cmd.args).has("R", "recursive"))
+    if not args:
+        return NOTHING
+    mode, targets = args[0], args[1:]
+    run = cmd.run
+    paths = tuple(show(resolve(word, cmd.scope, run), run.places) for word in targets)
+    if _opens(mode):
+        run.add("world_writable", line(cmd), paths)
+    for word in targets:
+        path = resolve(word, cmd.scope, run)
+        kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
+        if kind in ("root", "top", "system") or (
+            kind == "credential" and not re.fullmatch(r"0?[4-7]00|[ug]?[-+=][rwx]+|go-rwx|go=", mode)
+        ):
+            run.add("open_permissions", line(cmd), paths, path_class=kind)
+        elif recursive and mode in ("000", "0", "0000", "a-rwx", "a="):
+            run.add("open_permissions", line(cmd), paths, path_class=kind)
+        if re.search(r"x|[157]", mode):
+            run.executables.add(path)
+    return NOTHING
+
+
+def _opens(mode: str) -> bool:
+    if re.fullmatch(r"[0-7]{3,5}", mode):
+        return int(mode[-1]) & 2 != 0
+    if UNKNOWN in mode:
+        return True
+    for clause in mode.split(","):
+        found = re.fullmatch(r"([ugoa]*)([-+=][rwxXst]*)+", clause)
+        if found and ("o" in found[1] or "a" in found[1]) and re.search(r"[+=][rxXst]*w", clause):
+            return True
+    return False
+
+
+def chown(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "", frozenset({"from", "reference"}))
+    run = cmd.run
+    owner, targets = (options.operands[0] if options.operands else ""), options.operands[1:]
+    paths = tuple(show(resolve(word, cmd.scope, run), run.places) for word in targets)
+    if options.has("R", "recursive") and owner.split(":")[0] in ("root", "0"):
+        run.add("chown_root", line(cmd), paths)
+    for word in targets:
+        kind = classify(resolve(word, cmd.scope, run).removesuffix("/\ue02a") or "/", run.places)
+        if kind in ("root", "top", "system", "credential", "own"):
+            run.add("open_permissions", line(cmd), paths, path_class=kind)
+    return NOTHING
+
+
+def find(cmd: Cmd) -> Out | None:
+    args = cmd.args
+    roots = []
+    for arg in args:
+        if arg.startswith(_FIND_STARTS) and arg not in ("-H", "-L", "-P"):
+            break
+        roots.append(arg)
+    roots = [root for root in roots if not root.startswith("-")] or ["."]
+    position = 0
+    while position < len(args):
+        arg = args[position]
+        if arg == "-delete":
+            _find_delete(cmd, roots, "find -delete")
+        elif arg in ("-exec", "-execdir", "-ok", "-okdir"):
+            end = next((i for i in range(position + 1, len(args)) if args[i] in (";", "+")), len(args))
+            _find_exec(cmd, roots, args[position + 1 : end])
+            position = end
+        elif arg in ("-fprint", "-fprintf", "-fls", "-fprint0") and position + 1 < len(args):
+            write_path(cmd.run, cmd.scope, args[position + 1], line(cmd))
+        position += 1
+    private = any(is_private(resolve(root, cmd.scope, cmd.run), cmd.run.places) for root in roots)
+    return Out(None, frozenset({"private"}) if private else frozenset())
+
+
+def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
+    if not argv:
+        return
+    base = argv[0].rsplit("/", 1)[-1]
+    if base in ("rm", "unlink", "shred", "rmdir"):
+        _find_delete(cmd, roots, f"find -exec {base}")
+        return
+    for root in roots[:4]:
+        place = root.rstrip("/") + "/found"
+        cmd.nested([word.replace("{}", place) for word in argv], NOTHING)
+
+
+def _find_delete(cmd: Cmd, roots: list[str], how: str) -> None:
+    for root in roots:
+        delete_path(cmd.run, cmd.scope, root, f"{how}: {line(cmd)}", recursive=True, kind="find_delete")
+
+
+def fd(cmd: Cmd) -> Out | None:
+    for position, arg in enumerate(cmd.args):
+        if arg in ("-x", "--exec", "-X", "--exec-batch"):
+            rest = cmd.args[position + 1 :]
+            if rest and rest[0].rsplit("/", 1)[-1] in ("rm", "unlink", "shred"):
+                cmd.run.add("find_delete", line(cmd))
+            elif rest:
+                cmd.nested(rest, NOTHING)
+            break
+    return None
+
+
+def archive(cmd: Cmd) -> Out | None:
+    """tar, zip, cpio: what they write, delete, carry or run."""
+    args = cmd.args
+    run = cmd.run
+    for position, arg in enumerate(args):
+        text = arg.partition("=")[2] if arg.startswith("--") else ""
+        if arg.startswith("--checkpoint-action") and "exec=" in arg:
+            cmd.shell(arg.split("exec=", 1)[1], NOTHING)
+        elif arg.startswith(("--to-command", "--use-compress", "--info-script", "--rsh-command")) and text:
+            cmd.shell(text, NOTHING)
+        elif arg == "-I" and position + 1 < len(args) and " " in args[position + 1]:
+            cmd.shell(args[position + 1], NOTHING)
+        elif arg == "--remove-files" or (cmd.name == "zip" and re.fullmatch(r"-\w*m\w*", arg)):
+            run.add("move_away", line(cmd))
+    extracts = any(re.fullmatch(r"-?\w*x\w*", arg) for arg in args[:1]) or "--extract" in args
+    for position, arg in enumerate(args[:-1]):
+        if arg in ("-C", "--directory", "-d") and (extracts or cmd.name == "unzip"):
+            path = resolve(args[position + 1], cmd.scope, run)
+            write_path(
+                run, cmd.scope, path if classify(path, run.places) not in ("root", "top") else f"{path}/x", line(cmd)
+            )
+    out = labelled(cmd, DARK)
+    if "private" in out.labels:
+        for word in args:
+            if re.search(r"\.(?:tar|tgz|zip|gz|bz2|xz|7z)\b", word):
+                run.files[resolve(word, cmd.scope, run)] = Out(None, frozenset({"private"}))
+    return out
+
+
+def install(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "mogtS", frozenset({"mode", "owner", "group", "target-directory"}))
+    targets = options.operands if options.has("d", "directory") else options.operands[-1:]
+    mode = options.value("m", "mode")
+    if mode and _opens(mode):
+        cmd.run.add("world_writable", line(cmd))
+    for word in targets:
+        write_path(cmd.run, cmd.scope, word, line(cmd))
+    return NOTHING
+
+
+def attributes(cmd: Cmd) -> Out:
+    for word in read_options(cmd.args).operands[1:]:
+        if classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
+            "root",
+            "top",
+            "system",
+            "credential",
+            "own",
+        ):
+            cmd.run.add("open_permissions", line(cmd))
+    return NOTHING
+
+
+def setfacl(cmd: Cmd) -> Out:
+    if any(re.search(r"(?:\A|,)o(?:ther)?::?[r-]?w", arg) for arg in cmd.args):
+        cmd.run.add("world_writable", line(cmd))
+    return NOTHING
+
+
+def touch(cmd: Cmd) -> Out:
+    for word in read_options(cmd.args, "drt").operands:
+        write_path(cmd.run, cmd.scope, word, line(cmd))
+    return NOTHING
+
+
+def trash(cmd: Cmd) -> Out:
+    for word in read_options(cmd.args).operands:
+        delete_path(cmd.run, cmd.scope, word, line(cmd))
+    return NOTHING
+
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    "rm": rm, "grm": rm, "unlink": unlink, "rmdir": rmdir, "shred": partial(destroy, values="nsu"), "srm": destroy,
+    "wipe": destroy, "scrub": destroy, "truncate": truncate, "cp": copy, "gcp": copy, "ln": copy, "link": copy, "mv": move,
+    "gmv": move, "tee": tee, "sponge": tee, "sed": edit, "gsed": edit, "rsync": sync, "chmod": chmod, "chown": chown,
+    "chgrp": chown, "find": find, "gfind": find, "fd": fd, "fdfind": fd, "tar": archive, "gtar": archive, "bsdtar": archive,
+    "zip": archive, "unzip": archive, "7z": archive, "cpio": archive, "install": install, "chattr": attributes,
+    "setfacl": setfacl, "touch": touch, "trash": trash, "trash-put": trash,
+}  # fmt: skip

@@ -1,0 +1,158 @@
+"""git: what rewrites history, throws work away or runs other commands."""
+
+from collections.abc import Callable
+
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import delete_path, write_path
+from hermes.tools.approval.state import NOTHING, Cmd, Out
+
+_EXEC_KEYS = (
+    "core.pager",
+    "core.editor",
+    "core.sshcommand",
+    "core.fsmonitor",
+    "diff.external",
+    "sequence.editor",
+    "credential.helper",
+    "core.hookspath",
+    "core.askpass",
+    "gpg.program",
+)
+
+
+def git(cmd: Cmd) -> Out | None:
+    args = _without_globals(cmd)
+    if not args:
+        return None
+    verb, rest = args[0], args[1:]
+    rule = _RULES.get(verb)
+    if rule is not None and rule(rest):
+        cmd.run.add("git_history", line(cmd))
+    if verb in ("config",):
+        _config(cmd, rest)
+    elif verb == "rm" and read_options(rest).has("r"):
+        delete_path(cmd.run, cmd.scope, ".", line(cmd), recursive=True) if "." in rest or "*" in rest else None
+    elif verb == "submodule" and "foreach" in rest:
+        words = rest[rest.index("foreach") + 1 :]
+        cmd.shell(" ".join(word for word in words if not word.startswith("--")), NOTHING)
+    elif verb in ("bisect",) and rest[:1] == ["run"]:
+        cmd.nested(rest[1:], NOTHING)
+    elif verb == "rebase":
+        _rebase_exec(cmd, rest)
+    return None
+
+
+def _without_globals(cmd: Cmd) -> list[str]:
+    args = list(cmd.args)
+    while args and args[0].startswith("-"):
+        option = args.pop(0)
+        if option in ("-c", "--config-env") and args:
+            _setting(cmd, args.pop(0))
+        elif option in ("-C", "--git-dir", "--work-tree", "--namespace", "--exec-path") and args:
+            args.pop(0)
+        elif option.startswith("-c") and "=" in option:
+            _setting(cmd, option[2:])
+    return args
+
+
+def _setting(cmd: Cmd, text: str) -> None:
+    key, _, value = text.partition("=")
+    if value.startswith("!"):
+        cmd.shell(value[1:], NOTHING)
+    elif key.lower() in _EXEC_KEYS and value:
+        cmd.shell(value, NOTHING)
+
+
+def _config(cmd: Cmd, rest: list[str]) -> None:
+    options = read_options(rest, "f", frozenset({"file"}))
+    if len(options.operands) > 1:
+        _setting(cmd, f"{options.operands[0]}={options.operands[1]}")
+    if options.value("f", "file"):
+        write_path(cmd.run, cmd.scope, options.value("f", "file") or "", line(cmd))
+
+
+def _rebase_exec(cmd: Cmd, rest: list[str]) -> None:
+    options = read_options(rest, "xs", frozenset({"exec", "onto"}))
+    text = options.value("x", "exec")
+    if text:
+        cmd.shell(text, NOTHING)
+
+
+def _reset(rest: list[str]) -> bool:
+    return read_options(rest).has("", "hard", "merge")
+
+
+def _push(rest: list[str]) -> bool:
+    options = read_options(rest, "o")
+    forced = options.has("f", "force", "mirror") or any(flag.startswith("force") for flag in options.flags)
+    deleted = options.has("d", "delete", "prune") or any(
+        word.startswith(":") and len(word) > 1 for word in options.operands[1:]
+    )
+    return forced or deleted or any(word.startswith("+") for word in options.operands)
+
+
+def _clean(rest: list[str]) -> bool:
+    options = read_options(rest, "e")
+    return options.has("f", "force") and not options.has("n", "dry-run")
+
+
+def _branch(rest: list[str]) -> bool:
+    options = read_options(rest, "u")
+    return options.has("D") or (options.has("d", "delete") and options.has("f", "force")) or options.has("M")
+
+
+def _checkout(rest: list[str]) -> bool:
+    options = read_options(rest, "bB")
+    return options.has("f", "force") or ("." in rest and ("--" in rest or options.operands == ["."])) or "*" in rest
+
+
+def _restore(rest: list[str]) -> bool:
+    options = read_options(rest, "s", frozenset({"source"}))
+    whole = any(word in (".", ":/", "*") for word in options.operands)
+    return whole and not (options.has("S", "staged") and not options.has("W", "worktree"))
+
+
+def _stash(rest: list[str]) -> bool:
+    return rest[:1] in (["clear"], ["drop"])
+
+
+def _always(_rest: list[str]) -> bool:
+    return True
+
+
+def _reflog(rest: list[str]) -> bool:
+    return rest[:1] in (["expire"], ["delete"])
+
+
+def _gc(rest: list[str]) -> bool:
+    return any(word.startswith("--prune") and "now" in word for word in rest)
+
+
+def _update_ref(rest: list[str]) -> bool:
+    return read_options(rest, "m").has("d")
+
+
+def _worktree(rest: list[str]) -> bool:
+    return rest[:1] == ["remove"] and read_options(rest).has("f", "force")
+
+
+def _tag(rest: list[str]) -> bool:
+    return read_options(rest, "m").has("", "force") and read_options(rest, "m").has("d", "delete")
+
+
+def _switch(rest: list[str]) -> bool:
+    return read_options(rest, "cC").has("f", "force", "discard-changes")
+
+
+_RULES: dict[str, Callable[[list[str]], bool]] = {
+    "reset": _reset, "push": _push, "clean": _clean, "branch": _branch, "checkout": _checkout, "restore": _restore,
+    "stash": _stash, "filter-branch": _always, "filter-repo": _always, "reflog": _reflog, "gc": _gc,
+    "update-ref": _update_ref, "worktree": _worktree, "tag": _tag, "switch": _switch,
+}  # fmt: skip
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    "git": git,
+    "git-filter-repo": lambda cmd: git(cmd._replace(args=["filter-repo"])),
+    "bfg": lambda cmd: git(cmd._replace(args=["filter-repo"])),
+}

@@ -1,0 +1,212 @@
+"""Programs that talk to other hosts: what comes in is remote, what goes out may be private."""
+
+import re
+from collections.abc import Callable, Iterable
+
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import is_private, resolve, show, write_path
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.text import UNKNOWN
+
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(\[[0-9a-f:]+\]|[^/:?#\s]+)")
+_REMOTE = frozenset({"remote"})
+_CURL_SHORT = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
+_CURL_LONG = frozenset(
+    "data data-raw data-binary data-urlencode data-ascii json form form-string upload-file output header user url request "
+    "user-agent referer cookie cookie-jar proxy cacert cert key connect-timeout max-time retry retry-delay retry-max-time "
+    "write-out config resolve interface range limit-rate output-dir dump-header netrc-file oauth2-bearer aws-sigv4".split()
+)
+
+
+def host_of(url: str) -> str:
+    found = _HOST.match(url.lower())
+    return plain(found[1]).replace(UNKNOWN, "…") if found else "?"
+
+
+def sent(cmd: Cmd, words: Iterable[str], host: str) -> None:
+    """Record that the named files leave for `host`; private ones ask."""
+    run = cmd.run
+    private: list[str] = []
+    for word in words:
+        path = resolve(word, cmd.scope, run)
+        made = run.files.get(path)
+        if (made is not None and made.labels & {"private", "environment"}) or (
+            made is None and is_private(path, run.places)
+        ):
+            private.append(show(path, run.places))
+    if private:
+        run.add("exfiltration", f"send {', '.join(private)} to {host}", tuple(private), hosts=(host,))
+    else:
+        run.add("network", f"send files to {host}", hosts=(host,), severity=Severity.NOTE)
+
+
+def _stream_out(cmd: Cmd, host: str) -> None:
+    if (cmd.stdin.labels | cmd.run.substituted) & {"private", "environment"}:
+        cmd.run.add("exfiltration", f"send private data to {host}", hosts=(host,))
+
+
+def curl(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, _CURL_SHORT, _CURL_LONG)
+    run = cmd.run
+    urls = [word for word in options.operands if word] or [options.values.get("url", "")]
+    hosts = tuple(dict.fromkeys(host_of(url) for url in urls if url))
+    host = hosts[0] if hosts else "?"
+    run.add("network", f"contact {host}", hosts=hosts, severity=Severity.NOTE)
+    uploads = list(_uploads(cmd.args))
+    sent(cmd, [word for word in uploads if word != "-"], host) if uploads else None
+    if run.substituted & {"private", "environment"}:
+        run.add("exfiltration", f"send private data to {host}", hosts=hosts)
+    if "-" in uploads or "." in uploads:
+        _stream_out(cmd, host)
+    for config in (options.value("K", "config"),):
+        if config == "-" or (config and UNKNOWN in config):
+            run.unknown("curl takes its arguments from text that is only known when it runs")
+    target = options.value("o", "output")
+    if target is not None and target != "-":
+        _save(cmd, target)
+        return NOTHING
+    if options.has("O", "remote-name", "remote-name-all"):
+        for url in urls:
+            _save(cmd, url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or "index.html")
+        return NOTHING
+    return Out(None, _REMOTE)
+
+
+def _uploads(args: list[str]) -> Iterable[str]:
+    """The files that curl options read and send: `-d @f`, `-F x=@f`, `-T f`."""
+    for position, arg in enumerate(args):
+        following = args[position + 1] if position + 1 < len(args) else ""
+        if arg in ("-T", "--upload-file"):
+            yield following
+        elif arg.startswith("--upload-file="):
+            yield arg.partition("=")[2]
+        elif arg.startswith("-T") and len(arg) > 2:
+            yield arg[2:]
+        value = ""
+        if re.fullmatch(r"-[a-zA-Z]*[dF]|--(?:data|data-binary|data-urlencode|data-ascii|json|form)", arg):
+            value = following
+        elif re.match(r"-[dF].|--(?:data|data-binary|data-urlencode|data-ascii|json|form)=", arg):
+            value = arg.partition("=")[2] if arg.startswith("--") else arg[2:]
+        found = re.match(r"(?:[^@<=]*=)?[@<](.+?)(?:;.*)?\Z", value, re.DOTALL)
+        if found:
+            yield found[1]
+
+
+def _save(cmd: Cmd, target: str) -> None:
+    write_path(cmd.run, cmd.scope, target, line(cmd))
+    cmd.run.files[resolve(target, cmd.scope, cmd.run)] = Out(None, _REMOTE)
+
+
+def wget(cmd: Cmd) -> Out:
+    longs = frozenset(
+        "output-document post-data post-file body-file header user-agent directory-prefix tries timeout".split()
+    )
+    options = read_options(cmd.args, "OoPUtTwQiAeR", longs)
+    run = cmd.run
+    hosts = tuple(dict.fromkeys(host_of(url) for url in options.operands))
+    host = hosts[0] if hosts else "?"
+    run.add("network", f"contact {host}", hosts=hosts, severity=Severity.NOTE)
+    upload = options.value("post-file", "body-file")
+    if upload is not None:
+        sent(cmd, [upload], host)
+    if run.substituted & {"private", "environment"}:
+        run.add("exfiltration", f"send private data to {host}", hosts=hosts)
+    target = options.value("O", "output-document")
+    if target is None:
+        folder = options.value("P", "directory-prefix")
+        for url in options.operands:
+            name = url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or "index.html"
+            _save(cmd, f"{folder}/{name}" if folder else name)
+        return NOTHING
+    if target in ("-", "/dev/stdout"):
+        return Out(None, _REMOTE)
+    _save(cmd, target)
+    return NOTHING
+
+
+def fetch(cmd: Cmd) -> Out:
+    """aria2c, http, lynx and others: a host is contacted, output is remote."""
+    words = [word for word in cmd.args if not word.startswith("-")]
+    urls = [word for word in words if "://" in word or "." in word]
+    host = host_of(urls[0]) if urls else "?"
+    cmd.run.add("network", f"contact {host}", hosts=(host,), severity=Severity.NOTE)
+    sent(cmd, [word.split("@", 1)[1] for word in words if "@" in word and "://" not in word], host)
+    _stream_out(cmd, host)
+    return Out(None, _REMOTE)
+
+
+def copy_away(cmd: Cmd) -> Out:
+    """scp, sftp: files to `host:`."""
+    operands = read_options(cmd.args, "cDFiJloPSX").operands
+    target = operands[-1] if operands else ""
+    if _is_remote(target):
+        sent(cmd, operands[:-1], target.split(":", 1)[0].rpartition("@")[2])
+    elif target:
+        write_path(cmd.run, cmd.scope, target, line(cmd))
+    return DARK
+
+
+def _is_remote(word: str) -> bool:
+    return ":" in word.split("/", 1)[0] or word.startswith(("scp://", "sftp://"))
+
+
+def netcat(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "eceigIoOpPqsTVwWxX", frozenset({"exec", "sh-exec"}))
+    host = options.operands[0] if options.operands else "?"
+    run = cmd.run
+    if options.has("ec", "exec", "sh-exec"):
+        run.add("reverse_shell", line(cmd), hosts=(host,))
+    elif not options.has("z"):
+        run.add("network", f"connect to {host}", hosts=(host,), severity=Severity.NOTE)
+    _stream_out(cmd, host)
+    return Out(None, _REMOTE)
+
+
+def socat(cmd: Cmd) -> Out:
+    if any(re.match(r"(?i)(?:exec|system|shell):", arg) for arg in cmd.args):
+        cmd.run.add("reverse_shell", line(cmd))
+    _stream_out(cmd, "a remote host")
+    for arg in cmd.args:
+        found = re.match(r"(?i)(?:open|file|gopen):([^,]+)", arg)
+        if found:
+            sent(cmd, [found[1]], "a remote host")
+    return Out(None, _REMOTE)
+
+
+def cloud_copy(cmd: Cmd) -> Out | None:
+    """aws s3 cp, gsutil, rclone, az: local private files to a bucket. Other verbs are judged as infrastructure."""
+    from_words = [word for word in cmd.args if not word.startswith("-") and "://" not in word]
+    targets = [word for word in cmd.args if "://" in word or (cmd.name == "rclone" and re.match(r"[\w-]+:", word))]
+    if targets and set(cmd.args) & {"cp", "mv", "sync", "copy", "move", "rsync", "upload", "copyto"}:
+        sent(cmd, [word for word in from_words if "/" in word or "." in word or "~" in word], host_of(targets[-1]))
+    if cmd.name == "rclone" and set(cmd.args) & {"sync", "delete", "purge", "move"}:
+        cmd.run.add("sync_delete", line(cmd))
+    return None
+
+
+def mail(cmd: Cmd) -> Out | None:
+    _stream_out(cmd, "a mail recipient")
+    options = read_options(cmd.args, "aAs", frozenset({"attach"}))
+    attached = options.value("a", "A", "attach")
+    if attached:
+        sent(cmd, [attached], "a mail recipient")
+    return None
+
+
+def lookup(cmd: Cmd) -> Out:
+    """dig, nslookup, ping: a private value inside the name leaves with the question."""
+    if cmd.run.substituted & {"private", "environment"}:
+        cmd.run.add("exfiltration", line(cmd))
+    return Out(None, _REMOTE)
+
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    "curl": curl, "wget": wget, "aria2c": fetch, "http": fetch, "https": fetch, "xh": fetch, "httpie": fetch, "lynx": fetch,
+    "links": fetch, "w3m": fetch, "fetch": fetch, "axel": fetch, "GET": fetch, "ftp": fetch, "lftp": fetch, "tftp": fetch,
+    "curlie": fetch, "wget2": fetch, "scp": copy_away, "sftp": copy_away, "nc": netcat, "ncat": netcat, "netcat": netcat,
+    "telnet": netcat, "socat": socat, "rclone": cloud_copy, "gsutil": cloud_copy, "mail": mail, "mailx": mail, "mutt": mail,
+    "sendmail": mail, "dig": lookup, "nslookup": lookup, "host": lookup, "ping": lookup, "transfer": fetch,
+}  # fmt: skip

@@ -1,0 +1,419 @@
+"""Expand one shell word as bash would, without running anything."""
+
+import re
+from typing import NamedTuple, Protocol
+
+from hermes.tools.approval.glob import active
+from hermes.tools.approval.grammar import LIFTED
+from hermes.tools.approval.text import UNKNOWN
+
+_SIMPLE = re.compile(r"[\w./:=@%+,^-]+\Z", re.ASCII)
+_RUN = re.compile(r"[^'\"\\$`*?\[~<>]+")
+_NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]", re.ASCII)
+_NUMBER_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\Z")
+_LETTER_RANGE = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?\Z")
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
+)
+_ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+_HEREDOC = re.compile(r"<<-?[ \t]*('[^'\n]*'|\"[^\"\n]*\"|\\?[\w.!-]+)")
+MAX_FIELDS = 64
+MAX_TEXT = 16384
+
+
+class Values(NamedTuple):
+    """What an expansion yields: one text, or several when it stands for a list (`$@`, arrays)."""
+
+    texts: tuple[str, ...]
+    is_list: bool = False
+
+
+class Shell(Protocol):
+    """What the lexer needs from the script being followed."""
+
+    def parameter(self, body: str) -> Values: ...
+    def substitution(self, script: str) -> str: ...
+    def process(self, script: str, direction: str) -> str: ...
+    def arithmetic(self, body: str) -> str: ...
+    def home(self, user: str) -> str: ...
+    def literal(self, mark: str) -> str: ...
+    def separators(self) -> str: ...
+
+
+def expand(raw: str, shell: Shell) -> list[str]:
+    """The fields that `raw` becomes. Active glob characters and unknown parts stay marked in them."""
+    if _SIMPLE.match(raw):
+        return [raw]
+    if "{" in raw:
+        fields: list[str] = []
+        for alternative in braces(raw):
+            fields += _Word(alternative, shell).fields()
+            if len(fields) > MAX_FIELDS:
+                fields.append(UNKNOWN)
+                break
+        return fields
+    return _Word(raw, shell).fields()
+
+
+def expand_one(raw: str, shell: Shell) -> str:
+    """`raw` where the shell does not split words: an assignment, a redirection, a here-string."""
+    if _SIMPLE.match(raw):
+        return raw
+    return _Word(raw, shell, splits=False).joined()
+
+
+def expand_quoted(raw: str, shell: Shell) -> str:
+    """`raw` as inside double quotes, such as the body of a here-document."""
+    word = _Word('"', shell, splits=False)
+    word.double(raw, 0, end=None)
+    return word.joined()
+
+
+def closing(text: str, start: int, opener: str = "(", closer: str = ")") -> int:
+    """The index of the bracket that closes the one opened just before `start`; `len(text)` when there is none."""
+    depth, position = 1, start
+    ends: list[str] = []
+    while position < len(text):
+        char = text[position]
+        if char == "\\":
+            position += 1
+        elif char == "'":
+            position = _or_end(text, text.find("'", position + 1))
+        elif char == '"':
+            position = _double_end(text, position + 1)
+        elif char == "<" and opener == "(" and (found := _HEREDOC.match(text, position)):
+            ends.append(found[1].strip("'\"\\"))
+            position = found.end() - 1
+        elif char == "\n" and ends:
+            position = _after_bodies(text, position, ends) - 1
+            ends = []
+        elif char == "#" and opener == "(" and text[position - 1].isspace():
+            position = _or_end(text, text.find("\n", position)) - 1
+        elif char == opener:
+            depth += 1
+        elif char == closer:
+            depth -= 1
+            if depth == 0:
+                return position
+        position += 1
+    return len(text)
+
+
+def ansi(body: str) -> str:
+    """The text of `$'body'` and of `echo -e` and `printf` escapes."""
+
+    def one(found: re.Match[str]) -> str:
+        hex2, uni4, uni8, octal, control, letter = found.groups()
+        digits = hex2 or uni4 or uni8
+        if digits:
+            code = int(digits, 16)
+            return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else ""
+        if octal:
+            return chr(int(octal, 8) & 0xFF) if int(octal, 8) & 0xFF else ""
+        if control:
+            return chr(ord(control.upper()) & 0x1F) if control != "@" else ""
+        return _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else "\\" + letter)
+
+    return _ANSI_ESCAPE.sub(one, body)
+
+
+def braces(raw: str) -> list[str]:
+    """The words that brace expansion makes of `raw`; never more than `MAX_FIELDS` + an unknown one."""
+    done: list[str] = []
+    todo = [raw]
+    work = 0
+    while todo:
+        word = todo.pop()
+        work += len(word) + 1
+        if len(done) + len(todo) > MAX_FIELDS or work > MAX_TEXT:
+            done.append("${" + UNKNOWN + "}")
+            break
+        found = _first_brace(word)
+        if found is None:
+            done.append(word)
+            continue
+        head, parts, tail = found
+        todo += [head + part + tail for part in reversed(parts)]
+    return done
+
+
+def _first_brace(word: str) -> tuple[str, list[str], str] | None:
+    position = 0
+    while position < len(word):
+        char = word[position]
+        if char == "\\":
+            position += 1
+        elif char == "'":
+            position = _or_end(word, word.find("'", position + 1))
+        elif char == '"':
+            position = _double_end(word, position + 1)
+        elif word.startswith(("${", "$("), position):
+            position = closing(word, position + 2, *("{}" if word[position + 1] == "{" else "()"))
+        elif char == "{":
+            found = _alternatives(word, position + 1)
+            if found is not None:
+                parts, end = found
+                return word[:position], parts, word[end + 1 :]
+        position += 1
+    return None
+
+
+def _alternatives(word: str, start: int) -> tuple[list[str], int] | None:
+    depth, position, begin = 0, start, start
+    parts: list[str] = []
+    while position < len(word):
+        char = word[position]
+        if char == "\\":
+            position += 1
+        elif char == "'":
+            position = _or_end(word, word.find("'", position + 1))
+        elif char == '"':
+            position = _double_end(word, position + 1)
+        elif word.startswith(("${", "$("), position):
+            position = closing(word, position + 2, *("{}" if word[position + 1] == "{" else "()"))
+        elif char == "{":
+            depth += 1
+        elif char == "}" and depth:
+            depth -= 1
+        elif char == "}":
+            parts.append(word[begin:position])
+            if len(parts) > 1:
+                return parts, position
+            spread = _range(parts[0])
+            return (spread, position) if spread else None
+        elif char == "," and not depth:
+            parts.append(word[begin:position])
+            begin = position + 1
+        position += 1
+    return None
+
+
+def _range(body: str) -> list[str] | None:
+    found = _NUMBER_RANGE.match(body)
+    if found:
+        low, high = int(found[1][:9]), int(found[2][:9])
+        step = abs(int((found[3] or "1")[:9])) or 1
+        width = max(len(found[1]), len(found[2])) if found[1].lstrip("-").startswith("0") else 0
+        numbers = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
+        picked = [str(number).zfill(width) for number in numbers[:MAX_FIELDS]]
+        return picked + (["${" + UNKNOWN + "}"] if len(numbers) > MAX_FIELDS else [])
+    found = _LETTER_RANGE.match(body)
+    if found:
+        low, high = ord(found[1]), ord(found[2])
+        step = abs(int((found[3] or "1")[:9])) or 1
+        letters = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
+        return [chr(letter) for letter in letters]
+    return None
+
+
+def _after_bodies(text: str, position: int, ends: list[str]) -> int:
+    for end in ends:
+        found = re.compile(rf"\n\t*{re.escape(end)}(?=\n|\Z|[ \t]*\))").search(text, position)
+        position = found.end() if found else len(text)
+    return position
+
+
+def _or_end(text: str, index: int) -> int:
+    return index if index >= 0 else len(text)
+
+
+def _double_end(text: str, start: int) -> int:
+    position = start
+    while position < len(text):
+        char = text[position]
+        if char == "\\":
+            position += 1
+        elif char == '"':
+            return position
+        elif text.startswith("$(", position):
+            position = closing(text, position + 2)
+        position += 1
+    return len(text)
+
+
+class _Word:
+    """One pass over a raw word; holds the field under construction and the finished ones."""
+
+    def __init__(self, raw: str, shell: Shell, *, splits: bool = True) -> None:
+        self.raw = raw
+        self.shell = shell
+        self.splits = splits
+        self.done: list[str] = []
+        self.part: list[str] = []
+        self.is_real = False  # a quoted empty word is still a word
+
+    def fields(self) -> list[str]:
+        self._scan()
+        if self.part or self.is_real:
+            self.done.append(_capped("".join(self.part)))
+        return self.done
+
+    def joined(self) -> str:
+        if self.raw != '"':
+            self._scan()
+        self.done.append("".join(self.part))
+        return _capped(" ".join(self.done))
+
+    def _scan(self) -> None:
+        raw, position = self.raw, 0
+        while position < len(raw):
+            run = _RUN.match(raw, position)
+            if run:
+                self._text(run.group())
+                position = run.end()
+                continue
+            position = self._special(raw, position)
+
+    def _special(self, raw: str, position: int) -> int:
+        char = raw[position]
+        if char == "'":
+            end = _or_end(raw, raw.find("'", position + 1))
+            body = raw[position + 1 : end]
+            self._text(self.shell.literal(body) if LIFTED in body else body)
+            self.is_real = True
+            return end + 1
+        if char == '"':
+            self.is_real = True
+            return self.double(raw, position + 1)
+        if char == "\\":
+            if raw[position + 1 : position + 2] not in ("\n", ""):
+                self._text(raw[position + 1])
+            return position + 2
+        if char == "$":
+            return self._dollar(raw, position, quoted=False)
+        if char == "`":
+            return self._backtick(raw, position, quoted=False)
+        if char == "~" and self._tilde_may_start(raw, position):
+            return self._tilde(raw, position)
+        if char in "<>" and raw.startswith("(", position + 1):
+            end = closing(raw, position + 2)
+            self._text(self.shell.process(raw[position + 2 : end], char))
+            return end + 1
+        self._text(active(char))
+        return position + 1
+
+    def double(self, raw: str, position: int, end: str | None = '"') -> int:
+        start = position
+        while position < len(raw):
+            char = raw[position]
+            if char == end:
+                self._text(raw[start:position])
+                return position + 1
+            if char not in "\\$`":
+                position += 1
+                continue
+            self._text(raw[start:position])
+            if char == "\\":
+                following = raw[position + 1 : position + 2]
+                if following != "\n":
+                    self._text(following if following and following in '$`"\\' else "\\" + following)
+                position += 2
+            elif char == "$":
+                position = self._dollar(raw, position, quoted=True)
+            else:
+                position = self._backtick(raw, position, quoted=True)
+            start = position
+        self._text(raw[start:])
+        return position
+
+    def _dollar(self, raw: str, position: int, *, quoted: bool) -> int:
+        following = raw[position + 1 : position + 2]
+        if following == "'" and not quoted:
+            end = position + 2
+            while end < len(raw) and raw[end] != "'":
+                end += 2 if raw[end] == "\\" else 1
+            self._text(ansi(raw[position + 2 : end]))
+            self.is_real = True
+            return end + 1
+        if following == '"' and not quoted:
+            return position + 1
+        if raw.startswith("((", position + 1):
+            end = closing(raw, position + 2)
+            if raw[end - 1 : end] == ")":
+                self._value(Values((self.shell.arithmetic(raw[position + 3 : end - 1]),)), quoted=quoted)
+                return end + 1
+        if following == "(":
+            end = closing(raw, position + 2)
+            self._value(Values((self.shell.substitution(raw[position + 2 : end]),)), quoted=quoted)
+            return end + 1
+        if following == "{":
+            end = closing(raw, position + 2, "{", "}")
+            self._value(self.shell.parameter(raw[position + 2 : end]), quoted=quoted)
+            return end + 1
+        if following == "[":
+            end = closing(raw, position + 2, "[", "]")
+            self._value(Values((self.shell.arithmetic(raw[position + 2 : end]),)), quoted=quoted)
+            return end + 1
+        name = _NAME.match(raw, position + 1)
+        if name is None:
+            self._text("$")
+            return position + 1
+        self._value(self.shell.parameter(name.group()), quoted=quoted)
+        return name.end()
+
+    def _backtick(self, raw: str, position: int, *, quoted: bool) -> int:
+        end = position + 1
+        while end < len(raw) and raw[end] != "`":
+            end += 2 if raw[end] == "\\" else 1
+        body = re.sub(r"\\([`$\\])", r"\1", raw[position + 1 : end])
+        self._value(Values((self.shell.substitution(body),)), quoted=quoted)
+        return end + 1
+
+    def _tilde_may_start(self, raw: str, position: int) -> bool:
+        return position == 0 or (raw[position - 1] in "=:" and "=" in raw[:position])
+
+    def _tilde(self, raw: str, position: int) -> int:
+        end = position + 1
+        while end < len(raw) and raw[end] not in "/:":
+            if raw[end] in "'\"\\$`":
+                self._text("~")
+                return position + 1
+            end += 1
+        self._text(self.shell.home(raw[position + 1 : end]))
+        return end
+
+    def _text(self, text: str) -> None:
+        if text:
+            self.part.append(text)
+
+    def _value(self, values: Values, *, quoted: bool) -> None:
+        if quoted or not self.splits:
+            self._quoted_value(values, quoted=quoted)
+            return
+        separators = self.shell.separators()
+        for number, text in enumerate(values.texts):
+            if number:
+                self._break()
+            pieces = _split(text, separators)
+            for index, piece in enumerate(pieces):
+                if index:
+                    self._break()
+                self._text(active(piece))
+
+    def _quoted_value(self, values: Values, *, quoted: bool) -> None:
+        if not (values.is_list and self.splits):
+            self._text(" ".join(values.texts))
+            return
+        if quoted and not values.texts and self.raw in ('"$@"', '"${@}"'):
+            self.is_real = False
+        for number, text in enumerate(values.texts):
+            if number:
+                self.is_real = True
+                self._break()
+            self._text(text)
+
+    def _break(self) -> None:
+        if self.part or self.is_real:
+            self.done.append(_capped("".join(self.part)))
+        self.part = []
+        self.is_real = False
+
+
+def _split(text: str, separators: str) -> list[str]:
+    if not any(char in text for char in separators):
+        return [text]
+    return re.split("[" + re.escape(separators) + "]+", text)
+
+
+def _capped(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + UNKNOWN

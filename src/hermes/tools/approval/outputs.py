@@ -1,0 +1,272 @@
+"""What harmless programs would print: enough to see through `$(echo …)` and decoding pipes."""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.lexer import ansi
+from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import is_private, resolve
+from hermes.tools.approval.state import DARK, Cmd, Out
+from hermes.tools.approval.streams import read
+from hermes.tools.approval.text import UNKNOWN
+
+_MAX = 16384
+_FORMAT = re.compile(r"%(?:%|[-+ 0#]*\d*(?:\.\d+)?([sbcdiuxXoq]))")
+_SED = re.compile(r"s(.)((?:\\.|(?!\1)[^\\])*)\1((?:\\.|(?!\1)[^\\])*)\1([gIi]*)\Z", re.DOTALL)
+_CLASSES = {"[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:space:]": " \t\n", "[:alpha:]": "A-Za-z"}
+
+
+def labelled(cmd: Cmd, out: Out) -> Out:
+    """`out` with what the input and the files among the words bring: private, remote, decoded."""
+    labels = cmd.stdin.labels | out.labels
+    for word in cmd.args:
+        if word[:1] != "-" and ("/" in word or "." in word) and UNKNOWN not in word:
+            path = resolve(word, cmd.scope, cmd.run)
+            if path in cmd.run.files:
+                labels |= cmd.run.files[path].labels
+            elif is_private(path, cmd.run.places):
+                labels |= {"private"}
+    return Out(out.text, labels)
+
+
+def text_of(cmd: Cmd, operands: list[str]) -> Out:
+    """The input of a filter: its file operands, or standard input."""
+    if not operands or operands == ["-"]:
+        return cmd.stdin
+    labels: frozenset[str] = frozenset()
+    texts: list[str | None] = []
+    for word in operands:
+        out = cmd.stdin if word == "-" else read(word, cmd.scope, cmd.run)
+        labels |= out.labels
+        texts.append(out.text)
+    known = [text for text in texts if text is not None]
+    return Out("".join(known) if len(known) == len(texts) else None, labels)
+
+
+def echo(cmd: Cmd) -> Out:
+    args = list(cmd.args)
+    newline, escapes = "\n", False
+    while args and re.fullmatch(r"-[neE]+", args[0]):
+        flags = args.pop(0)
+        newline = "" if "n" in flags else newline
+        escapes = "e" in flags or escapes
+    text = " ".join(args) + newline
+    return labelled(cmd._replace(stdin=DARK, args=[]), Out(ansi(_octal(text)) if escapes else text))
+
+
+def _octal(text: str) -> str:
+    return re.sub(r"\\0([0-7]{1,3})", r"\\\1", text)
+
+
+def printf(cmd: Cmd) -> Out:
+    args = list(cmd.args)
+    variable = ""
+    if len(args) > 2 and args[0] == "-v":
+        variable, args = args[1], args[2:]
+    if args and args[0] == "--":
+        args = args[1:]
+    if not args:
+        return Out("")
+    text = _format(ansi(_octal(args[0])), args[1:])
+    if variable:
+        cmd.scope.variables[variable.partition("[")[0]] = (text,)
+        return Out("")
+    return Out(text)
+
+
+def _format(pattern: str, args: list[str]) -> str:
+    out: list[str] = []
+    rest = list(args)
+    for _ in range(64):
+        used = len(rest)
+
+        def one(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return "%"
+            value = rest.pop(0) if rest else ""
+            if found[1] == "b":
+                return ansi(_octal(value))
+            if found[1] == "c":
+                return value[:1]
+            if found[1] in "xXo" and value.isdigit():
+                return format(int(value[:9]), found[1])
+            return value
+
+        out.append(_FORMAT.sub(one, pattern))
+        if not rest or used == len(rest):
+            break
+    return "".join(out)[:_MAX]
+
+
+def cat(cmd: Cmd) -> Out:
+    return text_of(cmd, read_options(cmd.args).operands)
+
+
+def decode(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "wi")
+    if not options.has("dD", "decode"):
+        out = text_of(cmd, options.operands)
+        if out.text is None or UNKNOWN in out.text:
+            return Out(None, out.labels - {"file"})
+        return Out(base64.b64encode(out.text.encode()).decode() + "\n", out.labels)
+    out = text_of(cmd, options.operands + ([options.values["i"]] if "i" in options.values else []))
+    kind = base64.b32decode if cmd.name == "base32" else base64.b64decode
+    return Out(_decoded(out.text, kind), (out.labels - {"file"}) | {"decoded"})
+
+
+def openssl(cmd: Cmd) -> Out | None:
+    if "-d" not in cmd.args:
+        return None
+    labels = (cmd.stdin.labels - {"file"}) | {"decoded"}
+    if "base64" in cmd.args or "-base64" in cmd.args or "-a" in cmd.args:
+        return Out(_decoded(cmd.stdin.text, base64.b64decode), labels)
+    return Out(None, labels)
+
+
+def _decoded(text: str | None, decoder: Callable[[bytes], bytes]) -> str | None:
+    if text is None or UNKNOWN in text or len(text) > _MAX:
+        return None
+    raw = re.sub(r"\s", "", text).encode("ascii", "ignore")
+    try:
+        return decoder(raw + b"=" * (-len(raw) % 4)).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return None
+
+
+def xxd(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "clsgo")
+    out = text_of(cmd, options.operands[:1])
+    if not options.has("r"):
+        return Out(None, out.labels)
+    text = None
+    if out.text is not None and UNKNOWN not in out.text and len(out.text) <= _MAX:
+        digits = re.sub(r"(?m)^[0-9a-f]+: |  .*$", "", out.text) if not options.has("p") else out.text
+        digits = re.sub(r"[^0-9a-fA-F]", "", digits)
+        text = bytes.fromhex(digits[: len(digits) & ~1]).decode("utf-8", "replace")
+    return Out(text, (out.labels - {"file"}) | {"decoded"})
+
+
+def rev(cmd: Cmd) -> Out:
+    out = text_of(cmd, cmd.args)
+    text = None if out.text is None else "\n".join(line[::-1] for line in out.text.split("\n"))
+    return Out(text, (out.labels - {"file"}) | {"decoded"})
+
+
+def tac(cmd: Cmd) -> Out:
+    out = text_of(cmd, [arg for arg in cmd.args if not arg.startswith("-")])
+    text = None if out.text is None else "".join(line + "\n" for line in reversed(out.text.splitlines()))
+    return Out(text, out.labels)
+
+
+def tr(cmd: Cmd) -> Out:
+    options = read_options(cmd.args)
+    text = cmd.stdin.text
+    # A translation of whole alphabets turns one text into another; deleting or squeezing characters is no code.
+    first = options.operands[0] if options.operands else ""
+    labels = cmd.stdin.labels
+    if options.has("cC", "complement") or text is None or len(text) > _MAX or not options.operands:
+        return Out(None, labels | ({"decoded"} if len(_set(first)) > 4 and not options.has("d") else frozenset()))
+    source = _set(first)
+    if options.has("d", "delete"):
+        return Out("".join(char for char in text if char not in source), labels)
+    target = _set(options.operands[1]) if len(options.operands) > 1 else source
+    target = target + target[-1:] * (len(source) - len(target))
+    table = {ord(a): b for a, b in zip(source, target, strict=False)}
+    return Out(text.translate(table), labels | {"decoded"})
+
+
+def _set(spec: str) -> str:
+    for name, body in _CLASSES.items():
+        spec = spec.replace(name, body)
+    spec = ansi(plain(spec))
+    return re.sub(
+        r"(.)-(.)",
+        lambda found: "".join(map(chr, range(ord(found[1]), min(ord(found[2]), ord(found[1]) + 255) + 1))),
+        spec,
+    )[:512]
+
+
+def sed(cmd: Cmd) -> Out | None:
+    scripts = [arg for arg in cmd.args if not arg.startswith("-")]
+    found = _SED.match(scripts[0]) if scripts else None
+    text = cmd.stdin.text
+    if found is None or text is None or len(scripts) > 1 or UNKNOWN in text or len(text) > 1024:
+        return None
+    pattern, replacement = found[2], found[3]
+    if re.search(r"[*+?{\\\[(]", pattern) or "\\" in replacement or "&" in replacement:
+        return None
+    count = 0 if "g" in found[4] else 1
+    lines = [re.sub(pattern, lambda _: replacement, line, count=count) for line in text.split("\n")]
+    return Out("\n".join(lines), cmd.stdin.labels)
+
+
+def lines(cmd: Cmd) -> Out:
+    options = read_options(cmd.args, "nc")
+    out = text_of(cmd, [word for word in options.operands if not word.isdigit()])
+    return Out(out.text if out.text and out.text.count("\n") <= 1 else None, out.labels)
+
+
+def where(cmd: Cmd) -> Out:
+    names = [arg for arg in cmd.args if not arg.startswith("-")]
+    return Out(f"/usr/bin/{names[0]}\n" if names else "")
+
+
+def pwd(cmd: Cmd) -> Out:
+    return Out(cmd.scope.cwd + "\n")
+
+
+def base_name(cmd: Cmd) -> Out:
+    operands = read_options(cmd.args, "s").operands
+    if not operands:
+        return DARK
+    if cmd.name == "dirname":
+        return Out((operands[0].rstrip("/").rpartition("/")[0] or ("/" if operands[0].startswith("/") else ".")) + "\n")
+    name = operands[0].rstrip("/").rpartition("/")[2]
+    return Out((name.removesuffix(operands[1]) if len(operands) > 1 else name) + "\n")
+
+
+def mktemp(cmd: Cmd) -> Out:
+    return Out("/tmp/tmp.hermes0000\n")  # noqa: S108 - stands for a fresh name in the temp folder
+
+
+def seq(cmd: Cmd) -> Out:
+    numbers = [arg for arg in cmd.args if arg.isdigit()]
+    if len(numbers) != len(cmd.args) or not numbers:
+        return DARK
+    low, high = (1, int(numbers[0][:6])) if len(numbers) == 1 else (int(numbers[0][:6]), int(numbers[-1][:6]))
+    return Out("".join(f"{number}\n" for number in range(low, min(high, low + 40) + 1)))
+
+
+def number(_cmd: Cmd) -> Out:
+    return Out("7\n")
+
+
+def word(_cmd: Cmd) -> Out:
+    return Out("user\n")
+
+
+def decompress(cmd: Cmd) -> Out | None:
+    if cmd.stdin.labels or cmd.stdin.text:
+        return Out(None, (cmd.stdin.labels - {"file"}) | {"decoded"})
+    return None
+
+
+def environment(cmd: Cmd) -> Out:
+    return Out(None, frozenset({"environment"}))
+
+
+def nothing(_cmd: Cmd) -> Out:
+    return Out("")
+
+
+PURE: dict[str, Callable[[Cmd], Out | None]] = {
+    "echo": echo, "printf": printf, "cat": cat, "base64": decode, "base32": decode, "openssl": openssl, "xxd": xxd,
+    "rev": rev, "tac": tac, "tr": tr, "head": lines, "tail": lines, "which": where, "pwd": pwd,
+    "basename": base_name, "dirname": base_name, "mktemp": mktemp, "seq": seq, "nproc": number, "whoami": word,
+    "logname": word, "gunzip": decompress, "zcat": decompress, "bunzip2": decompress, "xz": decompress, "unxz": decompress,
+    "uudecode": decompress, "gzip": decompress, "zstd": decompress, "printenv": environment, "true": nothing,
+    "false": nothing, ":": nothing, "sleep": nothing, "wait": nothing,
+}  # fmt: skip

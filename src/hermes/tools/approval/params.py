@@ -1,0 +1,188 @@
+"""`${…}`: what a parameter expansion yields, as far as the script itself tells."""
+
+import re
+from collections.abc import Callable
+from fnmatch import translate
+from functools import lru_cache
+
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.lexer import Values
+from hermes.tools.approval.state import Run, Scope
+from hermes.tools.approval.text import UNKNOWN
+
+_BODY = re.compile(
+    r"(!|\#(?=[\w@*]))?([A-Za-z_]\w*|\d+|[@*#?$!_-])(\[(?:[^\[\]]|\[[^\]]*\])*\])?(.*)\Z", re.ASCII | re.DOTALL
+)
+_SLICE = re.compile(r":\s*\(?(-?\d+)\)?(?:\s*:\s*(-?\d+))?\Z")
+_OPERATORS = (":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,")
+_DIGITS = frozenset(
+    {"RANDOM", "SECONDS", "LINENO", "PPID", "UID", "EUID", "BASHPID", "$", "#", "?", "!", "SHLVL", "COLUMNS", "LINES"}
+)
+_MAX_PATTERN = 64
+
+Expand = Callable[[str], str]
+
+
+def parameter(body: str, scope: Scope, run: Run, expand: Expand) -> Values:
+    """The value of `${body}`. What comes from outside the script is unknown."""
+    found = _BODY.match(body)
+    if found is None:
+        return Values((UNKNOWN,))
+    mark, name, index, rest = found.groups()
+    if mark == "!":
+        inner = lookup(name, scope, run).texts
+        if len(inner) != 1 or UNKNOWN in inner[0] or not inner[0].isidentifier():
+            return Values((UNKNOWN,))
+        name = inner[0]
+    values = _indexed(name, index, scope, run)
+    if mark == "#":
+        return Values((str(len(values.texts)) if values.is_list else str(len("".join(values.texts))),))
+    if not rest:
+        return values
+    return _operator(rest, name, values, scope, expand)
+
+
+def lookup(name: str, scope: Scope, run: Run) -> Values:
+    """A variable's value; `$@` and arrays are lists."""
+    if name in ("@", "*"):
+        return Values(scope.args, is_list=True)
+    if name.isdigit():
+        number = int(name[:4])
+        if number == 0:
+            return Values(("bash",))
+        return Values((scope.args[number - 1],) if number <= len(scope.args) else ("",))
+    if name in scope.variables:
+        return Values(scope.variables[name][:1] or ("",))
+    return Values((_outside(name, scope, run),))
+
+
+def _outside(name: str, scope: Scope, run: Run) -> str:
+    if name in _DIGITS:
+        return "0" if name == "?" else "7"
+    known = {
+        "IFS": " \t\n",
+        "HOME": run.places.home,
+        "PWD": scope.cwd,
+        "HERMES_HOME": run.places.own_home,
+        "TMPDIR": "/tmp",  # noqa: S108 - a class of paths, nothing is opened
+        "XDG_CONFIG_HOME": run.places.home + "/.config",
+        "BASH": "/bin/bash",
+        "SHELL": "/bin/bash",
+    }
+    return known.get(name, UNKNOWN)
+
+
+def _indexed(name: str, index: str | None, scope: Scope, run: Run) -> Values:
+    if index is None:
+        return lookup(name, scope, run)
+    known = scope.variables.get(name)
+    if known is None:
+        return Values((UNKNOWN,))
+    inner = index[1:-1]
+    if inner in ("@", "*"):
+        return Values(known, is_list=True)
+    if re.fullmatch(r"-?\d{1,4}", inner):
+        number = int(inner)
+        return Values((known[number],) if -len(known) <= number < len(known) else ("",))
+    return Values((UNKNOWN,))
+
+
+def _operator(rest: str, name: str, values: Values, scope: Scope, expand: Expand) -> Values:
+    sliced = _SLICE.match(rest)
+    if sliced:
+        return _slice(values, int(sliced[1][:6]), sliced[2])
+    head = rest[:2] if rest[:2] in _OPERATORS else rest[:1]
+    operand = rest[len(head) :]
+    if head.lstrip(":") in ("-", "=", "+", "?"):
+        return _default(head.lstrip(":"), name, values, scope, expand(operand))
+    if head in ("^^", ",,", "^", ","):
+        return Values(tuple(_case(head, text) for text in values.texts), values.is_list)
+    if head[0] in "#%":
+        pattern = expand(operand)
+        return Values(tuple(_trim(head, text, pattern) for text in values.texts), values.is_list)
+    if head[0] == "/":
+        pattern, replacement = _replacement(operand)
+        pattern, replacement = expand(pattern), expand(replacement)
+        return Values(tuple(_replace(head, text, pattern, replacement) for text in values.texts), values.is_list)
+    if head == "@":
+        return values
+    expand(operand)
+    return Values((UNKNOWN,))
+
+
+def _default(operator: str, name: str, values: Values, scope: Scope, operand: str) -> Values:
+    text = "".join(values.texts)
+    is_known = UNKNOWN not in text
+    if operator == "+":
+        return Values((operand,)) if text and is_known else Values(("",) if is_known else (UNKNOWN,))
+    if operator == "?" or (is_known and text):
+        return values
+    if operator == "=":
+        scope.variables[name] = (operand,)
+    # A variable from outside may be set or not; the default is what the script shows, so that is what is judged.
+    return Values((operand,)) if is_known or operand else Values((UNKNOWN,))
+
+
+def _slice(values: Values, offset: int, length: str | None) -> Values:
+    count = int(length[:6]) if length else None
+
+    def one(text: str) -> str:
+        if UNKNOWN in text:
+            return UNKNOWN
+        cut = text[offset:] if offset >= 0 or -offset <= len(text) else ""
+        if count is None:
+            return cut
+        return cut[:count] if count >= 0 else cut[: len(cut) + count]
+
+    if values.is_list:
+        return Values(values.texts[max(0, offset - 1) :][:count], is_list=True)
+    return Values(tuple(one(text) for text in values.texts))
+
+
+def _case(operator: str, text: str) -> str:
+    changed = text.upper() if operator[0] == "^" else text.lower()
+    return changed if len(operator) == 2 else changed[:1] + text[1:]
+
+
+def _replacement(operand: str) -> tuple[str, str]:
+    position = 0
+    while position < len(operand):
+        if operand[position] == "\\":
+            position += 1
+        elif operand[position] == "/":
+            return operand[:position], operand[position + 1 :]
+        position += 1
+    return operand, ""
+
+
+@lru_cache(maxsize=256)
+def _regex(pattern: str) -> re.Pattern[str] | None:
+    # A pattern with several stars can take more than linear time to match; such a word stays unknown.
+    if len(pattern) > _MAX_PATTERN or pattern.count("*") > 2 or UNKNOWN in pattern:
+        return None
+    body = translate(pattern)
+    return re.compile(body.removesuffix(r"\Z"), re.DOTALL)
+
+
+def _trim(operator: str, text: str, pattern: str) -> str:
+    regex = _regex(plain(pattern))
+    if regex is None or UNKNOWN in text or len(text) > 1024:
+        return UNKNOWN
+    sizes = range(len(text) + 1) if len(operator) == 1 else range(len(text), -1, -1)
+    for size in sizes:
+        part = text[:size] if operator[0] == "#" else text[len(text) - size :]
+        if regex.fullmatch(part):
+            return text[size:] if operator[0] == "#" else text[: len(text) - size]
+    return text
+
+
+def _replace(operator: str, text: str, pattern: str, replacement: str) -> str:
+    regex = _regex(plain(pattern))
+    if regex is None or UNKNOWN in text or len(text) > 1024:
+        return UNKNOWN
+    if not pattern:
+        return text
+    if operator == "/#":
+        found = regex.match(text)
+        return replacement + text[found.end() :] if found else text
+    return regex.sub(lambda _: replacement, text, count=0 if operator == "//" else 1)

@@ -1,0 +1,267 @@
+"""Where a path leads and what it is: resolved after `cd`, `..`, links and globs, then put in a class."""
+
+import re
+from functools import lru_cache
+
+from hermes.tools.approval.glob import STAR, could_name, has_glob, is_open, plain
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.state import Places, Run, Scope
+from hermes.tools.approval.text import UNKNOWN
+
+TOP = frozenset(
+    "/bin /boot /dev /etc /home /lib /lib32 /lib64 /libx32 /media /mnt /opt /proc /root /run /sbin /srv /sys /usr /var "
+    "/System /Library /Applications /Users /Volumes /private /private/etc /private/var /usr/bin /usr/sbin /usr/lib "
+    "/usr/local /usr/share /var/lib /var/log".split()
+)
+_SYSTEM = re.compile(
+    r"/(?:etc|boot|usr|bin|sbin|lib\w*|proc|sys|var|run|root|opt|srv|System|Library|Applications|private)(?:/|\Z)"
+)
+_CONFIG = re.compile(
+    r"/(?:private/)?(?:etc|boot|bin|sbin|lib\w*|proc|sys|usr(?!/local/share|/src)|var/spool|var/lib|var/log|System|Library)(?:/|\Z)"
+)
+_TEMP = re.compile(r"/(?:private/)?(?:tmp|var/tmp|var/folders|dev/shm)(?:/|\Z)")
+_DISK = re.compile(
+    r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd|nvme|mmcblk|r?disk|md|dm-|mapper|nbd|loop|sr\d|zd|pmem|block|mem|kmem|port|root)"
+)
+_HOMES = re.compile(r"(?:/root|/home/[^/]+|/Users/[^/]+)(?:/|\Z)")
+_CREDENTIALS = re.compile(
+    r"(?:\.ssh|\.aws|\.gnupg|\.kube|\.azure|\.config/(?:gcloud|gh|hub|git/credentials|google-chrome|chromium)|\.netrc|_netrc"
+    r"|\.pgpass|\.my\.cnf|\.docker/config\.json|\.npmrc|\.pypirc|\.git-credentials|\.vault-token|\.cargo/credentials"
+    r"|\.gem/credentials|\.password-store|\.local/share/keyrings|Library/Keychains|\.mozilla|\.bitcoin|\.ethereum"
+    r"|\.terraform\.d/credentials|\.config/op|\.boto|\.s3cfg|\.claude|\.codex|\.gitconfig)(?:[/.]|\Z)"
+)
+_RC = re.compile(
+    r"(?:\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zprofile|zshenv|zlogin|zlogout|kshrc"
+    r"|cshrc|tcshrc|login|inputrc|xinitrc|xprofile|xsessionrc|pam_environment)|\.config/(?:fish|autostart|systemd"
+    r"|environment\.d)|Library/LaunchAgents|\.local/share/systemd)(?:/|\Z)"
+)
+_PRIVATE_NAMES = re.compile(
+    r"(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env(?:\.(?!example|sample|template|dist)[\w.-]+)?|[\w.-]+\.(?:pem|p12|pfx|kdbx|keystore|jks)"
+    r"|\.netrc|\.pgpass|credentials(?:\.json)?|service[-_]account[\w-]*\.json|secrets?\.(?:ya?ml|json|toml|env|txt))\Z"
+)
+_SYSTEM_SECRETS = re.compile(
+    r"/(?:private/)?etc/(?:passwd|shadow|gshadow|sudoers|ssh|ssl/private|krb5\.keytab)|/proc/[^/]+/(?:environ|mem)"
+)
+_PROJECT_ENV = re.compile(r"\.env(?:\.(?!example|sample|template|dist|defaults?\b)[\w-]+)*\Z|config\.ya?ml\Z|\.envrc\Z")
+_OWN_STATE = re.compile(
+    r"(?:config\.ya?ml|\.env[\w.-]*|auth[\w.-]*|credentials[\w.-]*|state\.db[\w-]*|approvals?[\w./-]*|allowlist[\w./-]*"
+    r"|policy[\w./-]*|secrets?[\w./-]*|hooks[\w./-]*|profiles[\w./-]*)?\Z"
+)
+
+
+def resolve(word: str, scope: Scope, run: Run) -> str:
+    """The absolute path that `word` names from the script's working directory; unknown parts stay marked."""
+    if word.startswith("/"):
+        path = word
+    elif word.startswith(UNKNOWN):
+        return word
+    else:
+        path = f"{scope.cwd}/{word}"
+    if "//" in path or "/." in path or path.endswith("/"):
+        path = _normal(path)
+    if run.links:
+        path = _linked(path, run.links)
+    if run.places.real is not None and not is_open(path):
+        path = run.places.real(path)
+    return path
+
+
+def _normal(path: str) -> str:
+    kept: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if kept and is_open(kept[-1]):
+                return UNKNOWN
+            if kept:
+                kept.pop()
+        elif part not in ("", "."):
+            kept.append(part)
+    head = "" if kept and kept[0].startswith(UNKNOWN) and not path.startswith("/") else "/"
+    return head + "/".join(kept)
+
+
+def _linked(path: str, links: dict[str, str]) -> str:
+    for _ in range(8):
+        for link, target in links.items():
+            if path == link or path.startswith(link + "/"):
+                path = _normal(target + path[len(link) :])
+                break
+        else:
+            return path
+    return path
+
+
+def classify(path: str, places: Places) -> str:
+    """One word for what `path` is: root, top, disk, device, own, credential, rc, env, workspace, temp, system, home, other."""
+    if is_open(path):
+        path = _concrete(path, places)
+        if path.startswith(UNKNOWN):
+            return "unknown"
+    return _classify(path, places)
+
+
+@lru_cache(maxsize=4096)
+def _classify(path: str, places: Places) -> str:
+    if path == "/":
+        return "root"
+    if path.startswith("/dev/") and not path.startswith("/dev/shm/"):  # noqa: S108 - a class of paths
+        return "disk" if _DISK.match(path) else "device"
+    if path in TOP or path == places.home or re.fullmatch(r"/(?:home|Users)/[^/]+", path):
+        return "workspace" if path == places.workspace and path not in TOP else "top"
+    if _under(path, places.own_home) or re.search(r"/\.hermes(?:/|\Z)", path):
+        return "own"
+    inside = _in_home(path, places)
+    if inside is not None:
+        if _CREDENTIALS.match(inside):
+            return "credential"
+        if _RC.match(inside):
+            return "rc"
+    if _under(path, places.workspace):
+        return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) else "workspace"
+    if _TEMP.match(path):
+        return "temp"
+    if inside is not None:
+        return "home"
+    return "system" if _SYSTEM.match(path) else "other"
+
+
+def _under(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def _in_home(path: str, places: Places) -> str | None:
+    if path.startswith(places.home + "/"):
+        return path[len(places.home) + 1 :]
+    found = _HOMES.match(path)
+    return path[found.end() :] if found else None
+
+
+@lru_cache(maxsize=64)
+def _landmarks(places: Places) -> tuple[str, ...]:
+    home = places.home
+    inner = (
+        ".ssh/authorized_keys",
+        ".ssh/id_rsa",
+        ".bashrc",
+        ".zshrc",
+        ".profile",
+        ".bash_profile",
+        ".aws/credentials",
+        ".netrc",
+    )
+    return (
+        *(f"{home}/{name}" for name in inner),
+        f"{places.own_home}/config.yaml",
+        f"{places.own_home}/.env",
+        "/etc/passwd", "/etc/shadow", "/etc/hosts", "/etc/sudoers", "/etc/crontab", "/dev/sda", "/dev/nvme0n1", "/dev/vda",
+        home, *sorted(TOP),
+    )  # fmt: skip
+
+
+def _concrete(path: str, places: Places) -> str:
+    """Put the most sensitive thing an open path may expand to in its place."""
+    if UNKNOWN in path and not has_glob(path):
+        head, _, _ = path.partition(UNKNOWN)
+        # `~/$x` may be anything in home, `/$x` anything at all; deeper down the folder tells the class.
+        known = head.rstrip("/")
+        return UNKNOWN if known in ("", places.home) or "/" not in known[1:] else head + "x"
+    for landmark in _landmarks(places):
+        depth = landmark.count("/")
+        parts = path.split("/")
+        if len(parts) > depth and could_name("/".join(parts[: depth + 1]), landmark):
+            return "/".join([landmark, *parts[depth + 1 :]])
+    return path
+
+
+def is_private(path: str, places: Places) -> bool:
+    """Whether sending this file out would give away a credential or something of the person's own."""
+    kind = classify(path, places)
+    if kind in ("credential", "rc", "own", "home", "top", "root"):
+        return True
+    name = path.rsplit("/", 1)[-1]
+    return bool(_PRIVATE_NAMES.match(plain(name)) or _SYSTEM_SECRETS.match(path))
+
+
+def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
+    """Record the effect of writing to the file that `word` names."""
+    path = resolve(word, scope, run)
+    kind = classify(path, run.places)
+    shown = (show(path, run.places),)
+    if kind == "disk":
+        run.add("block_device", how, shown, severity=Severity.HARDLINE, path_class=kind)
+    elif kind == "device":
+        return
+    elif kind == "own":
+        _own(run, path, how, shown)
+    elif kind in ("credential", "rc"):
+        run.add("user_files", how, shown, path_class=kind)
+    elif kind in ("root", "top"):
+        run.add("system_config" if path != run.places.home else "write", how, shown, path_class=kind,
+                severity=Severity.ASK if path != run.places.home else Severity.NOTE)  # fmt: skip
+    elif kind == "env":
+        run.add("project_env", how, shown, path_class="workspace")
+    elif kind == "system" and _CONFIG.match(path):
+        run.add("cron_write" if "cron" in path else "system_config", how, shown, path_class=kind)
+    elif kind == "unknown":
+        run.unknown(f"it writes to a path that cannot be resolved ({how})")
+    else:
+        run.add("write", how, shown, severity=Severity.NOTE, path_class=kind)
+
+
+def _own(run: Run, path: str, how: str, shown: tuple[str, ...]) -> None:
+    inner = path.partition("/.hermes/")[2] if "/.hermes/" in path else path.removeprefix(run.places.own_home).strip("/")
+    severity = Severity.HARDLINE if _OWN_STATE.match(inner) or is_open(inner) else Severity.ASK
+    run.add("own_files", how, shown, severity=severity, path_class="own")
+
+
+def delete_path(run: Run, scope: Scope, word: str, how: str, *, recursive: bool = False, kind: str = "") -> None:
+    """Record the effect of deleting what `word` names; `kind` names the effect where another than rm's is meant."""
+    path = resolve(word, scope, run)
+    last = path.rsplit("/", 1)[-1]
+    everything = last in (STAR, f".{STAR}", f"{STAR}{STAR}", f"{STAR}.{STAR}", f".[!.]{STAR}")
+    target = path.rsplit("/", 1)[0] or "/" if everything and path.startswith("/") else path
+    place = classify(target, run.places)
+    shown = (show(path, run.places),)
+    severity = Severity.HARDLINE if place in ("root", "top") and _is_floor(target, run.places) else Severity.ASK
+    if place == "own":
+        _own(run, target, how, shown)
+        severity = Severity.ASK
+    if place == "disk":
+        run.add("block_device", how, shown, severity=Severity.ASK, path_class=place)
+    elif recursive or severity is Severity.HARDLINE:
+        run.add(kind or "recursive_delete", how, shown, severity=severity, path_class=place)
+    elif place == "unknown":
+        run.add(kind or "unresolved_delete", how, shown, path_class=place)
+    elif everything:
+        run.add(kind or "mass_delete", how, shown, path_class=place)
+    elif place in ("workspace", "temp", "env", "device"):
+        run.add(
+            kind or "delete",
+            how,
+            shown,
+            severity=Severity.ASK if kind else Severity.NOTE,
+            path_class="workspace" if place == "env" else place,
+        )
+    else:
+        run.add(kind or "delete_outside", how, shown, path_class=place)
+
+
+def _is_floor(path: str, places: Places) -> bool:
+    return (
+        path in ("/", places.home)
+        or path in TOP
+        or is_open(path)
+        or bool(re.fullmatch(r"/(?:home|Users)/[^/]+", path) and path == places.home)
+    )
+
+
+def show(path: str, places: Places) -> str:
+    """The path as a person reads it: relative in the workspace, `~` for home, `…` for what is unknown."""
+    text = plain(path).replace(UNKNOWN, "…")
+    if path.startswith(places.workspace + "/"):
+        return text[len(places.workspace) + 1 :]
+    if path == places.workspace:
+        return "."
+    if path == places.home or path.startswith(places.home + "/"):
+        return "~" + text[len(places.home) :]
+    return text

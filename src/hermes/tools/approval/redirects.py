@@ -1,0 +1,42 @@
+"""Redirections: what is written where, and what a later command would read back."""
+
+from typing import NamedTuple
+
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.paths import resolve, write_path
+from hermes.tools.approval.state import DARK, Out, Run, Scope
+
+_READS = frozenset({"dup", "<<", "<<<", "<"})
+
+
+class Redirect(NamedTuple):
+    """One redirection, resolved: `op` as written, `target` a path or None for a duplicated descriptor."""
+
+    op: str
+    fd: str
+    target: str | None
+    content: Out = DARK
+
+
+def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) -> Out:
+    """Record what the redirections write; return what is left on standard output."""
+    for redirect in redirects:
+        if redirect.target is None or redirect.op in _READS:
+            continue
+        path = resolve(redirect.target, scope, run)
+        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+            _network(run, path, out)
+            continue
+        write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
+        if redirect.op != "<>" and redirect.fd in ("", "1") and path not in ("/dev/stdout", "/dev/stderr", "/dev/tty"):
+            run.files[path] = out
+            out = Out("", out.labels)
+    return out
+
+
+def _network(run: Run, path: str, out: Out) -> None:
+    host = path.split("/")[3] if path.count("/") > 2 else "?"
+    if out.labels & {"private", "environment"}:
+        run.add("exfiltration", f"send private data to {host}", hosts=(host,))
+    else:
+        run.add("reverse_shell", f"open a connection to {host}", hosts=(host,))

@@ -1,0 +1,413 @@
+"""Follow a parsed script: statements, loops and pipes, without running anything."""
+
+import re
+from collections.abc import Iterable
+
+from hermes.tools.approval import dispatch
+from hermes.tools.approval.expansion import Expansions
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.grammar import LIFTED, Node, parse, pieces
+from hermes.tools.approval.lexer import expand, expand_one, expand_quoted
+from hermes.tools.approval.redirects import Redirect, apply_writes
+from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
+from hermes.tools.approval.text import UNKNOWN
+
+_BLANK = re.compile(rb"(?:\s|\\\n)*\Z")
+_LIFTED = re.compile(f"{LIFTED}(\\d+){LIFTED}")
+_REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
+_BLOCKS = frozenset(
+    {
+        "program", "compound_statement", "do_group", "if_statement", "elif_clause", "else_clause", "negated_command",
+        "ERROR", "case_statement", "case_item", "c_style_for_statement",
+    }
+)  # fmt: skip
+_STATEMENTS = _BLOCKS | {
+    "command", "pipeline", "list", "subshell", "redirected_statement", "declaration_command", "unset_command",
+    "variable_assignment", "variable_assignments", "while_statement", "for_statement", "function_definition",
+    "test_command",
+}  # fmt: skip
+_WORDS = frozenset(
+    {"word", "string", "raw_string", "ansi_c_string", "number", "concatenation", "simple_expansion", "expansion"}
+)
+_MAX_LOOP = 12
+_MAX_NODE_DEPTH = 60
+
+
+class Follower:
+    """Walks the statements of a script in order and keeps the run and a scope up to date."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.node_depth = 0
+        run.script = self.script
+        run.start = self.start
+
+    def script(self, text: str, scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out:
+        """Follow `text` in `scope`; return what is known of its output."""
+        run = self.run
+        run.bytes_left -= len(text)
+        if run.depth >= MAX_DEPTH or run.bytes_left < 0:
+            run.unknown("commands are nested too deeply to be followed")
+            return DARK
+        run.depth += 1
+        outputs: list[Out] = []
+        errors = 0
+        for piece in pieces(text, run.lifted):
+            source = b"" if piece is None else piece.encode("utf-8", "replace")
+            root = None if piece is None or errors > 1 else parse(source)
+            if root is None:
+                run.unknown("a statement is too long or too tangled to be parsed")
+                errors += 1
+                continue
+            if root.has_error:
+                errors += 1
+                run.unknown("the command does not parse as bash")
+            outputs.append(_Script(self, source, via).statement(root, scope, stdin))
+        run.depth -= 1
+        return joined(outputs)
+
+    def start(self, argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out:
+        """Judge one simple command whose words are resolved."""
+        run = self.run
+        if not argv or not run.spend():
+            return DARK
+        if len(via) > 2 * MAX_DEPTH:
+            run.unknown("commands are nested too deeply to be followed")
+            return DARK
+        function = scope.functions.get(argv[0])
+        if function is not None and argv[0] not in scope.stack and len(scope.stack) < 8:
+            return self._call(function, argv, scope, stdin, via)
+        return dispatch.judge(argv, scope, stdin, via, run)
+
+    def _call(
+        self, function: tuple[object, bytes], argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]
+    ) -> Out:
+        body, source = function
+        assert isinstance(body, Node)
+        saved_args, saved_stack = scope.args, scope.stack
+        scope.args, scope.stack = tuple(argv[1:]), (*saved_stack, argv[0])
+        out = _Script(self, source, via).statement(body, scope, stdin)
+        scope.args, scope.stack = saved_args, saved_stack
+        return out
+
+
+class _Script:
+    """One parsed source: its nodes know their place in `source` only."""
+
+    def __init__(self, follower: Follower, source: bytes, via: tuple[str, ...]) -> None:
+        self.follower = follower
+        self.run = follower.run
+        self.source = source
+        self.via = via
+
+    def text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def statement(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
+        follower = self.follower
+        if follower.node_depth >= _MAX_NODE_DEPTH:
+            self.run.unknown("commands are nested too deeply to be followed")
+            return DARK
+        follower.node_depth += 1
+        out = self._statement(node, scope, stdin, redirects)
+        follower.node_depth -= 1
+        return out
+
+    def _statement(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...]) -> Out:
+        kind = node.type
+        if kind == "command":
+            return self.command(node, scope, stdin, redirects)
+        if kind == "redirected_statement":
+            return self.redirected(node, scope, stdin, redirects)
+        if kind == "pipeline":
+            return self.pipeline(node, scope, stdin, redirects)
+        if kind == "list":
+            return self.sequence(node, scope, stdin, redirects)
+        if redirects:
+            return self._compound_redirected(node, scope, stdin, redirects)
+        if kind in _BLOCKS:
+            return self.sequence(node, scope, stdin)
+        return self._other(node, scope, stdin)
+
+    def _other(self, node: Node, scope: Scope, stdin: Out) -> Out:
+        kind = node.type
+        if kind == "subshell":
+            return self.sequence(node, scope.fork(), stdin)
+        if kind == "for_statement":
+            return self.loop(node, scope, stdin)
+        if kind == "while_statement":
+            return self.while_loop(node, scope, stdin)
+        if kind == "variable_assignment":
+            self.assign(node, scope)
+        elif kind == "variable_assignments":
+            for part in node.named_children:
+                self.assign(part, scope)
+        elif kind == "declaration_command":
+            self.declaration(node, scope)
+        elif kind == "unset_command":
+            self.follower.start(["unset", *self.words(node.children[1:], scope)], scope, NOTHING, self.via)
+        elif kind == "function_definition":
+            self.define(node, scope)
+        elif kind != "comment":
+            self.visit_words(node, scope)
+        return NOTHING
+
+    def sequence(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
+        """Statements one after the other; redirections that the grammar hung on a list belong to its last command."""
+        children = [child for child in node.named_children if child.type != "comment"]
+        outputs = []
+        for number, child in enumerate(children):
+            is_last = number == len(children) - 1
+            if child.type in _STATEMENTS:
+                outputs.append(self.statement(child, scope, stdin, redirects if is_last else ()))
+            elif child.type in _REDIRECTS:
+                apply_writes(self.redirections([child], scope), NOTHING, scope, self.run)
+            else:
+                self.visit_words(child, scope)
+        return joined(outputs)
+
+    def pipeline(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...]) -> Out:
+        stages = [child for child in node.named_children if child.type != "comment"]
+        flow = stdin
+        for number, stage in enumerate(stages):
+            is_last = number == len(stages) - 1
+            flow = self.statement(stage, scope.fork(), flow, redirects if is_last else ())
+        return flow
+
+    def redirected(self, node: Node, scope: Scope, stdin: Out, outer: tuple[Node, ...]) -> Out:
+        children = node.children
+        redirects = tuple(child for child in children if child.type in _REDIRECTS)
+        body = next((child for child in children if child.type not in _REDIRECTS and child.is_named), None)
+        inner = (*redirects, *outer)
+        if body is None:
+            apply_writes(self.redirections(inner, scope), NOTHING, scope, self.run)
+            out = NOTHING
+        else:
+            out = self.statement(body, scope, stdin, inner)
+        for redirect in redirects:
+            if redirect.type == "heredoc_redirect":
+                out = self._after_heredoc(redirect, scope, out)
+        return out
+
+    def _after_heredoc(self, node: Node, scope: Scope, out: Out) -> Out:
+        """`cat <<EOF | sh` and `… <<EOF && next`: the grammar keeps what follows inside the here-document's node."""
+        for child in node.named_children:
+            if child.type == "pipeline":
+                out = self.pipeline(child, scope, out, ())
+            elif child.type in _STATEMENTS:
+                self.statement(child, scope, NOTHING)
+        return out
+
+    def _compound_redirected(self, node: Node, scope: Scope, stdin: Out, nodes: tuple[Node, ...]) -> Out:
+        resolved = self.redirections(nodes, scope)
+        for redirect in resolved:
+            if redirect.op.startswith("<"):
+                stdin = redirect.content
+        out = self._statement(node, scope, stdin, ())
+        return apply_writes(resolved, out, scope, self.run)
+
+    def command(self, node: Node, scope: Scope, stdin: Out, outer: tuple[Node, ...]) -> Out:
+        run = self.run
+        words: list[Node] = []
+        assignments: list[Node] = []
+        redirects: list[Node] = list(outer)
+        for child in node.children:
+            kind = child.type
+            if kind in _REDIRECTS:
+                redirects.append(child)
+            elif kind == "variable_assignment":
+                assignments.append(child)
+            else:
+                words.append(child)
+        for redirect in redirects:
+            if redirect.type == "heredoc_redirect":
+                words += [extra for extra in redirect.named_children if extra.type in _WORDS]
+            elif redirect.type == "file_redirect":
+                words += _extra_words(redirect)
+        before, run.substituted = run.substituted, frozenset()
+        argv = self.words(words, scope)
+        inner = scope if not (assignments and argv) else scope.fork()
+        for assignment in assignments:
+            self.assign(assignment, inner)
+        resolved = self.redirections(redirects, scope) if redirects else []
+        for redirect in resolved:
+            if redirect.op.startswith("<"):
+                stdin = redirect.content
+        out = self.follower.start(argv, inner, stdin, self.via) if argv else NOTHING
+        if inner is not scope:
+            scope.cwd = inner.cwd
+        if run.substituted:
+            out = Out(out.text, out.labels | run.substituted)
+        run.substituted = before
+        return apply_writes(resolved, out, scope, run) if resolved else out
+
+    def words(self, nodes: Iterable[Node], scope: Scope) -> list[str]:
+        """Expand the words; neighbours without a gap are one word, whatever the grammar made of them."""
+        spans: list[list[int]] = []
+        end = -1
+        for node in nodes:
+            start = node.start_byte
+            if start == end:
+                spans[-1][1] = node.end_byte
+            else:
+                spans.append([start, node.end_byte])
+            end = node.end_byte
+        shell = Expansions(self.run, self.via, scope)
+        fields: list[str] = []
+        previous = -1
+        for start, end in spans:
+            if previous >= 0 and start - previous > 1 and not self._is_gap(previous, start):
+                self.run.unknown("the command does not parse as bash")
+            previous = end
+            fields += expand(self.source[start:end].decode("utf-8", "replace"), shell)
+        return fields
+
+    def _is_gap(self, start: int, end: int) -> bool:
+        between = self.source[start:end]
+        return bool(_BLANK.match(between)) or b"<" in between or b">" in between
+
+    def visit_words(self, node: Node, scope: Scope) -> None:
+        """Follow the substitutions inside something that is no command: a test, a case word, arithmetic."""
+        text = self.text(node)
+        if "$" in text or "`" in text or "(" in text:
+            expand_one(text, Expansions(self.run, self.via, scope))
+
+    def assign(self, node: Node, scope: Scope) -> None:
+        """`name=value`, `name+=value`, `name=(a b)`, `name[1]=value`."""
+        target, _, value = self.text(node).partition("=")
+        before, self.run.substituted = self.run.substituted, frozenset()
+        last = node.named_children[-1] if node.named_children else node
+        if last.type == "array":
+            values = tuple(self.words(last.named_children, scope))
+        else:
+            values = (expand_one(value, Expansions(self.run, self.via, scope)),)
+        labels, self.run.substituted = self.run.substituted, before
+        dispatch.bind(target, values, scope, self.run, labels=labels)
+
+    def declaration(self, node: Node, scope: Scope) -> None:
+        words: list[str] = []
+        for child in node.children:
+            if child.type == "variable_assignment":
+                self.assign(child, scope)
+            else:
+                words += self.words([child], scope)
+        for field in words[1:]:
+            name, equals, value = field.partition("=")
+            if equals and name.rstrip("+").isidentifier():
+                dispatch.bind(name, (value,), scope, self.run)
+
+    def define(self, node: Node, scope: Scope) -> None:
+        name_node = node.child_by_field_name("name")
+        body = node.child_by_field_name("body")
+        if name_node is None or body is None:
+            self.run.unknown("the command does not parse as bash")
+            return
+        name = plain(expand_one(self.text(name_node), Expansions(self.run, self.via, scope)))
+        scope.functions[name] = (body, self.source)
+        inner = self.text(body)
+        calls = len(re.findall(rf"(?:^|[\s;&|{{(]){re.escape(name)}(?=[\s;&|)}}]|$)", inner))
+        if calls and (re.search(r"(?<![&>\d])&(?![&>\d])", inner) or (calls > 1 and "|" in inner)):
+            dispatch.fork_bomb(self.run, name)
+
+    def loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
+        variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+        if variable is None or body is None:
+            return self.sequence(node, scope, stdin)
+        items = [
+            child
+            for child in node.children
+            if child.start_byte > variable.end_byte
+            and child.end_byte <= body.start_byte
+            and child.type not in ("in", ";", "\n", "do")
+        ]
+        values = self.words(items, scope) if items else list(scope.args)
+        name = self.text(variable)
+        distinct = list(dict.fromkeys(values))
+        if len(distinct) > _MAX_LOOP:
+            distinct = [*distinct[:_MAX_LOOP], UNKNOWN]
+        outputs = []
+        for value in distinct:
+            scope.variables[name] = (value,)
+            outputs.append(self.statement(body, scope, stdin))
+        return joined(outputs)
+
+    def while_loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
+        lines = stdin.text.splitlines() if stdin.text else []
+        if len(lines) > 1 and b"read" in self.source[node.start_byte : node.end_byte]:
+            picked = lines if len(lines) <= _MAX_LOOP else [*lines[:_MAX_LOOP], UNKNOWN]
+            return joined([self.sequence(node, scope, Out(line, stdin.labels)) for line in picked])
+        return self.sequence(node, scope, stdin)
+
+    def redirections(self, nodes: Iterable[Node], scope: Scope) -> list[Redirect]:
+        found: list[Redirect] = []
+        for node in nodes:
+            if node.type == "heredoc_redirect":
+                found.append(Redirect("<<", "", None, self._heredoc(node, scope)))
+                found += self.redirections([child for child in node.children if child.type in _REDIRECTS], scope)
+            elif node.type == "herestring_redirect":
+                words = [child for child in node.children if child.type not in ("<<<", "file_descriptor")]
+                text = " ".join(self.words(words, scope))
+                content = Out(None, self.run.substituted) if UNKNOWN in text else Out(text + "\n", self.run.substituted)
+                found.append(Redirect("<<<", "", None, content))
+            else:
+                found.append(self._file_redirect(node, scope))
+        return found
+
+    def _file_redirect(self, node: Node, scope: Scope) -> Redirect:
+        op, fd = "", ""
+        targets: list[Node] = []
+        for child in node.children:
+            if child.type == "file_descriptor":
+                fd = self.text(child)
+            elif not child.is_named and not op and child.type != "$":
+                op = child.type
+            elif not targets or targets[-1].end_byte == child.start_byte:
+                targets.append(child)
+        fields = self.words(targets, scope)
+        target = fields[0] if fields else None
+        if target is None or (op in (">&", "<&") and target.rstrip("-").isdigit()) or target == "-":
+            return Redirect("dup", fd, None)
+        if op == "<":
+            return Redirect(op, fd, target, dispatch.read(target, scope, self.run))
+        return Redirect(op, fd, target)
+
+    def _heredoc(self, node: Node, scope: Scope) -> Out:
+        start = next((child for child in node.children if child.type == "heredoc_start"), None)
+        body = next((child for child in node.children if child.type == "heredoc_body"), None)
+        if start is None or body is None:
+            return NOTHING
+        end = next((child.start_byte for child in node.children if child.type == "heredoc_end"), body.end_byte)
+        text = self.source[body.start_byte : end].decode("utf-8", "replace")
+        if any(child.type == "<<-" for child in node.children):
+            text = re.sub(r"(?m)^\t+", "", text)
+        if LIFTED in text:
+            lifted = self.run.lifted
+            text = _LIFTED.sub(lambda found: lifted[int(found[1])] if int(found[1]) < len(lifted) else "", text)
+        elif self.text(start)[:1] not in ("'", '"', "\\"):
+            text = expand_quoted(text, Expansions(self.run, self.via, scope))
+        return Out(text, self.run.substituted)
+
+
+def _extra_words(redirect: Node) -> list[Node]:
+    """`cmd > file word`: the grammar takes the words after the target as more targets."""
+    extra: list[Node] = []
+    end = -1
+    for child in redirect.named_children:
+        if child.type == "file_descriptor":
+            continue
+        if end < 0 or (child.start_byte == end and not extra):
+            end = child.end_byte
+        else:
+            extra.append(child)
+    return extra
+
+
+def joined(outputs: list[Out]) -> Out:
+    """The streams of several commands, one after the other."""
+    if len(outputs) == 1:
+        return outputs[0]
+    labels: frozenset[str] = frozenset().union(*(out.labels for out in outputs))
+    texts = [out.text for out in outputs if out.text is not None]
+    if len(texts) != len(outputs):
+        return Out(None, labels)
+    return Out("".join(texts)[:16384], labels)

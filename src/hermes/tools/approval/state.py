@@ -1,0 +1,144 @@
+"""The state of one analysis: what the script has set, written and done so far."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from hermes.tools.approval.model import Effect, Severity, SimpleCommand
+from hermes.tools.approval.text import UNKNOWN
+
+MAX_DEPTH = 10
+_MAX_EFFECTS = 200
+
+
+class Out(NamedTuple):
+    """What is known of a stream: its text (None when only running would tell) and where it came from.
+
+    Labels: `remote` (downloaded), `decoded` (turned from an encoding), `private` (a credential or private file),
+    `environment`, `file` (an existing file, unchanged), `settings` (lines a well-known program prints to be evaluated).
+    """
+
+    text: str | None = None
+    labels: frozenset[str] = frozenset()
+
+
+NOTHING = Out("")
+DARK = Out()
+
+
+class Scope:
+    """Variables, functions and working directory of one shell or subshell."""
+
+    __slots__ = ("aliases", "args", "cwd", "functions", "labels", "stack", "variables")
+
+    def __init__(self, cwd: str) -> None:
+        self.cwd = cwd
+        self.variables: dict[str, tuple[str, ...]] = {}
+        self.labels: dict[str, frozenset[str]] = {}
+        self.functions: dict[str, tuple[object, bytes]] = {}
+        self.aliases: dict[str, str] = {}
+        self.args: tuple[str, ...] = ()
+        self.stack: tuple[str, ...] = ()
+
+    def fork(self) -> "Scope":
+        child = Scope(self.cwd)
+        child.variables = dict(self.variables)
+        child.labels = dict(self.labels)
+        child.functions = dict(self.functions)
+        child.aliases = dict(self.aliases)
+        child.args = self.args
+        child.stack = self.stack
+        return child
+
+
+class Cmd(NamedTuple):
+    """One simple command on its way to the effects."""
+
+    name: str
+    args: list[str]
+    scope: Scope
+    stdin: Out
+    via: tuple[str, ...]
+    run: "Run"
+
+    def nested(self, argv: list[str], stdin: Out | None = None) -> Out:
+        """Judge the command that this one starts."""
+        return self.run.start(argv, self.scope, self.stdin if stdin is None else stdin, (*self.via, self.name))
+
+    def shell(self, text: str, stdin: Out | None = None) -> Out:
+        """Judge a script that this command hands to a shell."""
+        return self.run.script(text, self.scope.fork(), self.stdin if stdin is None else stdin, (*self.via, self.name))
+
+
+class Script(Protocol):
+    def __call__(self, text: str, scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out: ...
+
+
+class Start(Protocol):
+    def __call__(self, argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out: ...
+
+
+class Places(NamedTuple):
+    """Where the command runs; every path is judged against these."""
+
+    workspace: str
+    home: str
+    own_home: str  # the runtime's own folder
+    real: Callable[[str], str] | None = None  # follows links on disk, when the caller can see it
+
+
+class Run:
+    """One analysis: budget, findings, and the files the script itself makes."""
+
+    def __init__(self, places: Places, size: int) -> None:
+        self.places = places
+        self.steps = 256 + size // 2
+        self.bytes_left = 4 * size + 32768
+        self.depth = 0
+        self.effects: list[Effect] = []
+        self.commands: list[SimpleCommand] = []
+        self.unknowns: list[str] = []
+        self.scripts: list[str] = []
+        self.files: dict[str, Out] = {}
+        self.links: dict[str, str] = {}
+        self.executables: set[str] = set()
+        self.lifted: list[str] = []
+        self.substituted: frozenset[str] = frozenset()  # labels that command substitutions brought into the words
+        self.script: Script
+        self.start: Start
+
+    def add(
+        self,
+        kind: str,
+        detail: str,
+        paths: tuple[str, ...] = (),
+        *,
+        hosts: tuple[str, ...] = (),
+        severity: Severity = Severity.ASK,
+        path_class: str = "",
+    ) -> None:
+        """Record an effect, once."""
+        effect = Effect(kind, severity, detail, paths, hosts, path_class)
+        if len(self.effects) < _MAX_EFFECTS:
+            if effect not in self.effects[-8:]:
+                self.effects.append(effect)
+        elif severity > Severity.NOTE:
+            self.effects[-1] = effect
+
+    def unknown(self, reason: str) -> None:
+        """Say that a part was not understood: asked about, never taken as safe."""
+        if reason not in self.unknowns and len(self.unknowns) < 20:
+            self.unknowns.append(reason)
+            self.add("unknown", reason)
+
+    def spend(self) -> bool:
+        """Take one step of the budget; False when it is used up."""
+        self.steps -= 1
+        if self.steps < 0:
+            self.unknown("the script does more than can be followed")
+            return False
+        return True
+
+
+def is_dark(word: str) -> bool:
+    """Whether a part of the word is known to the running shell only."""
+    return UNKNOWN in word

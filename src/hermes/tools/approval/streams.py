@@ -1,0 +1,57 @@
+"""Text that reaches a shell or comes out of a file: where it is from decides how it is taken."""
+
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.paths import is_private, resolve
+from hermes.tools.approval.state import Cmd, Out, Run, Scope
+from hermes.tools.approval.text import UNKNOWN
+
+
+def read(word: str, scope: Scope, run: Run) -> Out:
+    """What reading the file `word` yields, as far as the script made it itself."""
+    path = resolve(word, scope, run)
+    if path in run.files:
+        return run.files[path]
+    if path == "/dev/null":
+        return Out("")
+    if is_private(path, run.places):
+        return Out(None, frozenset({"file", "private"}))
+    return Out(None, frozenset({"file"}))
+
+
+def feed(cmd: Cmd, out: Out, *, same_scope: bool = False) -> None:
+    """Judge a stream that a shell runs as a script."""
+    run = cmd.run
+    if "remote" in out.labels:
+        run.add("remote_code", f"run downloaded text with {cmd.name}")
+    if "decoded" in out.labels:
+        run.add("decoded_code", f"run decoded text with {cmd.name}")
+    text = out.text
+    if text and text.strip(UNKNOWN + " \n\t"):
+        scope = cmd.scope if same_scope else cmd.scope.fork()
+        run.script(text, scope, Out(""), (*cmd.via, cmd.name))
+    elif (text is None or UNKNOWN in text) and not out.labels & {"remote", "decoded", "file", "settings"}:
+        run.add("decoded_code", f"run text that only exists while it runs with {cmd.name}")
+
+
+def run_file(cmd: Cmd, word: str, *, same_scope: bool = False) -> None:
+    """Judge a script file that is run: one this script wrote is read, others are named."""
+    run = cmd.run
+    if word in ("/dev/stdin", "-", "/proc/self/fd/0", "/dev/fd/0"):
+        feed(cmd, cmd.stdin, same_scope=same_scope)
+        return
+    if UNKNOWN in word:
+        if "settings" not in run.substituted:
+            run.unknown("it runs a script whose path is only known when it runs")
+        return
+    path = resolve(word, cmd.scope, run)
+    if path in run.files:
+        feed(cmd, run.files[path], same_scope=same_scope)
+    elif path in run.executables:
+        run.add("chmod_run", f"make {plain(word)} executable and run it", (plain(word),))
+    elif len(run.scripts) < 50:
+        run.scripts.append(path)
+
+
+def fork_bomb(run: Run, name: str) -> None:
+    run.add("fork_bomb", f"{name} starts itself without end", severity=Severity.HARDLINE)

@@ -1,0 +1,319 @@
+"""Programs that start another program: the command behind them is what is judged."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.options import after_options, read_options
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Scope
+from hermes.tools.approval.streams import feed, run_file
+from hermes.tools.approval.text import UNKNOWN
+
+SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish csh tcsh rbash yash pwsh".split())
+HIDDEN = frozenset("rm dd shred mkfs wipefs sh bash zsh dash unlink rmdir".split()) | {"mkfs.ext4", "mkfs.xfs"}
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+class Wrapper(NamedTuple):
+    """How to find the command behind a wrapper: its options with values, and how many operands come first."""
+
+    short: str = ""
+    long: frozenset[str] = frozenset()
+    operands: int = 0
+
+
+def _longs(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_PLAIN: dict[str, Wrapper] = {
+    **dict.fromkeys(
+        "nohup setsid busybox toybox builtin fakeroot unbuffer linux32 linux64 i386 caffeinate catchsegv tini dumb-init "
+        "torsocks proxychains proxychains4 dbus-run-session dbus-launch ssh-agent nocache eatmydata coproc noglob "
+        "nocorrect winpty xvfb-run gnome-terminal xterm konsole exec ltrace valgrind heaptrack time".split(),
+        Wrapper("afoe"),
+    ),
+    "doas": Wrapper("uC"),
+    "nice": Wrapper("n", _longs("adjustment")),
+    "ionice": Wrapper("cn", _longs("class classdata")),
+    "chrt": Wrapper("TPD", operands=1),
+    "taskset": Wrapper("", operands=1),
+    "timeout": Wrapper("ks", _longs("kill-after signal"), operands=1),
+    "gtimeout": Wrapper("ks", _longs("kill-after signal"), operands=1),
+    "stdbuf": Wrapper("ioe", _longs("input output error")),
+    "strace": Wrapper("eopsuEaXIbPS"),
+    "chroot": Wrapper("", _longs("userspec groups"), operands=1),
+    "unshare": Wrapper("RSGw", _longs("root wd setuid setgid propagation map-user map-group")),
+    "nsenter": Wrapper("tSGrw", _longs("target setuid setgid")),
+    "setpriv": Wrapper("", _longs("reuid regid groups securebits pdeathsig")),
+    "prlimit": Wrapper("op"),
+    "cpulimit": Wrapper("lepP"),
+    "setarch": Wrapper("", operands=1),
+    "gosu": Wrapper("", operands=1),
+    "su-exec": Wrapper("", operands=1),
+    "faketime": Wrapper("", operands=1),
+    "runuser": Wrapper("uglsG", _longs("user group")),
+    "pkexec": Wrapper("", _longs("user")),
+    "systemd-run": Wrapper("pEMHu", _longs("unit property setenv machine host description uid gid slice on-calendar")),
+    "systemd-inhibit": Wrapper("", _longs("what who why mode")),
+    "proot": Wrapper("rbwqi"),
+    "firejail": Wrapper(""),
+    "rlwrap": Wrapper("abcCDefgHlmMOpPqsSwz"),
+    "ld-linux-x86-64.so": Wrapper("", _longs("library-path preload")),
+    "aws-vault": Wrapper("", operands=2),
+    "direnv": Wrapper("", operands=2),
+    "chpst": Wrapper("uUbmdorpctn"),
+}
+_RUNNERS = frozenset(
+    "uv poetry pipenv pdm rye hatch bundle conda mamba micromamba mise asdf npm pnpm yarn bun op doppler".split()
+)
+
+
+def wrapped(cmd: Cmd, wrapper: Wrapper) -> Out:
+    return cmd.nested(after_options(cmd.args, wrapper.short, wrapper.long)[wrapper.operands :])
+
+
+def sudo(cmd: Cmd) -> Out:
+    rest = after_options(cmd.args, "CDghpRrtTUu", _longs("user group host prompt chdir close-from chroot role type"))
+    options = read_options(cmd.args[: len(cmd.args) - len(rest)], "CDghpRrtTUu")
+    if options.has("S", "stdin"):
+        cmd.run.add("sudo_stdin", "sudo that reads a password from its input", severity=Severity.HARDLINE)
+    elif options.has("As", "askpass", "shell") or (options.has("i", "login") and not rest):
+        cmd.run.add("sudo_flags", "sudo that opens a shell or asks a helper for the password")
+    while rest and _ASSIGNMENT.match(rest[0]):
+        rest = rest[1:]
+    if options.has("s", "shell") and rest:
+        return cmd.shell(" ".join(rest))
+    return cmd.nested(rest) if rest else DARK
+
+
+def env(cmd: Cmd) -> Out:
+    args = list(cmd.args)
+    for position, arg in enumerate(args):
+        if arg.startswith(("-S", "--split-string")):
+            text = arg[2:] if arg.startswith("-S") else arg.partition("=")[2]
+            return cmd.shell(" ".join([text, *args[position + 1 :]]))
+        if not arg.startswith("-"):
+            break
+    rest = after_options(args, "uCa", _longs("unset chdir argv0"))
+    while rest and _ASSIGNMENT.match(rest[0]):
+        rest = rest[1:]
+    return cmd.nested(rest) if rest else Out(None, frozenset({"environment"}))
+
+
+def command(cmd: Cmd) -> Out:
+    if cmd.args[:1] and re.fullmatch(r"-[pvV]*[vV][pvV]*", cmd.args[0]):
+        return Out(f"/usr/bin/{cmd.args[1]}\n" if len(cmd.args) > 1 else "")
+    return cmd.nested(after_options(cmd.args))
+
+
+def shell(cmd: Cmd) -> Out | None:
+    args = cmd.args
+    options = read_options(args, "oO", _longs("rcfile init-file command"), stop=True)
+    if "command" in options.values:
+        return cmd.shell(options.values["command"])
+    if options.has("c"):
+        script = options.operands
+        if not script:
+            return None
+        if UNKNOWN in script[0] and not script[0].strip(UNKNOWN + " "):
+            feed(cmd, Out(None, cmd.run.substituted))
+            return None
+        inner = cmd.scope.fork()
+        inner.args = tuple(script[2:])
+        return cmd.run.script(script[0], inner, cmd.stdin, (*cmd.via, f"{cmd.name} -c"))
+    if options.operands and not options.has("s"):
+        cmd.scope.args, saved = tuple(options.operands[1:]), cmd.scope.args
+        run_file(cmd, options.operands[0])
+        cmd.scope.args = saved
+        return None
+    if options.has("", "version", "help"):
+        return None
+    if cmd.stdin is not NOTHING:
+        feed(cmd, cmd.stdin)
+    return None
+
+
+def xargs(cmd: Cmd) -> Out:
+    rest = after_options(
+        cmd.args, "adEeIiLlnPs", _longs("arg-file delimiter max-args max-procs replace max-lines max-chars")
+    )
+    options = read_options(
+        cmd.args[: len(cmd.args) - len(rest)], "adEILnPs", _longs("arg-file delimiter max-args max-procs replace")
+    )
+    mark = options.value("I", "replace")
+    text = cmd.stdin.text
+    fields = [UNKNOWN] if text is None else text.replace("\0", "\n").split()[:32]
+    words = rest or ["echo"]
+    base = words[0].rsplit("/", 1)[-1]
+    if base in ("rm", "unlink", "shred", "rmdir"):
+        cmd.run.add("xargs_delete", f"delete what the list before xargs names ({base})")
+    if mark:
+        return cmd.nested(
+            [field for word in words for field in [word.replace(mark, fields[0] if fields else UNKNOWN)]], NOTHING
+        )
+    if base in SHELLS and text is None and len(words) > 1 and words[-1] in ("-c", "-lc"):
+        feed(cmd, cmd.stdin)
+        return DARK
+    return cmd.nested([*words, *fields], NOTHING)
+
+
+def parallel(cmd: Cmd) -> Out:
+    rest = after_options(cmd.args, "jnNLaIC", _longs("jobs colsep arg-file"))
+    before: list[str] = []
+    for word in rest:
+        if word.startswith(":::"):
+            break
+        before.append(word)
+    inputs = [word for word in rest[len(before) :] if not word.startswith(":::")]
+    if before and before[0].split()[:1] == ["rm"]:
+        cmd.run.add("xargs_delete", "delete what parallel is given")
+    if not before:
+        for line in inputs:
+            cmd.shell(line, NOTHING)
+        return DARK
+    text = " ".join(before)
+    for value in inputs[:12] or [UNKNOWN]:
+        cmd.shell(text.replace("{}", value) if "{}" in text else f"{text} {value}".replace(UNKNOWN, "${_}"), NOTHING)
+    return DARK
+
+
+def ssh(cmd: Cmd) -> Out:
+    args = cmd.args
+    for position, arg in enumerate(args):
+        option = args[position + 1] if arg == "-o" and position + 1 < len(args) else arg.removeprefix("-o")
+        if re.match(r"(?i)(?:Proxy|Local)Command[= ]", option):
+            cmd.shell(re.split(r"[= ]", option, maxsplit=1)[1], NOTHING)
+    rest = after_options(args, "BbcDEeFIiJLlmOopQRSWw")
+    if not rest:
+        return DARK
+    host = rest[0].rpartition("@")[2]
+    remote = after_options(rest[1:], "BbcDEeFIiJLlmOopQRSWw")
+    cmd.run.add("network", f"connect to {host}", hosts=(host,), severity=Severity.NOTE)
+    if cmd.stdin.labels & {"private", "environment"}:
+        cmd.run.add("exfiltration", f"send private data to {host}", hosts=(host,))
+    if not remote:
+        if cmd.stdin.text:
+            feed(cmd, cmd.stdin)
+        return DARK
+    there = Scope(cmd.run.places.home)
+    cmd.run.script(" ".join(remote), there, cmd.stdin, (*cmd.via, f"ssh {host}"))
+    return Out(None, frozenset({"remote"}))
+
+
+def su(cmd: Cmd) -> Out | None:
+    options = read_options(cmd.args, "cgGsTw", _longs("command session-command shell group"))
+    text = options.value("c", "command", "session-command")
+    if text is not None:
+        return cmd.shell(text)
+    return None
+
+
+def by_flag(cmd: Cmd, flags: str) -> Out | None:
+    """Programs that take a shell command as the value of an option: script -c, flock -c, watch, tmux, screen."""
+    options = read_options(cmd.args, flags, stop=True)
+    for letter in flags:
+        if letter in options.values and letter in "ce":
+            return cmd.shell(options.values[letter], NOTHING)
+    rest = options.operands
+    if cmd.name == "flock":
+        rest = rest[1:]
+        if rest[:1] == ["-c"]:
+            return cmd.shell(" ".join(rest[1:]))
+    if cmd.name == "script":
+        return None
+    return cmd.nested(rest) if rest else None
+
+
+def watch(cmd: Cmd) -> Out | None:
+    rest = after_options(cmd.args, "nd", _longs("interval"))
+    return cmd.shell(" ".join(rest), NOTHING) if rest else None
+
+
+def at(cmd: Cmd) -> Out | None:
+    if not read_options(cmd.args, "fqt").has("lrc"):
+        cmd.run.add("cron_write", "schedule a command for later")
+        feed(cmd, cmd.stdin)
+    return None
+
+
+def multiplexer(cmd: Cmd) -> Out | None:
+    verb = next((arg for arg in cmd.args if not arg.startswith("-")), "")
+    texts: list[str] = []
+    if verb in (
+        "send-keys",
+        "send",
+        "new-session",
+        "new",
+        "new-window",
+        "neww",
+        "split-window",
+        "run-shell",
+        "run",
+        "respawn-pane",
+    ):
+        rest = cmd.args[cmd.args.index(verb) + 1 :]
+        words = read_options(rest, "tsncFxyeE").operands
+        texts = [" ".join(word for word in words if word not in ("Enter", "C-m", "Return"))]
+    elif cmd.name == "screen":
+        rest = after_options(cmd.args, "cehpsStTX")
+        if "stuff" in cmd.args:
+            rest = cmd.args[cmd.args.index("stuff") + 1 :]
+        texts = [" ".join(rest)]
+    for text in texts:
+        if text.strip():
+            cmd.shell(text.replace("\\n", "\n"), NOTHING)
+    return None
+
+
+def runner(cmd: Cmd) -> Out | None:
+    verbs = {"run", "exec", "x", "dlx", "--", "r"}
+    for position, arg in enumerate(cmd.args):
+        if arg in verbs and (arg == "--" or position < 2):
+            rest = after_options(cmd.args[position + 1 :], "npe", _longs("name prefix with python package extra group"))
+            if cmd.name in ("npm", "pnpm", "yarn", "bun") and arg in ("run", "r"):
+                return None
+            if rest and "=" in rest[0]:
+                rest = rest[1:]
+            return cmd.nested(rest) if rest else None
+    if cmd.name == "npx":
+        return npx(cmd)
+    return None
+
+
+def npx(cmd: Cmd) -> Out | None:
+    options = read_options(cmd.args, "pc", _longs("package call"), stop=True)
+    if options.value("c", "call"):
+        return cmd.shell(options.value("c", "call") or "", NOTHING)
+    return cmd.nested(options.operands, NOTHING) if options.operands else None
+
+
+def nix(cmd: Cmd) -> Out | None:
+    options = read_options(cmd.args, "pAI", _longs("run command packages"))
+    text = options.value("run", "command")
+    return cmd.shell(text, NOTHING) if text else None
+
+
+def git_like_editor(cmd: Cmd) -> Out | None:
+    """vim -c ':!cmd', emacs --eval, ed: editors that start a shell command."""
+    for arg in cmd.args:
+        for text in re.findall(
+            r"(?:\A|\|)\s*:?(?:silent!?\s+)?!(.+)|system\(['\"](.+?)['\"]\)|shell-command \"(.+?)\"", arg
+        ):
+            cmd.shell(next(part for part in text if part), NOTHING)
+    return None
+
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    **{name: partial(wrapped, wrapper=wrapper) for name, wrapper in _PLAIN.items()},
+    **dict.fromkeys(SHELLS, shell),
+    **dict.fromkeys(_RUNNERS, runner),
+    "sudo": sudo, "env": env, "command": command, "xargs": xargs, "gxargs": xargs, "parallel": parallel, "ssh": ssh,
+    "autossh": ssh, "sshpass": partial(wrapped, wrapper=Wrapper("pfdP")), "su": su, "runas": su,
+    "script": partial(by_flag, flags="cEIOBTmo"), "flock": partial(by_flag, flags="wE"), "watch": watch, "at": at, "batch": at,
+    "tmux": multiplexer, "screen": multiplexer, "npx": npx, "bunx": npx, "pnpx": npx, "uvx": npx, "pipx": runner,
+    "nix-shell": nix, "vim": git_like_editor, "vi": git_like_editor, "nvim": git_like_editor, "ex": git_like_editor,
+    "emacs": git_like_editor, "entr": partial(wrapped, wrapper=Wrapper("")), "capsh": shell,
+}  # fmt: skip
