@@ -43,6 +43,9 @@ class FileShelf:
             raise
         return await self._in_thread(sink.finish)
 
+    async def put_file(self, name: str, path: str) -> str:
+        return await self._in_thread(self._take_over, name, Path(path))
+
     def writer(self, name: str) -> "ResultWriter":
         """A result that is written as it arrives."""
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "result"
@@ -61,6 +64,13 @@ class FileShelf:
         if not handle.startswith(SCHEME) or not _ID.fullmatch(ident) or not file.is_file():
             raise ToolError(f"no result {handle!r} in this session")
         return file
+
+    def _take_over(self, name: str, path: Path) -> str:
+        sink = self.writer(name)
+        sink.write(b"")
+        handle = sink.finish()
+        shutil.move(path, self.path(handle))
+        return handle
 
     async def close(self, *, forget: bool = False) -> None:
         """Nothing stays open between calls; with `forget` the session's results are deleted."""

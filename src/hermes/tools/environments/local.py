@@ -14,6 +14,8 @@ from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files, shell
+from hermes.tools.environments.background import Background, Order
+from hermes.tools.environments.held import HeldProcesses, Holder
 from hermes.tools.environments.running import run_child
 from hermes.tools.environments.spool import Spool
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
@@ -28,6 +30,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     init_files: Sequence[str] = ()
     source_bashrc: bool = True
     spill_folder: Path | None = None
+    processes_folder: Path | None = None  # where background processes are kept; without it there are none
     max_processes: int = 4096
     creation_limit_s: float = CREATION_LIMIT_S
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
@@ -58,6 +61,16 @@ class LocalEnvironment:
         self._next = 1
         self._in_use: dict[int, int] = {}  # call -> the snapshot it started from
         self._is_closed = False
+        self._held: HeldProcesses | None = None
+        if options.processes_folder is not None and isinstance(supervisor, Holder):
+            self._held = HeldProcesses(options.processes_folder, supervisor, self._background_line, run_blocking)
+
+    @property
+    def background(self) -> Background:
+        """The session's background processes, and those that earlier runtimes left running."""
+        if self._held is None:
+            raise ToolError("background processes need a home folder, and this environment was made without one")
+        return self._held
 
     @property
     def cwd(self) -> str:
@@ -188,6 +201,17 @@ class LocalEnvironment:
             owner=f"{self.id}:{number}",
             max_processes=self._options.max_processes,
         )
+
+    async def _background_line(self, order: Order, folder: Path) -> tuple[list[str], dict[str, str]]:
+        """The command with the shell state of this moment; what it changes stays its own."""
+        state = await self._ready()
+        await self._run_blocking(shutil.copyfile, state / f"snapshot-{self._snapshot}", folder / "snapshot")
+        settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
+        text = f"export {settings}\n{order.command}"
+        await self._run_blocking((folder / "command").write_text, text, "utf-8", "surrogateescape")
+        argv = [self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", f"{folder}/command"]
+        argv += [self._absolute(order.cwd), f"{folder}/snapshot", "/dev/null", "/dev/null", "file"]
+        return argv, {}
 
     def _take_up(self, number: int) -> None:
         """Make the state that call `number` left the present one, if it left one, and delete what nobody needs."""

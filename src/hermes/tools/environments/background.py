@@ -1,0 +1,85 @@
+"""Background processes as every backend offers them: start, look, read, write, stop."""
+
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
+
+from hermes.errors import ToolError
+from hermes.seams import Decision, Environment
+
+Status: TypeAlias = Literal["running", "exited"]
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """A background process to be, and what is to be told about it."""
+
+    command: str
+    cwd: str
+    pty: bool = False
+    session_id: str = ""
+    task_id: str = ""
+    notify: bool = False
+    watch: tuple[str, ...] = ()
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """A background process as it was started; kept beside its log, so that a later runtime finds it."""
+
+    id: str
+    order: Order
+    pid: int
+    started_at: float
+    backend: str = "local"
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """How a background process stands. `exit_code` is None while it runs, and when nobody saw its end."""
+
+    status: Status
+    exit_code: int | None = None
+    ended_at: float | None = None
+
+
+class Background(Protocol):
+    """The background processes of one environment. Unknown ids are None, not an error."""
+
+    async def start(self, order: Order, decision: Decision) -> Record: ...
+    async def records(self, task_id: str | None = None) -> list[Record]: ...
+    async def find(self, ident: str) -> Record | None: ...
+    async def state(self, record: Record) -> State: ...
+    async def log(self, record: Record) -> bytes: ...
+    async def kill(self, record: Record, grace_s: float = 1.0) -> bool:
+        """Stop it and everything below it; False when it had ended already."""
+        ...
+
+    async def write(self, record: Record, data: bytes) -> None:
+        """Send to its stdin; raises `ToolError` when that is not possible."""
+        ...
+
+    async def close_stdin(self, record: Record) -> None: ...
+    async def mark_seen(self, record: Record) -> None:
+        """The end of it was shown; no notice of it is needed."""
+        ...
+
+    async def notices(self, session_id: str) -> list[str]:
+        """What there is to tell this session since the last time: ends, and output it watches for."""
+        ...
+
+    async def end_session(self, session_id: str) -> int:
+        """Stop what the session still runs; return how many that were."""
+        ...
+
+
+@runtime_checkable
+class HasBackground(Protocol):
+    """An environment with background processes."""
+
+    @property
+    def background(self) -> Background: ...
+
+
+def background_of(environment: Environment) -> Background:
+    """The background processes of `environment`; `ToolError` when it has none."""
+    if not isinstance(environment, HasBackground):
+        raise ToolError(f"the {environment.kind} environment has no background processes; run it in the foreground")
+    return environment.background
