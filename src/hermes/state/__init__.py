@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hermes.state.session_db import SessionDB
     from hermes.state.sqlite_store import SqliteStore
 
 __all__ = ["SessionDB", "SqliteStore"]

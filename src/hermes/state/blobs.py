@@ -3,11 +3,15 @@
 import contextlib
 import hashlib
 import os
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hermes.errors import StoreError
+
+GRACE_S = 600.0
+UNUSED_S = 7 * 86_400.0  # results that a tool keeps for its session have no row of their own
 
 
 class BlobFolder:
@@ -15,6 +19,7 @@ class BlobFolder:
 
     def __init__(self, root: Path, *, synced: bool = True) -> None:
         self.root = root
+        self.grace_s = GRACE_S
         self._synced = synced
 
     def put(self, data: bytes, digest: str | None = None) -> str:
@@ -45,14 +50,21 @@ class BlobFolder:
         return data
 
     def remove(self, digest: str) -> int:
-        """Delete one blob; return the bytes that became free."""
-        path = self._path(digest)
-        try:
-            size = path.stat().st_size
-            path.unlink()
-        except FileNotFoundError:
-            return 0
-        return size
+        """Delete one blob that no row refers to; the bytes that became free.
+
+        A young one stays: a commit that is under way may be about to refer to it. `sweep` comes back for it.
+        """
+        return _unlink_older(self._path(digest), self.grace_s)
+
+    def sweep(self, used: Callable[[str], bool], unused_s: float = UNUSED_S) -> int:
+        """Delete what nobody refers to and has not been touched for long, and leftovers of interrupted writes."""
+        freed = 0
+        for path in self.files():
+            if path.name.endswith(".tmp"):
+                freed += _unlink_older(path, self.grace_s)
+            elif not used(path.name):
+                freed += _unlink_older(path, unused_s)
+        return freed
 
     def files(self) -> Iterator[Path]:
         """Every file in the folder, also leftovers of interrupted writes."""
@@ -83,6 +95,17 @@ class BlobFolder:
             raise
         if self._synced:
             _sync_folder(path.parent)
+
+
+def _unlink_older(path: Path, age_s: float) -> int:
+    try:
+        stat = path.stat()
+        if stat.st_mtime > time.time() - age_s:
+            return 0
+        path.unlink()
+    except FileNotFoundError:
+        return 0
+    return stat.st_size
 
 
 def _private(path: str, flags: int) -> int:

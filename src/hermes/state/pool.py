@@ -78,6 +78,10 @@ class ReadPool:
         for conn in kept:
             conn.close()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     def drop_kept(self) -> None:
         """Forget the kept connections: the file under them was replaced."""
         with self._lock:

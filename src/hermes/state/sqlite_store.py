@@ -75,7 +75,9 @@ class SqliteStore:
         return await self._reads.run(lambda: self.blobs.get(digest))
 
     async def close(self) -> None:
-        """Finish the writes that were asked for and let the file go."""
+        """Finish the writes that were asked for and let the file go; a second time does nothing."""
+        if self._reads.is_closed:
+            return
         await self._reads.run(self._writer.close)
         self._reads.close()
 
@@ -94,6 +96,10 @@ class SqliteStore:
     def write(self, work: Work[Answer]) -> Answer:
         """Run `work` in a transaction on the writing thread, all or nothing; it may be run twice."""
         return self._writer.write_sync(work)
+
+    def write_alone(self, work: Work[Answer]) -> Answer:
+        """Run `work` on the writing thread outside a transaction, for statements that allow none."""
+        return self._writer.write_sync(work, alone=True)
 
     def read(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """Run `work` here, on a read connection of its own."""
@@ -114,6 +120,20 @@ class SqliteStore:
         while count := self.write(lambda conn: index.index_batch(conn, self.blobs.get, INDEX_BATCH)[1]):
             total += count
         return total
+
+    def rebuild_index(self) -> int:
+        """Make the index anew from the messages; how many it holds."""
+        self.write(index.reset)
+        return self.index_all()
+
+    def reclaim(self) -> None:
+        """Give free pages back to the file system."""
+
+        def work(conn: sqlite3.Connection) -> None:
+            conn.executescript("PRAGMA incremental_vacuum")  # `execute` would take one step: one page
+            conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+        self.write_alone(work)
 
     def close_sync(self) -> None:
         """`close` for a plain thread."""
@@ -172,6 +192,14 @@ class _WriteFile:
             self._lock.release()
             raise
         return conn
+
+    def alone(self, work: Work[Any]) -> Any:
+        """Run `work` under the lock, outside a transaction."""
+        self._lock.acquire()
+        try:
+            return work(self._current())
+        finally:
+            self._lock.release()
 
     def commit(self) -> None:
         conn = self._conn
@@ -244,6 +272,8 @@ class _WriteFile:
                 f"{str(self._path)!r} was written by a newer Hermes (schema {version}, this one knows "
                 f"{schema.SCHEMA_VERSION}); update Hermes, or choose another HERMES_HOME"
             )
+        if version == 0:
+            conn.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only before the first table
         self.mode, note = choose_journal(conn, file_system_of(self._path.parent))
         if note is not None and note not in self._store.notes:
             self._store.notes.append(note)

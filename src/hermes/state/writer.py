@@ -27,6 +27,10 @@ class Backend(Protocol):
         """Take the lock between processes and start a transaction."""
         ...
 
+    def alone(self, work: Work[Any]) -> Any:
+        """Run `work` under the lock but outside a transaction (VACUUM, checkpoints)."""
+        ...
+
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def committed(self) -> None:
@@ -43,10 +47,11 @@ class Backend(Protocol):
 class _Job(Generic[Answer]):
     """One all-or-nothing piece of writing. It may run twice, when a neighbour in its group fails."""
 
-    __slots__ = ("answer", "done", "error", "loop", "waiter", "work")
+    __slots__ = ("alone", "answer", "done", "error", "loop", "waiter", "work")
 
     def __init__(self, work: Work[Answer]) -> None:
         self.work = work
+        self.alone = False
         self.answer: Answer | None = None
         self.error: BaseException | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -81,9 +86,10 @@ class Writer:
         await job.waiter
         return job.result()
 
-    def write_sync(self, work: Work[Answer]) -> Answer:
-        """`write` for a plain thread."""
+    def write_sync(self, work: Work[Answer], *, alone: bool = False) -> Answer:
+        """`write` for a plain thread; `alone` runs it outside a transaction."""
         job = _Job(work)
+        job.alone = alone
         job.done = threading.Lock()
         job.done.acquire()
         self._put(job)
@@ -149,6 +155,13 @@ class Writer:
         return group, True
 
     def _write_group(self, group: list[_Job[Any]]) -> None:
+        alone = [job for job in group if job.alone]
+        for job in alone:
+            self._run_alone(job)
+        if alone:
+            group = [job for job in group if not job.alone]
+        if not group:
+            return
         try:
             self._transaction(group)
         except Exception as error:  # noqa: BLE001 - each waiter must get an answer; a lone job gets this very error
@@ -157,6 +170,12 @@ class Writer:
                 return
             for job in group:
                 self._write_group([job])
+
+    def _run_alone(self, job: _Job[Any]) -> None:
+        try:
+            job.answer = self._backend.alone(job.work)
+        except Exception as error:  # noqa: BLE001 - handed to the waiter, who must get an answer
+            job.error = _as_store_error(error)
 
     def _transaction(self, group: list[_Job[Any]]) -> None:
         conn = self._backend.begin()

@@ -1,0 +1,404 @@
+"""`SessionDB` as its users call it."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.errors import StoreError
+from hermes.state import SessionDB
+
+PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
+PARTS = [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": PIXELS}}]
+CALLS = [{"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a"}'}}]
+
+
+def talk(db: SessionDB, session_id: str, *texts: str, source: str = "cli", **fields: Any) -> list[int]:
+    """A session in which the person and the model take turns."""
+    db.create_session(session_id, source, **fields)
+    roles = ("user", "assistant")
+    return [db.append_message(session_id, roles[n % 2], text) for n, text in enumerate(texts)]
+
+
+def test_a_session_keeps_its_columns_and_the_first_creation_wins(db: SessionDB) -> None:
+    assert db.create_session("s", "cli", model="m", model_config={"t": 1}, system_prompt="P" * 9000, user_id="u") == "s"
+    db.create_session("s", "tui", model="other")
+    db.ensure_session("s")
+    found = db.get_session("s")
+    assert found is not None
+    wanted = {"id": "s", "source": "cli", "model": "m", "model_config": '{"t":1}', "system_prompt": "P" * 9000}
+    assert {name: found[name] for name in wanted} == wanted
+    assert found["message_count"] == 0
+    assert db.get_session("none") is None
+    with pytest.raises(TypeError, match="'colour'"):
+        db.create_session("t", "cli", colour="red")
+
+
+def test_append_counts_messages_and_calls(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "user", "go")
+    db.append_message("s", "assistant", None, tool_calls=CALLS, finish_reason="tool_calls")
+    last = db.append_message("s", "tool", "ok", tool_call_id="c1", tool_name="read_file")
+    session = db.get_session("s")
+    assert session is not None
+    assert (session["message_count"], session["tool_call_count"]) == (3, 1)
+    rows = db.get_messages("s")
+    assert [row["role"] for row in rows] == ["user", "assistant", "tool"]
+    assert rows[1]["tool_calls"] == CALLS
+    assert rows[2]["id"] == last
+    assert [row["role"] for row in db.get_messages("s", limit=1, offset=1)] == ["assistant"]
+    with pytest.raises(StoreError, match="no session 'gone'"):
+        db.append_message("gone", "user", "x")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["text", "", None, "\0json:[1]", PARTS, {"a": ["\ud800"]}, "long " * 20_000, "\ud800"],
+    ids=["text", "empty", "none", "marked", "parts", "dict", "long", "surrogate"],
+)
+def test_content_comes_back_as_it_went_in(db: SessionDB, content: Any) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "user", content)
+    assert db.get_messages("s")[0]["content"] == content
+
+
+def test_the_first_end_reason_stays_and_a_session_can_be_reopened(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.end_session("s", "user_exit")
+    db.end_session("s", "cli_close")
+    session = db.get_session("s")
+    assert session is not None
+    assert session["end_reason"] == "user_exit"
+    assert db.promote_to_session_reset("s")
+    db.reopen_session("s")
+    session = db.get_session("s")
+    assert session is not None
+    assert (session["ended_at"], session["end_reason"]) == (None, None)
+    assert not db.promote_to_session_reset("s")
+
+
+def test_titles_are_cleaned_unique_and_numbered(db: SessionDB) -> None:
+    for name in "abc":
+        db.create_session(name, "cli")
+    assert db.set_session_title("a", "  Fix\u200b the\n\nbug\x07 ")
+    assert db.get_session_title("a") == "Fix the bug"
+    assert not db.set_session_title("none", "x")
+    with pytest.raises(ValueError, match="taken"):
+        db.set_session_title("b", "Fix the bug")
+    with pytest.raises(ValueError, match="at most 100"):
+        db.set_session_title("b", "x" * 101)
+    assert db.get_next_title_in_lineage("Fix the bug") == "Fix the bug #2"
+    assert db.get_next_title_in_lineage("Other") == "Other"
+    db.set_session_title("b", "Fix the bug #2")
+    assert db.get_next_title_in_lineage("Fix the bug #2") == "Fix the bug #3"
+    assert db.resolve_session_by_title("Fix the bug") == "b"
+    found = db.get_session_by_title("Fix the bug")
+    assert found is not None
+    assert found["id"] == "a"
+    assert db.set_auto_title_if_empty("c", "Fix the bug")
+    assert db.get_session_title("c") == "Fix the bug #3"
+    assert not db.set_auto_title_if_empty("c", "Again")
+    db.set_session_title("a", " \u200b ")
+    assert db.get_session_title("a") is None
+
+
+def test_wildcards_in_a_title_are_plain_characters(db: SessionDB) -> None:
+    for number, title in enumerate(("100%", "100% #2", "1000 #7", "a_b", "axb #4")):
+        db.create_session(str(number), "cli")
+        db.set_session_title(str(number), title)
+    assert db.get_next_title_in_lineage("100%") == "100% #3"
+    assert db.get_next_title_in_lineage("a_b") == "a_b #2"
+
+
+def compressed(db: SessionDB, old: str, new: str) -> None:
+    """What the kernel does when it compresses `old` into `new`."""
+    db.end_session(old, "compression")
+    db.create_session(new, "cli", parent_session_id=old)
+
+
+def test_resume_goes_to_the_tip_of_a_compressed_session(db: SessionDB) -> None:
+    talk(db, "a", "one")
+    compressed(db, "a", "b")
+    db.append_message("b", "user", "two")
+    compressed(db, "b", "c")
+    db.append_message("c", "user", "three")
+    assert db.resolve_resume_session_id("a") == "c"
+    assert db.get_compression_tip("a") == "c"
+    assert db.get_compression_tip("c") == "c"
+    assert db.get_compression_lineage("b") == ["a", "b", "c"]
+    assert db.get_conversation_root("c") == "a"
+
+
+def test_resume_of_an_empty_session_goes_to_its_newest_child_with_messages(db: SessionDB) -> None:
+    db.create_session("a", "cli", started_at=1.0)
+    db.create_session("b", "cli", parent_session_id="a", started_at=2.0)
+    talk(db, "c", "hi", parent_session_id="b", started_at=3.0)
+    talk(db, "old", "hi", parent_session_id="a", started_at=1.5)
+    assert db.resolve_resume_session_id("a") == "c"
+    talk(db, "full", "hi", started_at=1.0)
+    talk(db, "sub", "hi", parent_session_id="full", source="subagent")
+    assert db.resolve_resume_session_id("full") == "full"
+    assert db.resolve_resume_session_id("unknown") == "unknown"
+
+
+def test_a_circle_of_parents_resolves_to_the_input(db: SessionDB) -> None:
+    db.create_session("a", "cli", parent_session_id="b")
+    db.create_session("b", "cli", parent_session_id="a")
+    assert db.resolve_resume_session_id("a") == "a"
+    assert db.get_messages_as_conversation("a", include_ancestors=True) == []
+
+
+def test_a_conversation_with_ancestors_leaves_replayed_words_out(db: SessionDB) -> None:
+    talk(db, "a", "task", "working", "yes")
+    compressed(db, "a", "b")
+    for role, text in (("user", "task"), ("assistant", "summary"), ("user", "next"), ("user", "yes")):
+        db.append_message("b", role, text)
+    whole = db.get_messages_as_conversation("b", include_ancestors=True)
+    assert [message["content"] for message in whole] == ["task", "working", "yes", "summary", "next", "yes"]
+    own, shown = db.get_resume_conversations("b")
+    assert (len(own), shown) == (4, whole)
+    assert [m["content"] for m in db.get_ancestor_display_prefix("b")] == ["task", "working", "yes"]
+
+
+def test_memory_context_never_shows_in_a_conversation(db: SessionDB) -> None:
+    talk(db, "s", "<memory-context>\nsecret\n</memory-context>\n\nhello")
+    assert db.get_messages_as_conversation("s")[0]["content"] == "hello"
+
+
+def test_replace_and_clear_count_anew(db: SessionDB) -> None:
+    talk(db, "s", "old", "older")
+    db.replace_messages("s", [{"role": "user", "content": "new"}, {"role": "assistant", "tool_calls": CALLS}])
+    session = db.get_session("s")
+    assert session is not None
+    assert (session["message_count"], session["tool_call_count"]) == (2, 1)
+    assert db.search_messages("old") == []
+    assert len(db.search_messages("new")) == 1
+    db.clear_messages("s")
+    assert db.get_messages("s") == []
+
+
+def test_rewound_messages_are_hidden_and_can_be_restored(db: SessionDB) -> None:
+    ids = talk(db, "s", "one", "two", "three", "four")
+    assert db.rewind_to_message("s", ids[2]) == {"session_id": "s", "target_message_id": ids[2], "rewound": 2}
+    assert [row["content"] for row in db.get_messages("s")] == ["one", "two"]
+    assert len(db.get_messages("s", include_inactive=True)) == 4
+    assert db.search_messages("three") == []
+    assert len(db.search_messages("three", include_inactive=True)) == 1
+    assert db.restore_rewound("s", ids[2]) == 2
+    assert db.message_count("s") == 4
+
+
+def test_a_window_says_what_it_leaves_out(db: SessionDB) -> None:
+    ids = talk(db, "s", *[f"m{n}" for n in range(20)])
+    view = db.get_messages_around("s", ids[10], window=2)
+    assert [row["content"] for row in view["window"]] == ["m8", "m9", "m10", "m11", "m12"]
+    assert (view["messages_before"], view["messages_after"]) == (8, 7)
+    anchored = db.get_anchored_view("s", ids[10], window=2, bookend=2)
+    assert [row["content"] for row in anchored["bookend_start"]] == ["m0", "m1"]
+    assert [row["content"] for row in anchored["bookend_end"]] == ["m18", "m19"]
+    assert db.get_messages_around("s", 10_000)["window"] == []
+
+
+def test_lists_hide_children_show_branches_and_tips(db: SessionDB) -> None:
+    talk(db, "root", "  the first\nquestion " + "x" * 80, started_at=1.0)
+    compressed(db, "root", "tip")
+    talk(db, "parent", "p", started_at=2.0)
+    db.create_session("sub", "subagent", parent_session_id="parent", started_at=3.0)
+    talk(db, "origin", "o", started_at=4.0)
+    db.end_session("origin", "branched")
+    db.create_session("branch", "cli", parent_session_id="origin", started_at=5.0)
+    rows = db.list_sessions_rich()
+    assert [row["id"] for row in rows] == ["branch", "origin", "parent", "tip"]
+    assert rows[-1]["lineage_root_id"] == "root"
+    assert rows[-1]["preview"].startswith("the first question xxx")
+    assert len(rows[-1]["preview"]) == 63
+    assert db.session_count(exclude_children=True) == 4
+    rows = db.list_sessions_rich(include_children=True, project_compression_tips=False)
+    assert {row["id"] for row in rows} == {
+        "root", "tip", "parent", "sub", "origin", "branch",
+    }  # fmt: skip
+    assert "system_prompt" not in db.list_sessions_rich(compact_rows=True)[0]
+    with pytest.raises(TypeError, match="'colour'"):
+        db.list_sessions_rich(colour="red")
+
+
+def test_lists_filter_by_source_folder_and_archive(db: SessionDB) -> None:
+    talk(db, "a", "x", cwd="/work/app")
+    talk(db, "b", "x", source="telegram", cwd="/work/application")
+    assert [row["id"] for row in db.list_sessions_rich(source="telegram")] == ["b"]
+    assert [row["id"] for row in db.list_sessions_rich(exclude_sources=["telegram"])] == ["a"]
+    assert [row["id"] for row in db.list_sessions_rich(cwd_prefix="/work/app")] == ["a"]
+    assert db.set_session_archived("a", True)
+    assert [row["id"] for row in db.list_sessions_rich()] == ["b"]
+    assert [row["id"] for row in db.list_sessions_rich(archived_only=True)] == ["a"]
+
+
+def test_an_id_is_found_by_a_prefix_that_fits_one(db: SessionDB) -> None:
+    for name in ("20260101_a", "20260101_b", "20260202_c"):
+        db.create_session(name, "cli")
+    assert db.resolve_session_id("20260202") == "20260202_c"
+    assert db.resolve_session_id("20260101") is None
+    assert db.resolve_session_id("20260101_a") == "20260101_a"
+    assert db.resolve_session_id("") is None
+
+
+def test_token_counts_add_up_or_are_set(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.update_token_counts("s", 10, 5, model="m", estimated_cost_usd=0.5, api_call_count=1)
+    db.update_token_counts("s", 10, 5, model="other", estimated_cost_usd=0.25)
+    session = db.get_session("s")
+    assert session is not None
+    assert (session["input_tokens"], session["estimated_cost_usd"], session["model"]) == (20, 0.75, "m")
+    db.update_token_counts("s", 1, absolute=True)
+    session = db.get_session("s")
+    assert session is not None
+    assert (session["input_tokens"], session["output_tokens"]) == (1, 10)
+    db.record_auxiliary_usage("s", "title", model="m", input_tokens=3, estimated_cost_usd=0.25)
+    assert db.usage_by_model()[0]["cost_usd"] == 0.25
+
+
+def test_a_handoff_is_claimed_once(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    assert db.get_handoff_state("s") is None
+    assert db.request_handoff("s", "telegram")
+    assert not db.request_handoff("s", "telegram")
+    assert [row["id"] for row in db.list_pending_handoffs()] == ["s"]
+    assert [db.claim_handoff("s"), db.claim_handoff("s")] == [True, False]
+    db.fail_handoff("s", "offline")
+    assert db.get_handoff_state("s") == {"state": "failed", "platform": "telegram", "error": "offline"}
+    assert db.request_handoff("s", "discord")
+    db.complete_handoff("s")
+    assert db.get_handoff_state("s") == {"state": "completed", "platform": "discord", "error": None}
+
+
+def test_an_export_can_be_imported_elsewhere(db: SessionDB, tmp_path: Path) -> None:
+    talk(db, "a", "one", "two", title="T")
+    db.append_message("a", "user", [{"type": "image_url", "image_url": {"url": PIXELS}}])
+    talk(db, "b", "three", parent_session_id="a")
+    everything = db.export_all()
+    with SessionDB(tmp_path / "other.db") as other:
+        assert other.import_sessions(everything) == {"imported": 2, "skipped": 0, "errors": []}
+        assert other.import_sessions(everything)["skipped"] == 2
+        assert other.import_sessions([{"id": ""}])["errors"][0]["error"] == "an exported session needs an 'id'"
+        copies = other.export_all()
+        for copy, original in zip(copies, everything, strict=True):
+            for message in (*copy["messages"], *original["messages"]):
+                del message["id"]
+        assert copies == everything
+        assert len(other.search_messages("three")) == 1
+    lineage = db.export_session_lineage("b")
+    assert lineage is not None
+    assert [one["id"] for one in lineage["sessions"]] == ["a", "b"]
+
+
+def test_deleting_orphans_children_and_removes_files(db: SessionDB, tmp_path: Path) -> None:
+    db.store.blobs.grace_s = -1.0
+    talk(db, "a", "findme " * 10_000, "and findmetoo")
+    talk(db, "b", "child", parent_session_id="a")
+    (tmp_path / "session_a.json").write_text("{}")
+    db.store.index_all()
+    assert len(list(db.store.blobs.files())) == 1
+    assert db.delete_session("a", tmp_path)
+    assert not db.delete_session("a", tmp_path)
+    child = db.get_session("b")
+    assert child is not None
+    assert child["parent_session_id"] is None
+    assert db.search_messages("findmetoo") == []
+    assert list(db.store.blobs.files()) == []
+    assert not (tmp_path / "session_a.json").exists()
+
+
+def test_prune_spares_open_and_young_sessions_and_returns_the_space(db: SessionDB) -> None:
+    for number in range(40):
+        talk(db, f"s{number}", *[f"word{number} {n} " + "filler text " * 60 for n in range(40)])
+        if number < 30:
+            db.end_session(f"s{number}", "user_exit")
+    db.store.index_all()
+    db.vacuum()
+    before = db.db_path.stat().st_size
+    db._clock = lambda: 4e9
+    db.reopen_session("s0")
+    assert [row["id"] for row in db.list_prune_candidates(90)][:1] == ["s1"]
+    assert db.prune_sessions(90) == 29
+    assert db.session_count() == 11
+    assert db.search_messages("word5") == []
+    assert len(db.search_messages("word0", limit=100)) == 40
+    assert db.db_path.stat().st_size < before * 0.6
+    db.vacuum()
+    assert db.db_path.stat().st_size < before * 0.4
+
+
+def test_auto_prune_runs_once_in_its_interval(db: SessionDB) -> None:
+    talk(db, "s", "x")
+    db.end_session("s", "user_exit")
+    db._clock = lambda: 4e9
+    assert db.maybe_auto_prune_and_vacuum() == {"skipped": False, "pruned": 1, "vacuumed": True}
+    assert db.maybe_auto_prune_and_vacuum()["skipped"]
+
+
+def test_empty_sessions_are_counted_and_deleted(db: SessionDB) -> None:
+    db.create_session("ghost", "cli", started_at=1.0)
+    db.create_session("young", "cli")
+    talk(db, "full", "x", started_at=1.0)
+    assert db.count_empty_sessions() == 1
+    assert db.prune_empty_ghost_sessions() == 1
+    assert db.delete_session_if_empty("young")
+    assert not db.delete_session_if_empty("full")
+
+
+def test_gateway_peers_and_routes_are_kept(db: SessionDB) -> None:
+    db.create_session("s", "telegram")
+    db.record_gateway_session_peer("s", source="telegram", chat_id="1", user_id="u", session_key="k")
+    assert db.find_session_by_origin(platform="telegram", chat_id="1") == "s"
+    assert db.find_session_by_origin(platform="telegram", chat_id="2") is None
+    assert [row["id"] for row in db.list_gateway_sessions(platform="telegram")] == ["s"]
+    db.save_gateway_routing_entry("k", "{}")
+    db.replace_gateway_routing_entries({"x": "1", "y": "2"})
+    db.delete_gateway_routing_entries(["x"])
+    assert db.load_gateway_routing_entries() == {"y": "2"}
+
+
+def test_one_holder_compresses_at_a_time(db: SessionDB) -> None:
+    assert db.try_acquire_compression_lock("s", "a")
+    assert not db.try_acquire_compression_lock("s", "b")
+    assert db.get_compression_lock_holder("s") == "a"
+    db._clock = lambda: 4e9
+    assert db.get_compression_lock_holder("s") is None
+    assert db.try_acquire_compression_lock("s", "b")
+    assert not db.refresh_compression_lock("s", "a")
+    db.release_compression_lock("s", "b")
+    assert db.get_compression_lock_holder("s") is None
+
+
+def test_meta_values_are_kept(db: SessionDB) -> None:
+    assert db.get_meta("k") is None
+    db.set_meta("k", "1")
+    db.set_meta("k", "2")
+    assert db.get_meta("k") == "2"
+
+
+def test_threads_share_one_database_object(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+
+    def write(name: int) -> None:
+        for n in range(25):
+            db.append_message("s", "user", f"{name}-{n}")
+            db.get_messages("s", limit=1)
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert db.message_count("s") == 200
+    session = db.get_session("s")
+    assert session is not None
+    assert session["message_count"] == 200
+
+
+def test_the_default_file_is_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
+    with SessionDB() as db:
+        assert db.db_path == tmp_path / "home" / "state.db"
+    assert (tmp_path / "home" / "state.db").stat().st_mode & 0o077 == 0
