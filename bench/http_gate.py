@@ -39,6 +39,19 @@ else:
             async for _ in answer.content.iter_any():
                 seen()
 
+async def seam_figures(url: str) -> None:
+    """Print what our own seam adds to the library under it, both measured in turns."""
+    for events in (20, 500):
+        ours, raw = [], []
+        for _ in range(5):
+            raw.append(await latency_ms("aiohttp", url, events, 60))
+            ours.append(await latency_ms("hermes", url, events, 60))
+        ratio = statistics.median(ours) / statistics.median(raw)
+        print(f"hermes.models.http, exchange of {events} events: {ratio:.2f} x raw aiohttp")
+    shares = [(await share_of_ideal("hermes", url)) / (await share_of_ideal("aiohttp", url)) for _ in range(3)]
+    print(f"hermes.models.http, 32 x 20 at 50 ms: {statistics.median(shares):.2f} x raw aiohttp")
+
+
 async def main():
     client = build()
     reading = asyncio.Event()
@@ -207,6 +220,18 @@ async def exchange_with(library: str) -> AsyncIterator[Callable[[str], Awaitable
                         continue
 
             yield post
+    elif library == "hermes":
+        from hermes.models.http import HttpClient  # noqa: PLC0415 - only this row needs the package
+        from hermes.scope import TurnScope  # noqa: PLC0415
+
+        seam = HttpClient()
+
+        async def post(url: str) -> None:
+            async for _ in seam.post_stream(url, {}, b"{}", TurnScope()):
+                continue
+
+        yield post
+        await seam.close()
     else:
         import aiohttp  # noqa: PLC0415 - the candidate is chosen at run time
 
@@ -319,6 +344,7 @@ async def main(interrupts: int, side_by_side: int, rounds: int, only: str | None
         if rounds:
             with tempfile.TemporaryDirectory() as cache:
                 await figures(url, rounds, cache)
+            await seam_figures(url)
     finally:
         server.stdin.close()
         await server.wait()
