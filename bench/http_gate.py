@@ -39,19 +39,6 @@ else:
             async for _ in answer.content.iter_any():
                 seen()
 
-async def seam_figures(url: str) -> None:
-    """Print what our own seam adds to the library under it, both measured in turns."""
-    for events in (20, 500):
-        ours, raw = [], []
-        for _ in range(5):
-            raw.append(await latency_ms("aiohttp", url, events, 60))
-            ours.append(await latency_ms("hermes", url, events, 60))
-        ratio = statistics.median(ours) / statistics.median(raw)
-        print(f"hermes.models.http, exchange of {events} events: {ratio:.2f} x raw aiohttp")
-    shares = [(await share_of_ideal("hermes", url)) / (await share_of_ideal("aiohttp", url)) for _ in range(3)]
-    print(f"hermes.models.http, 32 x 20 at 50 ms: {statistics.median(shares):.2f} x raw aiohttp")
-
-
 async def main():
     client = build()
     reading = asyncio.Event()
@@ -320,6 +307,19 @@ async def figures(url: str, rounds: int, cache: str) -> None:
         print(f"| {library} | {version} | {imported - loop:.0f} ms | {cold:.0f} ms |"
               f" {cold / bare:.1f} x | {short:.2f} ms | {long:.2f} ms | {ideal:.2f} | {count} |"
               f" {size:.1f} |")  # fmt: skip
+
+
+async def seam_figures(url: str) -> None:
+    """Print what our own seam adds to the library under it, both measured in turns."""
+    for events in (20, 500):
+        ours, raw = [], []
+        for _ in range(5):
+            raw.append(await latency_ms("aiohttp", url, events, 60))
+            ours.append(await latency_ms("hermes", url, events, 60))
+        ratio = statistics.median(ours) / statistics.median(raw)
+        print(f"hermes.models.http, exchange of {events} events: {ratio:.2f} x raw aiohttp")
+    shares = [(await share_of_ideal("hermes", url)) / (await share_of_ideal("aiohttp", url)) for _ in range(3)]
+    print(f"hermes.models.http, 32 x 20 at 50 ms: {statistics.median(shares):.2f} x raw aiohttp")
 
 
 async def main(interrupts: int, side_by_side: int, rounds: int, only: str | None) -> int:
