@@ -386,6 +386,33 @@ async def test_get_json_has_one_time_limit(client: HttpClient) -> None:
             await client.get_json(url, {}, 0.05)
 
 
+@pytest.mark.parametrize(("no_proxy", "through"), [("", True), ("other.test,model.test", False)])
+async def test_the_environment_names_the_proxy(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch, no_proxy: str, through: bool
+) -> None:
+    seen: list[bytes] = []
+
+    async def handle(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(2)
+        seen.append(head.split(b" ")[1])
+        writer.write(OK + b"content-length: 2\r\n\r\nok")
+
+    def nowhere(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "no such host")
+
+    async with served(handle) as proxy:
+        monkeypatch.setenv("http_proxy", proxy)
+        monkeypatch.setenv("no_proxy", no_proxy)
+        monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+        if through:
+            assert await collect(client, "http://model.test/v1") == b"ok"
+        else:
+            with pytest.raises(HttpConnectError):
+                await collect(client, "http://model.test/v1")
+        await client.close()
+    assert seen == ([b"http://model.test/v1"] if through else [])
+
+
 async def test_a_closed_client_opens_again(client: HttpClient) -> None:
     async def handle(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(2)
