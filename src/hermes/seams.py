@@ -35,6 +35,10 @@ class Unit:
             found = self._encoded[key] = encode(self)
         return found
 
+    def forget(self, key: str) -> None:
+        """Let go of that form, because its bytes are kept elsewhere."""
+        self._encoded.pop(key, None)
+
 
 class RequestOptions(Struct, frozen=True, kw_only=True):
     """What is asked of one call beside its words."""
@@ -55,6 +59,23 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     units: tuple[Unit, ...]
     options: RequestOptions = RequestOptions()
     session_id: str = ""
+    memo: dict[str, Any] = field(default_factory=dict)  # the history's own; transports keep joined bytes there
+
+    def joined(self, key: str, encode: Callable[[Unit], bytes]) -> bytes:
+        """The encoded units with commas between. Units sent before are not encoded or even looked at one by one."""
+        known, prefix = self.memo.get(key, ((), b""))
+        if not known or self.units[: len(known)] != known:
+            known, prefix = (), b""
+        settled = self.units[:-1]  # the last one may still be given context
+        new = settled[len(known) :]
+        if new:
+            pieces = [unit.encoded(key, encode) for unit in new]
+            prefix = b",".join([prefix, *pieces] if known else pieces)
+            self.memo[key] = (settled, prefix)
+            for unit in new:
+                unit.forget(key)
+        last = self.units[-1].encoded(key, encode)
+        return b",".join((prefix, last)) if prefix else last
 
 
 class Model(Protocol):

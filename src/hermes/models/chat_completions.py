@@ -1,20 +1,20 @@
 """OpenAI chat completions: the wire protocol that most providers and local servers speak."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from hermes.errors import ProviderError
 from hermes.models.classify import provider_error
-from hermes.models.http_errors import HttpError
-from hermes.models.sse import SseParser
-from hermes.scope import TurnScope
-from hermes.seams import DEFAULT_LIMITS, HttpLimits, HttpStream, ModelRequest, Unit
+from hermes.models.content import MB, SEE_PICTURE, Picture, count, effort_of, images, picture, texts
+from hermes.models.endpoint import Endpoint
+from hermes.models.reading import Reading, SseReading, encode
+from hermes.models.text_calls import parse_text_calls
+from hermes.models.thinking import ThinkSplitter
+from hermes.models.transport import HttpModel
+from hermes.seams import HttpStream, ModelRequest, Unit
 from hermes.types import (
-    CallAnnounced,
     Content,
     FinishReason,
     ImagePart,
@@ -22,15 +22,14 @@ from hermes.types import (
     Message,
     ModelEvent,
     ModelResponse,
-    ReasoningDelta,
-    TextDelta,
-    TextPart,
-    ToolCall,
+    OpaquePart,
     ToolDefinition,
     Usage,
 )
 
-_encode = msgspec.json.Encoder().encode
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MAX_IMAGE_BYTES = 20 * MB
+_AUDIO_FORMATS = ("wav", "mp3")
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -40,185 +39,193 @@ _FINISH: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "content_filter": "content_filter",
+    "error": "incomplete",
 }
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
-    """Where a model is served, and the quirks of serving it there."""
-
-    base_url: str
-    model: str
-    provider: str = "custom"
-    api_key: str = ""
-    headers: dict[str, str] = {}
-    limits: HttpLimits = DEFAULT_LIMITS
-    replay_reasoning: bool = False  # the provider wants `reasoning_content` back on turns with calls
-    system_role: str = "system"
-    max_tokens_field: str = "max_tokens"
-    include_usage: bool = True
+def chat_completions(endpoint: Endpoint, http: HttpStream) -> HttpModel:
+    """The model behind `POST {base_url}/chat/completions`."""
+    return HttpModel(endpoint, ChatWire(endpoint), http)
 
 
-class ChatCompletions:
-    """`Model` over `POST {base_url}/chat/completions`.
+class ChatWire:
+    """`Wire` of chat completions."""
 
-    Everything that does not grow stands before `messages` in the body, so each request is, to the byte, a prefix
-    of the next one up to its two closing brackets.
-    """
-
-    def __init__(self, endpoint: Endpoint, http: HttpStream) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._http = http
-        self._key = f"chat:{endpoint.replay_reasoning}"
-        self._head: tuple[ModelRequest, bytes] | None = None
+        quirks = endpoint.quirks
+        self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}"
 
-    @property
-    def name(self) -> str:
-        return self._endpoint.model
+    def url(self, *, is_stream: bool) -> str:
+        return f"{self._endpoint.base_url.rstrip('/')}/chat/completions"
 
-    @property
-    def provider(self) -> str:
-        return self._endpoint.provider
+    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+        return bearer(self._endpoint)
 
-    @property
-    def base_url(self) -> str:
-        return self._endpoint.base_url
-
-    def body(self, request: ModelRequest) -> bytes:
-        """The exact bytes that are sent."""
-        units = [unit.encoded(self._key, self._encode_unit) for unit in request.units]
-        return b"".join((self._encode_head(request), b",".join(units), b"]}"))
-
-    async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
-        reading = _Reading(self.name)
-        parser = SseParser()
-        url = f"{self.base_url.rstrip('/')}/chat/completions"
-        try:
-            chunks = self._http.post_stream(url, self._headers(), self.body(request), scope, self._endpoint.limits)
-            async with aclosing(chunks) as incoming:  # type: ignore[type-var]  # every implementation is a generator
-                async for chunk in incoming:
-                    for data in parser.feed(chunk):
-                        for event in reading.take(data.data):
-                            yield event
-        except HttpError as error:
-            if not reading.has_text:
-                raise provider_error(error, self.provider, self.name) from error
-            yield reading.response(partial=True)
-            return
-        yield reading.finished(parser.rest())
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"content-type": "application/json", "accept": "text/event-stream", **self._endpoint.headers}
-        if self._endpoint.api_key:
-            headers["authorization"] = f"Bearer {self._endpoint.api_key}"
-        return headers
-
-    def _encode_head(self, request: ModelRequest) -> bytes:
-        """The body up to the first message. Kept, because it is the same for all requests of a session."""
-        kept = self._head
-        if kept is not None and _same_head(kept[0], request):
-            return kept[1]
-        options = request.options
-        head: JsonObject = {"model": self.name, "stream": options.stream}
-        if options.stream and self._endpoint.include_usage:
+    def head(self, request: ModelRequest) -> bytes:
+        options, quirks = request.options, self._endpoint.quirks
+        head: JsonObject = {"model": self._endpoint.model, "stream": options.stream}
+        if options.stream and quirks.include_usage:
             head["stream_options"] = {"include_usage": True}
         if options.max_tokens is not None:
-            head[self._endpoint.max_tokens_field] = options.max_tokens
+            head[quirks.max_tokens_field] = options.max_tokens
         if options.service_tier:
             head["service_tier"] = options.service_tier
-        if options.reasoning:
-            head["reasoning"] = options.reasoning
+        head |= self._reasoning(options.reasoning)
         if request.tools:
-            head["tools"] = [_tool(tool) for tool in request.tools]
+            head["tools"] = [chat_tool(tool) for tool in request.tools]
             if options.tool_choice != "auto":
-                head["tool_choice"] = options.tool_choice
-        head |= options.extra_body
-        head["messages"] = []
-        encoded = _encode(head).removesuffix(b"]}")
+                head["tool_choice"] = _tool_choice(options.tool_choice)
+        head |= {**self._endpoint.extra_body, **options.extra_body, "messages": []}
+        encoded = encode(head).removesuffix(b"]}")
         if request.system:
-            encoded += _encode({"role": self._endpoint.system_role, "content": request.system}) + b","
-        self._head = (request, encoded)
+            encoded += encode({"role": quirks.system_role, "content": request.system})
+            encoded += b"," if request.units else b""
         return encoded
 
-    def _encode_unit(self, unit: Unit) -> bytes:
-        return b",".join(_encode(message) for message in self._wire_messages(unit))
+    def unit(self, unit: Unit) -> bytes:
+        return b",".join(encode(message) for message in self._messages(unit))
 
-    def _wire_messages(self, unit: Unit) -> list[JsonObject]:
+    def marked(self, encoded: list[bytes]) -> list[bytes]:
+        return encoded
+
+    def tail(self) -> bytes:
+        return b"]}"
+
+    def reading(self) -> Reading:
+        return _ChatReading(self._endpoint)
+
+    def _reasoning(self, asked: JsonObject | None) -> JsonObject:
+        effort, style = effort_of(asked), self._endpoint.quirks.reasoning
+        if effort is None or style == "none":
+            return {}
+        if style == "object":
+            return {"reasoning": {"enabled": False} if effort == "none" else {"enabled": True, "effort": effort}}
+        if style == "thinking":
+            return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+        return {"reasoning_effort": effort}
+
+    def _messages(self, unit: Unit) -> list[JsonObject]:
         first = unit.messages[0]
         if first.role == "assistant":
             return [self._assistant(first)]
         if first.role == "tool":
             return _results(unit)
-        content = _content(first.content or "")
+        content = _user_content(first.content or "")
         if unit.context:
             content = (
-                f"{content}\n\n{unit.context}"
-                if isinstance(content, str)
-                else [*content, {"type": "text", "text": unit.context}]
+                f"{content}\n\n{unit.context}" if isinstance(content, str) else [*content, _text_part(unit.context)]
             )
         return [{"role": "user", "content": content}]
 
     def _assistant(self, message: Message) -> JsonObject:
-        out: JsonObject = {"role": "assistant", "content": _content(message.content or "")}
+        out: JsonObject = {"role": "assistant", "content": "\n".join(texts(message.content))}
         if message.tool_calls:
             out["tool_calls"] = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
                 for call in message.tool_calls
             ]
-        if message.reasoning_details:
-            out["reasoning_details"] = message.reasoning_details
-        if self._endpoint.replay_reasoning:
+        if self._endpoint.quirks.replay_details and (details := _own_details(message.reasoning_details)):
+            out["reasoning_details"] = details
+        if self._endpoint.quirks.replay_reasoning:
             out["reasoning_content"] = message.reasoning_content or message.reasoning or ""
         return out
 
 
-def _same_head(a: ModelRequest, b: ModelRequest) -> bool:
-    return a.tools is b.tools and a.system == b.system and a.options == b.options
+def bearer(endpoint: Endpoint) -> dict[str, str]:
+    """The headers of an OpenAI-style request."""
+    headers = {"content-type": "application/json", "accept": "text/event-stream"}
+    if endpoint.api_key:
+        headers["authorization"] = f"Bearer {endpoint.api_key}"
+    return headers | endpoint.headers
 
 
-def _tool(tool: ToolDefinition) -> JsonObject:
+def chat_tool(tool: ToolDefinition) -> JsonObject:
+    """A tool as chat completions offer it."""
     return {
         "type": "function",
         "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
     }
 
 
+def chat_images(parts: list[ImagePart]) -> list[JsonObject]:
+    """Pictures as parts; one that cannot be sent stands as a sentence."""
+    return [_image_part(part) for part in parts]
+
+
+def _tool_choice(choice: str) -> Any:
+    if choice in ("auto", "none", "required"):
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _own_details(details: Any) -> list[Any]:
+    """Of the stored details those that came over this protocol."""
+    if not isinstance(details, list):
+        return []
+    return [one for one in details if isinstance(one, Mapping) and str(one.get("type", "")).startswith("reasoning.")]
+
+
+def _text_part(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _image_part(part: ImagePart) -> JsonObject:
+    found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
+    if not isinstance(found, Picture):
+        return _text_part(found)
+    image = {"url": found.url or f"data:{found.media_type};base64,{found.data}"}
+    if part.detail in ("low", "high", "auto"):
+        image["detail"] = part.detail
+    return {"type": "image_url", "image_url": image}
+
+
 def _results(unit: Unit) -> list[JsonObject]:
     """Tool messages; pictures among the results follow as a user message, since tool content is text here."""
     out: list[JsonObject] = []
-    pictures: list[JsonObject] = []
+    after: list[JsonObject] = []
     for message in unit.messages:
-        content = _content(message.content or "")
-        if not isinstance(content, str):
-            pictures += [part for part in content if part.get("type") == "image_url"]
-            content = "\n".join(part["text"] for part in content if part.get("type") == "text") or "(see the picture)"
-        out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
-    extra = [*pictures, *([{"type": "text", "text": unit.context}] if unit.context else [])]
-    if pictures:
-        out.append({"role": "user", "content": extra})
-    elif unit.context:
-        out.append({"role": "user", "content": unit.context})
+        shown = chat_images(images(message))
+        text = "\n".join(texts(message.content)) or SEE_PICTURE
+        out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": text})
+        after += shown
+    if unit.context:
+        after.append(_text_part(unit.context))
+    if after:
+        out.append({"role": "user", "content": after})
     return out
 
 
-def _content(content: Content) -> str | list[JsonObject]:
+def _user_content(content: Content) -> str | list[JsonObject]:
     if isinstance(content, str):
         return content
     parts: list[JsonObject] = []
     for part in content:
-        if isinstance(part, TextPart):
-            parts.append({"type": "text", "text": part.text})
-        elif isinstance(part, ImagePart):
-            image = {"url": part.url} | ({"detail": part.detail} if part.detail else {})
-            parts.append({"type": "image_url", "image_url": image})
-        elif isinstance(part.raw.get("type"), str):
-            parts.append(part.raw)
-    return parts or "(empty)"
+        if isinstance(part, ImagePart):
+            parts.append(_image_part(part))
+        elif isinstance(part, OpaquePart):
+            parts.append(part.raw if _is_chat_part(part.raw) else _text_part(texts((part,))[0]))
+        else:
+            parts.append(_text_part(part.text))
+    return parts
+
+
+def _is_chat_part(raw: JsonObject) -> bool:
+    """Whether `raw` is one of this protocol's own parts, in the shape it asks for."""
+    inner = raw.get(str(raw.get("type")))
+    if not isinstance(inner, Mapping) or set(raw) != {"type", raw["type"]}:
+        return False
+    if raw["type"] == "input_audio":
+        return isinstance(inner.get("data"), str) and inner.get("format") in _AUDIO_FORMATS
+    if raw["type"] == "file":
+        return bool(inner) and all(isinstance(value, str) for value in inner.values())
+    return False
 
 
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-class _Function(Struct, frozen=True):
+class _Function(Struct, frozen=True, gc=False):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
@@ -243,25 +250,9 @@ class _Choice(Struct, frozen=True):
     finish_reason: str | None = None
 
 
-class _PromptDetails(Struct, frozen=True):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class _CompletionDetails(Struct, frozen=True):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(Struct, frozen=True):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _CompletionDetails | None = None
-
-
 class _Chunk(Struct, frozen=True):
-    choices: list[_Choice] = []
-    usage: _Usage | None = None
+    choices: list[_Choice] | None = None
+    usage: Any = None
     model: str | None = None
     error: Any = None
 
@@ -269,43 +260,63 @@ class _Chunk(Struct, frozen=True):
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 
 
-class _Reading:
-    """An answer as far as it has arrived."""
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._text: list[str] = []
-        self._thought: list[str] = []
+class _ChatReading(SseReading):
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint.provider, endpoint.model)
+        self._is_text_calls = endpoint.quirks.text_calls
         self._thought_field = ""
         self._details: list[Any] = []
-        self._calls: dict[int, dict[str, str]] = {}
-        self._finish: str | None = None
-        self._usage = Usage()
-        self._done = False
-
-    @property
-    def has_text(self) -> bool:
-        return any(text.strip() for text in self._text) and not self._calls
+        self._split = ThinkSplitter()
 
     def take(self, data: bytes) -> list[ModelEvent]:
-        """The deltas of one server-sent event."""
         if data == b"[DONE]":
-            self._done = True
+            self.is_complete = True
             return []
         try:
             chunk = _decode_chunk(data)
         except msgspec.DecodeError as error:
-            raise ProviderError(
-                f"the answer of {self._model!r} is not valid: {error}", reason="server_error", retryable=True
-            ) from error
+            raise self.broken(str(error)) from error
+        return self._take_chunk(chunk)
+
+    def take_whole(self, body: Any) -> list[ModelEvent]:
+        try:
+            events = self._take_chunk(msgspec.convert(body, _Chunk))
+        except msgspec.ValidationError as error:
+            raise self.broken(str(error)) from error
+        self.is_complete = self.finish is not None or bool(events)
+        return events
+
+    def end(self) -> list[ModelEvent]:
+        events = list(super().end())
+        self.is_complete = self.is_complete or self.finish is not None
+        return events + self._say(self._split.rest())
+
+    def extras(self) -> JsonObject:
+        thought = "".join(self.thought) or None
+        return {
+            "reasoning_content": thought if self._thought_field == "reasoning_content" else None,
+            "reasoning_details": self._details or None,
+        }
+
+    def response(self, *, partial: bool = False) -> ModelResponse:
+        if self._is_text_calls and not self.calls and not partial:
+            text, found = parse_text_calls("".join(self.text))
+            if found:
+                self.text = [text]
+                for place, (name, arguments) in enumerate(found):
+                    self.call(place, name=name, arguments=arguments)
+        return super().response(partial=partial)
+
+    def _take_chunk(self, chunk: _Chunk) -> list[ModelEvent]:
         if chunk.error:
-            raise provider_error(chunk.error, "", self._model)
-        if chunk.usage is not None:
-            self._usage = _usage(chunk.usage)
-        self._model = chunk.model or self._model
+            raise provider_error(chunk.error, self.provider, self.model)
+        if isinstance(chunk.usage, Mapping):
+            self.usage = _usage(chunk.usage)
+        self.model = chunk.model or self.model
         events: list[ModelEvent] = []
-        for choice in chunk.choices[:1]:
-            self._finish = choice.finish_reason or self._finish
+        for choice in (chunk.choices or ())[:1]:
+            if choice.finish_reason:
+                self.finish = _FINISH.get(choice.finish_reason, "stop")
             if (delta := choice.delta or choice.message) is not None:
                 events += self._take_delta(delta)
         return events
@@ -315,65 +326,28 @@ class _Reading:
         for name in ("reasoning_content", "reasoning"):
             if thought := getattr(delta, name):
                 self._thought_field = self._thought_field or name
-                self._thought.append(thought)
-                events.append(ReasoningDelta(thought))
+                events += self.think(thought)
                 break
-        if delta.reasoning_details:
-            self._details += delta.reasoning_details if isinstance(delta.reasoning_details, list) else []
+        if isinstance(delta.reasoning_details, list):
+            self._details += delta.reasoning_details
         if text := _plain(delta.content):
-            self._text.append(text)
-            events.append(TextDelta(text))
+            thought, text = self._split.feed(text)
+            events += self.think(thought)
+            events += self._say(text)
         for place, piece in enumerate(delta.tool_calls or ()):
-            events += self._take_call(piece, place)
+            arguments = piece.function.arguments
+            events += self.call(
+                piece.index if piece.index is not None else place,
+                call_id=piece.id or "",
+                name=piece.function.name or "",
+                arguments=arguments if isinstance(arguments, str) else encode(arguments).decode() if arguments else "",
+            )
         return events
 
-    def _take_call(self, piece: _CallPiece, place: int) -> list[ModelEvent]:
-        key = piece.index if piece.index is not None else place
-        call = self._calls.setdefault(key, {"id": "", "name": "", "arguments": ""})
-        call["id"] = piece.id or call["id"]
-        arguments = piece.function.arguments
-        if arguments is not None:
-            call["arguments"] += arguments if isinstance(arguments, str) else _encode(arguments).decode()
-        if piece.function.name and not call["name"]:
-            call["name"] = piece.function.name
-            return [CallAnnounced(piece.function.name)]
-        return []
-
-    def finished(self, rest: bytes) -> ModelResponse:
-        """The whole answer at the end of the stream; one that stops short of its end is partial or an error."""
-        if not self._done and self._finish is None:
-            if rest.lstrip().startswith(b"{"):  # the server answered without streaming
-                self.take(rest)
-            if self._finish is None:
-                if self.has_text:
-                    return self.response(partial=True)
-                raise ProviderError(
-                    f"the stream of {self._model!r} ended before its answer did", reason="server_error", retryable=True
-                )
-        return self.response()
-
-    def response(self, *, partial: bool = False) -> ModelResponse:
-        calls = tuple(
-            ToolCall(call["id"], call["name"], call["arguments"] or "{}")
-            for _, call in sorted(self._calls.items())
-            if call["name"] or call["arguments"]
-        )
-        finish = _FINISH.get(self._finish or "stop", "stop")
-        if calls and finish == "stop":
-            finish = "tool_calls"
-        thought = "".join(self._thought) or None
-        message = Message(
-            role="assistant",
-            content="".join(self._text),
-            tool_calls=() if partial else calls,
-            finish_reason=finish,
-            reasoning=thought,
-            reasoning_content=thought if self._thought_field == "reasoning_content" else None,
-            reasoning_details=self._details or None,
-        )
-        return ModelResponse(
-            message=message, finish_reason=finish, usage=self._usage, model=self._model, partial=partial
-        )
+    def _say(self, text: str) -> list[ModelEvent]:
+        events = self.say(text)
+        # A call written as text must not be shown as an answer, so nothing is shown before the end is seen.
+        return [] if self._is_text_calls else events
 
 
 def _plain(content: str | list[Any] | None) -> str:
@@ -383,16 +357,20 @@ def _plain(content: str | list[Any] | None) -> str:
     return "".join(part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str))
 
 
-def _usage(usage: _Usage) -> Usage:
-    cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None
-    written = usage.prompt_tokens_details.cache_write_tokens if usage.prompt_tokens_details else None
-    fresh = None
-    if usage.prompt_tokens is not None:
-        fresh = max(0, usage.prompt_tokens - (cached or 0) - (written or 0))
+def _usage(raw: Mapping[str, Any]) -> Usage:
+    read = _inner(raw, "prompt_tokens_details")
+    prompt = count(raw.get("prompt_tokens"))
+    cached = count(read.get("cached_tokens", raw.get("prompt_cache_hit_tokens")))
+    written = count(read.get("cache_write_tokens"))
     return Usage(
-        input_tokens=fresh,
-        output_tokens=usage.completion_tokens,
+        input_tokens=None if prompt is None else max(0, prompt - (cached or 0) - (written or 0)),
+        output_tokens=count(raw.get("completion_tokens")),
         cache_read_tokens=cached,
         cache_write_tokens=written,
-        reasoning_tokens=usage.completion_tokens_details.reasoning_tokens if usage.completion_tokens_details else None,
+        reasoning_tokens=count(_inner(raw, "completion_tokens_details").get("reasoning_tokens")),
     )
+
+
+def _inner(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = raw.get(name)
+    return found if isinstance(found, Mapping) else {}
