@@ -140,6 +140,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
         units=(*turn.prefill, *sendable(turn.history.builder.finish())),
         options=turn.options,
         session_id=turn.session_id,
+        memo=turn.history.memo,
     )
 
     def on_delta(delta: ModelDelta) -> None:

@@ -19,6 +19,7 @@ class History:
     dicts: list[JsonObject] = field(default_factory=list)
     last_user: str = ""
     chars: int = 0
+    memo: dict[str, Any] = field(default_factory=dict)  # what transports keep of it, encoded
 
     def add(self, message: Message, context: str = "") -> None:
         """Take one more message. What is added is never changed afterwards."""
