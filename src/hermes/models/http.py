@@ -7,6 +7,7 @@ import asyncio
 import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -191,19 +192,33 @@ class _Waits:
         left = self._scope.remaining()
         return (seconds, kind) if left is None or seconds <= left else (left, "total")
 
-    @asynccontextmanager
-    async def next(self, received: int) -> AsyncIterator[None]:
-        """Wait for the next bytes, after `received` of them."""
+    def next(self, received: int) -> "_Wait":
+        """A block that waits for the next bytes, after `received` of them."""
         seconds, kind = self.limit("idle" if received else "first_byte")
-        timeout = asyncio.timeout(seconds)
+        return _Wait(self.address, kind, seconds, self._limits.first_byte_s if kind == "first_byte" else seconds)
+
+
+class _Wait:
+    """`asyncio.timeout` that says which limit passed. A class, because a generator costs more than the wait itself."""
+
+    __slots__ = ("_address", "_asked_s", "_kind", "_timeout")
+
+    def __init__(self, address: str, kind: TimeoutKind, seconds: float, asked_s: float) -> None:
+        self._address = address
+        self._kind: TimeoutKind = kind
+        self._asked_s = asked_s
+        self._timeout = asyncio.timeout(seconds)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
-            async with timeout:
-                yield
-        except TimeoutError as error:
-            if not timeout.expired():
-                raise
-            asked_s = self._limits.first_byte_s if kind == "first_byte" else seconds
-            raise HttpTimeoutError(self.address, kind, asked_s) from error
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as passed:
+            raise HttpTimeoutError(self._address, self._kind, self._asked_s) from passed
 
 
 async def _read(answer: "aiohttp.ClientResponse", size: int, address: str, *, or_less: bool = False) -> bytes:
