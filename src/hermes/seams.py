@@ -61,21 +61,24 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     memo: dict[str, Any] = field(default_factory=dict)  # the history's own; transports keep joined bytes there
 
-    def joined(self, key: str, encode: Callable[[Unit], bytes]) -> bytes:
-        """The encoded units with commas between. Units sent before are not encoded or even looked at one by one."""
+    def pieces(self, key: str, encode: Callable[[Unit], bytes], apart: int = 1) -> list[bytes]:
+        """The encoded units, to be joined with commas: the last `apart` of them one by one, all before as one piece.
+
+        Units that were sent before are neither encoded again nor looked at one by one. The newest unit may still be
+        given context, and so is never part of the joined piece.
+        """
         known, prefix = self.memo.get(key, ((), b""))
-        if not known or self.units[: len(known)] != known:
+        if self.units[: len(known)] != known:
             known, prefix = (), b""
-        settled = self.units[:-1]  # the last one may still be given context
+        settled = self.units[: -max(1, apart)]
         new = settled[len(known) :]
         if new:
-            pieces = [unit.encoded(key, encode) for unit in new]
-            prefix = b",".join([prefix, *pieces] if known else pieces)
+            prefix = b",".join(([prefix] if known else []) + [unit.encoded(key, encode) for unit in new])
             self.memo[key] = (settled, prefix)
             for unit in new:
                 unit.forget(key)
-        last = self.units[-1].encoded(key, encode)
-        return b",".join((prefix, last)) if prefix else last
+        last = [unit.encoded(key, encode) for unit in self.units[max(len(known), len(settled)) :]]
+        return [prefix, *last] if prefix else last
 
 
 class Model(Protocol):
