@@ -1,0 +1,85 @@
+"""A provider with two answers: a call to `todo` when a person spoke last, "done" when a tool did.
+
+    python bench/canned.py [LATENCY_S]
+
+Prints its port, then the monotonic time at which each request was complete, and ends with its standard input.
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+CHUNKS = 8
+
+
+def sse(*deltas: dict[str, object], finish: str) -> bytes:
+    events = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    events.append({"choices": [], "usage": usage})  # type: ignore[dict-item]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    return body.encode()
+
+
+def call_answer(number: int) -> bytes:
+    start = {"tool_calls": [{"index": 0, "id": f"call_{number}", "function": {"name": "todo", "arguments": ""}}]}
+    rest = {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}
+    return sse(start, rest, finish="tool_calls")
+
+
+TEXT = sse(*({"content": f"word {n} "} for n in range(CHUNKS)), finish="stop")
+
+
+class Canned(asyncio.Protocol):
+    """One connection; requests one after another."""
+
+    requests = 0
+
+    def __init__(self, latency_s: float) -> None:
+        self._latency_s = latency_s
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = bytes(self._buffer[:end]).lower()
+        size = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        if len(self._buffer) < end + 4 + size:
+            return
+        body = bytes(self._buffer[end + 4 : end + 4 + size])
+        del self._buffer[: end + 4 + size]
+        Canned.requests += 1
+        print(time.monotonic(), flush=True)
+        last = body.rfind(b'"role":"')
+        answer = TEXT if body.startswith(b'"role":"tool"', last) else call_answer(Canned.requests)
+        asyncio.get_running_loop().call_later(self._latency_s, self._answer, answer)
+
+    def _answer(self, body: bytes) -> None:
+        assert self._transport is not None
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        half = len(body) // 2
+        pieces = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:half], body[half:]))
+        self._transport.write(head + pieces + b"0\r\n\r\n")
+
+
+async def main() -> None:
+    loop = asyncio.get_running_loop()
+    latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else 0.0
+    server = await loop.create_server(lambda: Canned(latency_s), "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    ended = asyncio.Event()
+    loop.add_reader(sys.stdin, lambda: ended.set() if not sys.stdin.buffer.read1(1024) else None)
+    await ended.wait()
+    server.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

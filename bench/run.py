@@ -1,0 +1,285 @@
+"""Ratios against raw baselines, all measured in this run; medians of at least 15.
+
+bench/run            every figure
+bench/run NAME...    only these: cold, first, turn, many, idle, install
+"""
+
+import asyncio
+import os
+import resource
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+sys.path.insert(0, str(SRC))
+RUNS = 15
+
+
+class Server:
+    """The canned provider in a process of its own, so that its work is not counted as ours."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def arrival(self) -> float:
+        """When the next request was complete."""
+        assert self.process.stdout is not None
+        return float(self.process.stdout.readline())
+
+
+@contextmanager
+def canned(latency_s: float = 0.0) -> Iterator[Server]:
+    args = [sys.executable, str(ROOT / "bench" / "canned.py"), str(latency_s)]
+    with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        yield Server(process, f"http://127.0.0.1:{int(process.stdout.readline())}/v1")
+        process.stdin.close()
+
+
+def environ(home: str) -> dict[str, str]:
+    return {**os.environ, "HERMES_HOME": home, "PYTHONPATH": str(SRC), "NO_COLOR": "1"}
+
+
+def median_ms(work: Callable[[], object], runs: int = RUNS) -> float:
+    times = []
+    for _ in range(runs + 1):
+        start = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - start) * 1000)
+    return statistics.median(times[1:])
+
+
+def line(name: str, value: float, base: float, limit: float | None, unit: str = "ms", *, least: bool = False) -> None:
+    ratio = value / base if base else float("nan")
+    bound = "" if limit is None else f"   {'at least' if least else 'at most'} {limit:g}x"
+    print(f"{name:<44} {value:9.2f} {unit:<3} / {base:9.2f} {unit:<3} = {ratio:6.2f}x{bound}", flush=True)
+
+
+def bare_python_ms() -> float:
+    return median_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+
+
+def cold() -> None:
+    """Cold start of `hermes --version` against bare Python."""
+    with tempfile.TemporaryDirectory() as home:
+        script = Path(home) / "hermes"
+        script.write_text("import sys\nfrom hermes.surfaces.cli.main import main\nsys.exit(main())\n")
+        args = [sys.executable, "-P", str(script), "--version"]
+        ours = median_ms(lambda: subprocess.run(args, check=True, env=environ(home), stdout=subprocess.DEVNULL))
+    line("hermes --version / bare python", ours, bare_python_ms(), 4)
+
+
+def first() -> None:
+    """From the start of the process to the first request on the wire."""
+    with canned() as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
+        script = Path(folder) / "hermes"
+        script.write_text("import sys\nfrom hermes.surfaces.cli.main import main\nsys.exit(main())\n")
+        ask = [sys.executable, "-P", str(script), "chat", "-q", "Hi", "--model", "m", "--base-url", server.url]
+        floor = [sys.executable, str(ROOT / "bench" / "floor.py"), server.url, f"{folder}/floor.db"]
+        ours, least = [], []
+        for _ in range(RUNS + 1):
+            for args, times, requests in ((floor, least, 1), (ask, ours, 2)):
+                start = time.monotonic()
+                subprocess.run(args, check=True, env=environ(f"{folder}/home"), stdout=subprocess.DEVNULL, cwd=folder)
+                arrivals = [server.arrival() for _ in range(requests)]
+                times.append((arrivals[0] - start) * 1000)
+        mine, base = statistics.median(ours[1:]), statistics.median(least[1:])
+        line("first request / bench/floor", mine, base, 1.6)
+        line("first request / bare python", mine, bare_python_ms(), 25)
+
+
+async def _raw_turn(http: object, server: Server, bodies: tuple[bytes, bytes], conn: sqlite3.Connection) -> None:
+    from hermes.models.http import HttpClient
+    from hermes.scope import TurnScope
+
+    assert isinstance(http, HttpClient)
+    for body in bodies:
+        for _ in range(2):
+            conn.execute("BEGIN IMMEDIATE")
+            for _ in range(2):
+                conn.execute("INSERT INTO messages (role, content) VALUES (?, ?)", ("user", "x" * 60))
+            conn.execute("COMMIT")
+        async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
+            pass
+
+
+def turn() -> None:
+    """A turn with one tool call (two exchanges, four commits), at 50 and at 500 turns of history."""
+    asyncio.run(_turn())
+
+
+async def _turn() -> None:
+    from hermes import AIAgent
+    from hermes.models.http import HttpClient
+
+    with canned() as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
+        os.environ["HERMES_HOME"] = folder
+        agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
+        recorded: list[bytes] = []
+        model = agent._assembled().client.model
+        body_of = model.body  # type: ignore[attr-defined]
+        model.body = lambda request: recorded.append(body_of(request)) or recorded[-1]  # type: ignore[attr-defined,func-returns-value]
+        conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
+        conn.execute("PRAGMA journal_mode=WAL")
+        conn.execute("PRAGMA synchronous=FULL")
+        conn.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, role TEXT, content TEXT)")
+        http = HttpClient()
+        figures = {}
+        done = 0
+        for target in (50, 500):
+            while done < target:
+                await agent.arun_conversation("again")
+                done += 1
+            ours: list[float] = []
+            raw: list[float] = []
+            cpu: list[float] = []
+            for _ in range(40):
+                recorded.clear()
+                start, used = time.perf_counter(), time.process_time()
+                await agent.arun_conversation("again")
+                ours.append(time.perf_counter() - start)
+                cpu.append(time.process_time() - used)
+                start = time.perf_counter()
+                await _raw_turn(http, server, (recorded[0], recorded[1]), conn)
+                raw.append(time.perf_counter() - start)
+                done += 1
+            figures[target] = (
+                statistics.median(ours) * 1000,
+                statistics.median(raw) * 1000,
+                statistics.median(cpu) * 1000,
+            )
+            mine, base, used_ms = figures[target]
+            line(f"tool turn at {target} / raw exchange + commits", mine, base, 1.5)
+            print(f"{'':<44} {used_ms:9.2f} ms  of CPU")
+        line("turn at 500 / turn at 50", figures[500][0], figures[50][0], 1.5)
+        line("turn at 500 / turn at 50, CPU", figures[500][2], figures[50][2], 1.5)
+        await http.close()
+        await agent.aclose()
+
+
+def many() -> None:
+    """32 agents of 20 turns at 50 ms a call, against the raw client."""
+    asyncio.run(_many())
+
+
+async def _many() -> None:
+    from hermes import AIAgent
+    from hermes.models.http import HttpClient
+    from hermes.scope import TurnScope
+
+    with canned(0.05) as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
+        os.environ["HERMES_HOME"] = folder
+        drain = asyncio.get_running_loop().run_in_executor(None, _swallow, server)
+        agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(32)]
+        http = HttpClient()
+        body = b'{"messages":[{"role":"tool"}]}'
+
+        async def ours(agent: AIAgent) -> None:
+            for _ in range(10):  # two exchanges each
+                await agent.arun_conversation("go")
+
+        async def raw() -> None:
+            for _ in range(20):
+                async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
+                    pass
+
+        rates: dict[str, list[float]] = {"ours": [], "raw": []}
+        for _ in range(3):
+            start = time.perf_counter()
+            async with asyncio.TaskGroup() as group:
+                for _ in range(32):
+                    group.create_task(raw())
+            rates["raw"].append(640 / (time.perf_counter() - start))
+            start = time.perf_counter()
+            async with asyncio.TaskGroup() as group:
+                for agent in agents:
+                    group.create_task(ours(agent))
+            rates["ours"].append(640 / (time.perf_counter() - start))
+        mine, base = statistics.median(rates["ours"]), statistics.median(rates["raw"])
+        line("32 agents x 20 calls / raw client", mine, base, 0.9, "c/s", least=True)
+        await http.close()
+        for agent in agents:
+            await agent.aclose()
+    await drain
+
+
+def _swallow(server: Server) -> None:
+    assert server.process.stdout is not None
+    for _ in server.process.stdout:
+        pass
+
+
+def idle() -> None:
+    """Memory of 1,000 agents that have each had one turn and wait."""
+    code = (
+        "import asyncio, os, sys\n"
+        "from hermes import AIAgent\n"
+        "from hermes.testing.model import ScriptedModel\n"
+        "from hermes.testing.replies import says\n"
+        "def rss():\n"
+        "    return int(open('/proc/self/statm').read().split()[1]) * os.sysconf('SC_PAGE_SIZE') / 1e6\n"
+        "async def main():\n"
+        "    agents = [AIAgent(model=ScriptedModel(says('x' * 2000)), cwd='/tmp') for _ in range(1000)]\n"
+        "    for agent in agents:\n"
+        "        await agent.arun_conversation('hello ' * 200)\n"
+        "    print(rss())\n"
+        "asyncio.run(main())\n"
+    )
+    with tempfile.TemporaryDirectory(dir=ROOT) as home:
+        out = subprocess.run([sys.executable, "-c", code], check=True, env=environ(home), capture_output=True).stdout
+    print(f"{'1,000 idle agents':<44} {float(out):9.1f} MB    at most 150 MB")
+
+
+def install() -> None:
+    """Size of the core install."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        pip = [f"{folder}/bin/python", "-m", "pip"]
+        before = {path.name for path in Path(folder).glob("lib/*/site-packages/*.dist-info")}
+        size_before = _megabytes(Path(folder))
+        args = [*pip, "install", "-q", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(ROOT)]
+        subprocess.run(args, check=True)
+        after = {path.name for path in Path(folder).glob("lib/*/site-packages/*.dist-info")} - before
+        size = _megabytes(Path(folder)) - size_before
+    print(f"{'core install':<44} {len(after):9d} distributions, {size:.1f} MB    at most 25 and 60 MB")
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()) / 1e6
+
+
+FIGURES: dict[str, Callable[[], None]] = {
+    "cold": cold,
+    "first": first,
+    "turn": turn,
+    "many": many,
+    "idle": idle,
+    "install": install,
+}
+
+
+def main() -> int:
+    wanted = sys.argv[1:] or list(FIGURES)
+    unknown = [name for name in wanted if name not in FIGURES]
+    if unknown:
+        print(f"no figure {unknown[0]!r}; there are: {', '.join(FIGURES)}", file=sys.stderr)
+        return 2
+    for name in wanted:
+        FIGURES[name]()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    print(f"{'(peak memory of this program)':<44} {peak:9.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
