@@ -6,14 +6,16 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from hermes.seams import Action, Decision, ExecResult, ToolContext
+from hermes.seams import Action, Decision, ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.environments.background import Order, background_of
 from hermes.tools.environments.running import CommandInterrupted
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.terminal.guidance import misuse
 from hermes.tools.terminal.meanings import meaning_of
+from hermes.tools.terminal.outside import Settled, past_sandbox
 from hermes.tools.terminal.shown import MAX_CHARS, cut, plain
+from hermes.tools.terminal.sudo import provide_password
 from hermes.tools.traits import Traits
 
 DEFAULT_TIMEOUT_S = 180.0
@@ -115,19 +117,22 @@ async def _decide(wanted: Terminal, ctx: ToolContext) -> Decision:
 async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, settings: Mapping[str, Any]) -> str:
     timeout_s = float(wanted.timeout or settings.get("timeout") or DEFAULT_TIMEOUT_S)
     await ctx.note("command", wanted.command)
+    await provide_password(wanted.command, ctx)
     try:
         result = await ctx.environment.execute(
             wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
         )
+        settled = await past_sandbox(wanted.command, result, ctx, timeout_s)
     except CommandInterrupted as stopped:
         await ctx.note("exit_code", 130)
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")
         raise
-    await ctx.note("exit_code", result.exit_code)
-    return await _worded(wanted.command, result, ctx, timeout_s)
+    await ctx.note("exit_code", settled.result.exit_code)
+    return await _worded(wanted.command, settled, ctx, timeout_s)
 
 
-async def _worded(command: str, result: ExecResult, ctx: ToolContext, timeout_s: float) -> str:
+async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: float) -> str:
+    result = settled.result
     text = plain(result.output).strip()
     output, is_cut = cut(text, MAX_CHARS)
     if result.timed_out:
@@ -141,6 +146,8 @@ async def _worded(command: str, result: ExecResult, ctx: ToolContext, timeout_s:
         answer["total_bytes"] = result.total_bytes
     elif is_cut:
         answer["full_output"] = await ctx.shelf.put("terminal", text.encode("utf-8", "replace"))
+    if settled.note:
+        answer["sandbox"] = settled.note
     answer["cwd"] = result.cwd
     answer["backend"] = result.backend
     return tool_result(answer)

@@ -4,21 +4,26 @@ import asyncio
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
-from hermes.tools.environments import host_files, shell
+from hermes.tools.environments import host_files, sandbox, shell
 from hermes.tools.environments.background import Background, Order
 from hermes.tools.environments.held import HeldProcesses, Holder
 from hermes.tools.environments.running import run_child
+from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.spool import Spool
+from hermes.tools.supervisor.link import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+from hermes.tools.terminal.words import calls_sudo
 
 CREATION_LIMIT_S = 10.0
 
@@ -33,7 +38,19 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     processes_folder: Path | None = None  # where background processes are kept; without it there are none
     max_processes: int = 4096
     creation_limit_s: float = CREATION_LIMIT_S
+    sandbox: SandboxOptions | None = None
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
+
+
+class Run(NamedTuple):
+    """One command to run, and within what limits."""
+
+    command: str
+    decision: Decision
+    scope: TurnScope
+    timeout_s: float | None = None
+    cwd: str | None = None
+    stdin: bytes | None = None
 
 
 class LocalEnvironment:
@@ -61,6 +78,10 @@ class LocalEnvironment:
         self._next = 1
         self._in_use: dict[int, int] = {}  # call -> the snapshot it started from
         self._is_closed = False
+        self._sandbox: Sandbox | None = None
+        self._bwrap = ""
+        self.sandbox_note = ""  # why commands run without a sandbox although one was wished for; told once
+        self.sudo_password: str | None = None  # of this session, in memory alone
         self._held: HeldProcesses | None = None
         if options.processes_folder is not None and isinstance(supervisor, Holder):
             self._held = HeldProcesses(options.processes_folder, supervisor, self._background_line, run_blocking)
@@ -76,6 +97,11 @@ class LocalEnvironment:
     def cwd(self) -> str:
         return self._cwd
 
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """The sandbox commands run in, once the first one has run; None where there is none."""
+        return self._sandbox
+
     async def execute(
         self,
         command: str,
@@ -86,24 +112,39 @@ class LocalEnvironment:
         cwd: str | None = None,
         stdin: bytes | None = None,
     ) -> ExecResult:
+        return await self._execute(Run(command, decision, scope, timeout_s, cwd, stdin))
+
+    async def execute_outside(
+        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None
+    ) -> ExecResult:
+        """Run `command` once without the sandbox; `decision` must be about exactly that."""
+        return await self._execute(Run(command, decision, scope, timeout_s), outside=True)
+
+    async def _execute(self, run: "Run", *, outside: bool = False) -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
 
         A cancellation leaves as `CommandInterrupted`, with what was printed until then.
         """
-        if not decision.allowed:
-            raise ToolError(decision.reason or "the command was not allowed")
-        if "\0" in command:
+        if not run.decision.allowed:
+            raise ToolError(run.decision.reason or "the command was not allowed")
+        if "\0" in run.command:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
         number, self._next = self._next, self._next + 1
         self._in_use[number] = self._snapshot
         spool = Spool(self._options.spill_folder or state)
+        spec: SpawnSpec | None = None
         try:
-            spec = await self._spec(command, number, cwd, stdin)
-            child = await self._supervisor.spawn(decision, spec)
-            ended = await run_child(child, spool, scope.limit(timeout_s), self._run_blocking)
+            spec = await self._with_sudo(await self._spec(run, number), run.command)
+            if self._sandbox is not None and not outside:
+                argv = self._sandbox.wrap(spec.argv, self._options.env)
+                spec = structs.replace(spec, argv=(self._bwrap, *argv[1:]))
+            child = await self._supervisor.spawn(run.decision, spec)
+            ended = await run_child(child, spool, run.scope.limit(run.timeout_s), self._run_blocking)
         finally:
             del self._in_use[number]
+            for fd in spec.pass_fds if spec is not None else ():
+                os.close(fd)
         await self._run_blocking(self._take_up, number)
         output = spool.finish().decode("utf-8", "replace")
         return ExecResult(
@@ -149,8 +190,22 @@ class LocalEnvironment:
         if self._state is None:
             async with self._making:
                 if self._state is None:
+                    await self._enter_sandbox()
                     self._state = await self._make_state()
         return self._state
+
+    async def _enter_sandbox(self) -> None:
+        options = self._options.sandbox
+        if options is None or options.mode == "off" or sys.platform != "linux":
+            return
+        found = await sandbox.probed(self._supervisor, self._run_blocking)
+        if found.works:
+            self._sandbox = Sandbox(options)
+            self._bwrap = shutil.which("bwrap") or "bwrap"
+        elif options.mode == "on":
+            raise sandbox.missing(found.why)
+        else:
+            self.sandbox_note = f"commands run without a sandbox: {found.why}"
 
     async def _make_state(self) -> Path:
         state = Path(await self._run_blocking(tempfile.mkdtemp, prefix="hermes-shell-"))
@@ -176,14 +231,14 @@ class LocalEnvironment:
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
 
-    async def _spec(self, command: str, number: int, cwd: str | None, stdin: bytes | None) -> SpawnSpec:
+    async def _spec(self, run: "Run", number: int) -> SpawnSpec:
         assert self._state is not None
-        how = ""
+        command, how = run.command, ""
         if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
             file = self._state / f"command-{number}"
             await self._run_blocking(file.write_text, command, "utf-8", "surrogateescape")
             command, how = str(file), "file"
-        where = self._absolute(cwd) if cwd else _nearest_existing(self._cwd)
+        where = self._absolute(run.cwd) if run.cwd else _nearest_existing(self._cwd)
         state = self._state
         return SpawnSpec(
             argv=(
@@ -197,7 +252,7 @@ class LocalEnvironment:
             ),
             cwd="/",
             env={},
-            stdin=stdin,
+            stdin=run.stdin,
             owner=f"{self.id}:{number}",
             max_processes=self._options.max_processes,
         )
@@ -211,7 +266,21 @@ class LocalEnvironment:
         await self._run_blocking((folder / "command").write_text, text, "utf-8", "surrogateescape")
         argv = [self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", f"{folder}/command"]
         argv += [self._absolute(order.cwd), f"{folder}/snapshot", "/dev/null", "/dev/null", "file"]
+        if self._sandbox is not None:
+            inside = Sandbox(structs.replace(self._sandbox.options, writable=(*self._sandbox.writable, str(folder))))
+            argv = [self._bwrap, *inside.wrap(tuple(argv), self._options.env, terminal=order.pty)[1:]]
         return argv, {}
+
+    async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
+        """Let `sudo` find the password, when there is one and the command needs it."""
+        if self.sudo_password is None or not calls_sudo(command):
+            return spec
+        assert self._state is not None
+        helper = self._state / "askpass"
+        if not helper.exists():
+            await self._run_blocking(_write_program, helper, shell.ASKPASS)
+        fd = in_memory_file(self.sudo_password.encode() + b"\n")
+        return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
 
     def _take_up(self, number: int) -> None:
         """Make the state that call `number` left the present one, if it left one, and delete what nobody needs."""
@@ -229,6 +298,11 @@ class LocalEnvironment:
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o700)
 
 
 def _nearest_existing(folder: str) -> str:

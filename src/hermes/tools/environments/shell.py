@@ -7,7 +7,8 @@ INLINE_COMMAND_BYTES = 96 * 1024  # the kernel takes no argument over 128 KiB
 _DUMP = "{ export -p; declare -f; declare -Fx; alias -p; }"
 
 # Arguments: what to run, where, the snapshot to take up, the one to write, the file for the folder it ends in, and
-# "file" when the first is the name of a file that holds the command.
+# "file" when the first is the name of a file that holds the command. A seventh, `program:descriptor`, is how `sudo`
+# gets a password: the program prints what the descriptor holds, so it is in no file, argument or variable.
 # The snapshot brings every exported variable, so the process itself is started with none: `unset` lasts, too.
 # The trap saves the state however the command ends: at its end, by `exit`, by `set -e`.
 COMMAND = f"""
@@ -18,10 +19,16 @@ export HERMES_CHILD_OF=$__hermes_owner
 __hermes_old=${{OLDPWD-}}
 cd -- "$2" || exit 126
 OLDPWD=$__hermes_old
-__hermes_command=$1 __hermes_next=$4 __hermes_where=$5
+__hermes_command=$1 __hermes_next=$4 __hermes_where=$5 __hermes_ask=$7
 [ "$6" = file ] && __hermes_command=$(<"$1")
 set --
-trap '{_DUMP} >"$__hermes_next" 2>/dev/null && pwd -P >"$__hermes_where" 2>/dev/null' EXIT
+if [ -n "$__hermes_ask" ]; then
+  sudo() {{
+    HERMES_ASKPASS=/proc/$$/fd/${{__hermes_ask##*:}} SUDO_ASKPASS=${{__hermes_ask%:*}} command sudo -A "$@"
+  }}
+fi
+trap '[ -z "$__hermes_ask" ] || unset -f sudo
+  {_DUMP} >"$__hermes_next" 2>/dev/null && pwd -P >"$__hermes_where" 2>/dev/null' EXIT
 eval "$__hermes_command"
 """
 
@@ -38,6 +45,8 @@ unset HERMES_CHILD_OF __hermes_file __hermes_name
 {_DUMP} >"$__hermes_next" && pwd -P >"$__hermes_where"
 exit
 """
+
+ASKPASS = '#!/bin/sh\nexec cat "$HERMES_ASKPASS"\n'
 
 
 def quoted(*words: str) -> str:

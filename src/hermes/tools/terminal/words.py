@@ -50,3 +50,14 @@ def program(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if not rest:
         return "", ()
     return rest[0].rpartition("/")[2], tuple(rest[1:])
+
+
+def calls_sudo(command: str) -> bool:
+    """Whether one of the simple commands runs `sudo`."""
+    for part in segments(command):
+        for word in part.words:
+            if word == "sudo":
+                return True
+            if not _ASSIGNMENT.match(word) and word not in _CARRIERS:
+                break
+    return False

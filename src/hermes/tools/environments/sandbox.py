@@ -1,0 +1,144 @@
+"""Local commands inside bubblewrap: workspace and tool caches writable, the rest read-only, secrets out of sight."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from hermes.errors import MissingPart
+from hermes.seams import Decision, SpawnSpec, Supervisor
+from hermes.tools.environments.running import run_child
+from hermes.tools.environments.spool import Spool
+from hermes.tools.supervisor.child import StartFailed
+from hermes.tools.supervisor.threads import RunBlocking
+
+Mode: TypeAlias = Literal["auto", "on", "off"]
+PROBE_LIMIT_S = 5.0
+
+# What package managers and compilers write outside a project. Relative to the home folder.
+TOOL_CACHES = (
+    *(".bun", ".cache", ".cargo/git", ".cargo/registry", ".ccache", ".composer", ".conan2", ".gradle", ".ivy2", ".m2"),
+    *(".local/lib", ".local/share/pnpm", ".local/share/uv", ".local/share/virtualenvs", ".local/state", ".node-gyp"),
+    *(".npm", ".nuget", ".pub-cache", ".rustup/tmp", ".sbt", ".terraform.d", ".yarn", "go/pkg"),
+)
+# What commands may see of HERMES_HOME; everything else in it is hidden.
+VISIBLE_IN_HOME = ("skills", "tools", "plugins")
+
+
+class SandboxOptions(Struct, frozen=True, kw_only=True):
+    """What a sandboxed command may touch. `mode` is `terminal.sandbox`."""
+
+    mode: Mode = "auto"
+    workspace: str
+    network: bool = True
+    hermes_home: str = ""
+    user_home: str = ""
+    writable: tuple[str, ...] = ()
+
+
+class Probe(Struct, frozen=True):
+    """Whether bubblewrap works here, and if not, why."""
+
+    works: bool
+    why: str = ""
+
+
+class Sandbox:
+    """Wraps command lines; knows which further paths were allowed since the session began."""
+
+    def __init__(self, options: SandboxOptions) -> None:
+        self.options = options
+        self._allowed: list[str] = []
+
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """The folders that were made writable beyond the usual ones."""
+        return (*self.options.writable, *self._allowed)
+
+    def allow(self, path: str) -> str:
+        """Let later commands write at `path`, or at the nearest folder above it that exists; returns that."""
+        found = Path(path)
+        while not found.exists():
+            found = found.parent
+        folder = str(found if found.is_dir() else found.parent)
+        self._allowed.append(folder)
+        return folder
+
+    def wrap(self, argv: tuple[str, ...], env: Mapping[str, str], *, terminal: bool = False) -> tuple[str, ...]:
+        """`argv` inside the sandbox. Blocks for a few `stat` calls."""
+        words = [
+            *("bwrap", "--die-with-parent", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+            *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+        ]
+        if terminal:
+            words += ["--dev-bind", "/dev/pts", "/dev/pts"]
+        if not self.options.network:
+            words.append("--unshare-net")
+        for _, mount in sorted(self._mounts(env), key=lambda each: each[0].count("/")):
+            words += mount  # outer folders first: an inner mount lies on top of the one around it
+        return (*words, "--", *argv)
+
+    def _mounts(self, env: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
+        options = self.options
+        home = options.user_home or env.get("HOME", "")
+        writable = [options.workspace, tempfile.gettempdir(), "/var/tmp", *self.writable]  # noqa: S108
+        writable += [f"{home}/{name}" for name in TOOL_CACHES] if home else []
+        writable += [env["VIRTUAL_ENV"]] if env.get("VIRTUAL_ENV") else []
+        mounts: list[tuple[str, tuple[str, ...]]] = [
+            (path, ("--bind-try", path, path)) for path in map(os.path.realpath, writable)
+        ]
+        hooks = os.path.realpath(f"{options.workspace}/.git/hooks")
+        if Path(hooks).parent.is_dir():
+            mounts.append((hooks, ("--ro-bind", hooks, hooks) if Path(hooks).is_dir() else ("--tmpfs", hooks)))
+        if options.hermes_home:
+            own = os.path.realpath(options.hermes_home)
+            if Path(own).is_dir():
+                mounts.append((own, ("--tmpfs", own)))
+            mounts += [
+                (f"{own}/{name}", ("--ro-bind-try", f"{own}/{name}", f"{own}/{name}")) for name in VISIBLE_IN_HOME
+            ]
+        return mounts
+
+
+_answers: dict[str, Probe] = {}  # by program: whether it works does not change while a runtime lives
+
+
+async def probed(supervisor: Supervisor, run_blocking: RunBlocking) -> Probe:
+    """`probe`, run once in the life of this process."""
+    key = shutil.which("bwrap") or ""
+    if key not in _answers:
+        _answers[key] = await probe(supervisor, run_blocking)
+    return _answers[key]
+
+
+async def probe(supervisor: Supervisor, run_blocking: RunBlocking) -> Probe:
+    """Run bubblewrap once, with the namespaces a command will get."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return Probe(works=False, why="bubblewrap (the program bwrap) is not installed")
+    sandbox = Sandbox(SandboxOptions(workspace=tempfile.gettempdir()))
+    argv = sandbox.wrap(("/bin/sh", "-c", "exit 42"), {})
+    spool = Spool(Path(tempfile.gettempdir()), memory_bytes=4096, disk_bytes=0)
+    try:
+        child = await supervisor.spawn(
+            Decision.own("sandbox probe"), SpawnSpec(argv=(program, *argv[1:]), cwd="/", env={})
+        )
+        ended = await run_child(child, spool, PROBE_LIMIT_S, run_blocking)
+    except StartFailed as error:
+        return Probe(works=False, why=str(error))
+    if ended.code == 42:
+        return Probe(works=True)
+    said = spool.finish().decode("utf-8", "replace").strip()
+    return Probe(works=False, why=f"bubblewrap does not work here: {said or f'exit code {ended.code}'}")
+
+
+def missing(why: str) -> MissingPart:
+    """The error for `terminal.sandbox: on` where there is none."""
+    return MissingPart(
+        f"terminal.sandbox is on, and {why}; install bubblewrap (Debian, Fedora, Arch: package bubblewrap) "
+        "or set terminal.sandbox: auto"
+    )

@@ -1,0 +1,73 @@
+"""When the sandbox was in a command's way, offer through the gate to let it pass: one path, or one run outside."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision, ExecResult, ToolContext
+from hermes.tools.environments.sandbox import Sandbox
+from hermes.tools.terminal.denials import Denial, denial_in
+from hermes.types import StatusChanged
+
+
+class Settled(NamedTuple):
+    """The result that counts, and what there is to say about the sandbox."""
+
+    result: ExecResult
+    note: str = ""
+
+
+@runtime_checkable
+class Sandboxed(Protocol):
+    """An environment whose commands may run in a sandbox."""
+
+    sandbox_note: str
+
+    @property
+    def sandbox(self) -> Sandbox | None: ...
+    async def execute_outside(
+        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None
+    ) -> ExecResult: ...
+
+
+async def past_sandbox(command: str, result: ExecResult, ctx: ToolContext, timeout_s: float) -> Settled:
+    """`result`, or that of a second run when the sandbox refused something and the gate allowed it.
+
+    The first run may have done part of its work; the question says that the command runs again.
+    """
+    environment = ctx.environment
+    if not isinstance(environment, Sandboxed):
+        return Settled(result)
+    if environment.sandbox_note:
+        note, environment.sandbox_note = environment.sandbox_note, ""
+        ctx.emit(StatusChanged(kind="sandbox", message=note))
+        return Settled(result, note)
+    sandbox = environment.sandbox
+    if sandbox is None or result.timed_out:
+        return Settled(result)
+    denial = denial_in(result.output, result.exit_code, network=sandbox.options.network)
+    if denial is None:
+        return Settled(result)
+    decision = await ctx.gate.decide(_question(command, denial, ctx), ctx.scope)
+    if not decision.allowed:
+        return Settled(result, f"{denial.why}; that was not allowed: {decision.reason or 'choose another way'}")
+    if denial.path is not None:
+        folder = await ctx.in_thread(sandbox.allow, denial.path)
+        again = await ctx.environment.execute(command, decision, ctx.scope, timeout_s=timeout_s)
+        return Settled(again, f"{denial.why}; {folder} was allowed, and the command ran again")
+    again = await environment.execute_outside(command, decision, ctx.scope, timeout_s=timeout_s)
+    return Settled(again, f"{denial.why}; it was allowed to run once outside the sandbox")
+
+
+def _question(command: str, denial: Denial, ctx: ToolContext) -> Action:
+    details = {"sandbox": "allow_path" if denial.path else "run_outside", "why": denial.why, "runs_again": True}
+    return Action(
+        kind="write" if denial.path else "command",
+        tool="terminal",
+        text=denial.path or command,
+        cwd=ctx.environment.cwd,
+        backend=ctx.environment.kind,
+        route=ctx.route,
+        session_id=ctx.session_id,
+        task_id=ctx.task_id,
+        details={**details, "command": command},
+    )

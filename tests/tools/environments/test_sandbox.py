@@ -1,0 +1,232 @@
+"""Local commands in bubblewrap: what they may touch, what they cannot see, and how a denial is settled."""
+
+import getpass
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import MissingPart
+from hermes.seams import Decision
+from hermes.tools.builtin.process import process
+from hermes.tools.builtin.terminal import terminal
+from hermes.tools.environments import sandbox as sandboxing
+from hermes.tools.environments.local import LocalEnvironment, LocalOptions
+from hermes.tools.environments.sandbox import Probe, SandboxOptions
+from hermes.tools.supervisor.supervisor import ProcessSupervisor
+from hermes.tools.supervisor.threads import in_daemon_thread
+from hermes.tools.terminal.denials import denial_in
+from tests.tools.environments.conformance import Conformance, run
+from tests.tools.terminal_room import Room, ToldGate, told
+
+PATH = f"{os.environ['PATH']}:/usr/local/bin:/usr/bin:/bin"
+needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap (bwrap) is not installed")
+pytestmark = pytest.mark.real
+
+
+class Place:
+    """A home with secrets, a workspace that is a git repository, and folders that nobody gave."""
+
+    def __init__(self, root: Path) -> None:
+        # Not below the temporary folder, which commands may write to.
+        self.root = root
+        self.home = root / "home"
+        self.hermes = self.home / ".hermes"
+        self.work = root / "work"
+        for folder in (self.hermes / "skills", self.work / ".git" / "hooks", self.home / ".cache", root / "elsewhere"):
+            folder.mkdir(parents=True)
+        (self.hermes / ".env").write_text("OPENROUTER_API_KEY=sk-very-secret\n")
+        (self.hermes / "config.yaml").write_text("model: x\n")
+        (self.hermes / "skills" / "one.md").write_text("a skill\n")
+
+    def options(self, **changes: object) -> SandboxOptions:
+        given = {
+            "workspace": str(self.work),
+            "hermes_home": str(self.hermes),
+            "user_home": str(self.home),
+            "mode": "on",
+        }
+        return SandboxOptions(**{**given, **changes})  # type: ignore[arg-type]  # a test's choice of fields
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    base = Path("/var/lib") if os.geteuid() == 0 else Path(os.path.expanduser("~" + getpass.getuser()))
+    root = base / f"hermes-sandbox-test-{os.getpid()}"
+    shutil.rmtree(root, ignore_errors=True)
+    yield Place(root)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def make(supervisor: ProcessSupervisor, place: Place, **changes: object) -> LocalEnvironment:
+    env = {"PATH": PATH, "HOME": str(place.home), "LANG": "C.UTF-8"}
+    options = LocalOptions(env=env, sandbox=place.options(**changes), processes_folder=place.hermes / "processes")
+    return LocalEnvironment(supervisor, str(place.work), options)
+
+
+@pytest.fixture
+def kind() -> str:
+    return "local"
+
+
+@pytest.fixture
+async def environment(supervisor: ProcessSupervisor, place: Place) -> AsyncIterator[LocalEnvironment]:
+    one = make(supervisor, place)
+    yield one
+    await one.close()
+
+
+@needs_bwrap
+class TestSandboxed(Conformance):
+    """The common suite, inside."""
+
+
+@needs_bwrap
+async def test_the_workspace_temp_and_caches_are_writable_and_the_rest_is_not(
+    environment: LocalEnvironment, place: Place
+) -> None:
+    writable = [place.work, "/tmp", place.home / ".cache"]
+    for folder in writable:
+        assert (await run(environment, f"touch {folder}/canary && rm {folder}/canary")).exit_code == 0
+    for folder in (place.root / "elsewhere", place.home, "/usr", "/etc"):
+        result = await run(environment, f"touch {folder}/canary")
+        assert result.exit_code == 1
+        assert "Read-only file system" in result.output
+    assert not (place.root / "elsewhere" / "canary").exists()
+
+
+@needs_bwrap
+async def test_secrets_hooks_and_config_are_out_of_reach(environment: LocalEnvironment, place: Place) -> None:
+    result = await run(environment, f"cat {place.hermes}/.env {place.hermes}/config.yaml; cat {place.hermes}/skills/*")
+    assert "sk-very-secret" not in result.output
+    assert "model: x" not in result.output
+    assert "a skill" in result.output
+    await run(environment, f"echo evil > .git/hooks/pre-commit; echo evil > {place.hermes}/config.yaml")
+    assert not (place.work / ".git" / "hooks" / "pre-commit").exists()
+    assert (place.hermes / "config.yaml").read_text() == "model: x\n"
+
+
+@needs_bwrap
+async def test_root_has_no_capability_and_the_runtime_cannot_be_signalled(environment: LocalEnvironment) -> None:
+    result = await run(
+        environment, f"grep CapEff /proc/self/status; kill -0 {os.getpid()}; ls /proc | grep -c '^[0-9]'"
+    )
+    assert "CapEff:\t0000000000000000" in result.output
+    assert "No such process" in result.output
+    assert int(result.output.split()[-1]) < 10
+
+
+@needs_bwrap
+async def test_the_network_is_there_unless_it_is_switched_off(supervisor: ProcessSupervisor, place: Place) -> None:
+    with_network, without = make(supervisor, place), make(supervisor, place, network=False)
+    assert (await run(with_network, "cat /proc/net/dev | grep -c :")).output != "1\n"
+    assert (await run(without, "cat /proc/net/dev | grep -c :")).output == "1\n"
+    await with_network.close()
+    await without.close()
+
+
+@needs_bwrap
+async def test_git_commit_works(supervisor: ProcessSupervisor, place: Place) -> None:
+    person = make(supervisor, place, mode="off")
+    await run(person, "rm -r .git && git init -q . && git config user.email a@b && git config user.name a")
+    environment = make(supervisor, place)
+    result = await run(environment, "echo x > f && git add f && git commit -q -m first && git log --format=%s")
+    assert (result.exit_code, result.output) == (0, "first\n")
+    await person.close()
+    await environment.close()
+
+
+@needs_bwrap
+async def test_a_denied_path_is_offered_and_then_works(supervisor: ProcessSupervisor, place: Place) -> None:
+    environment = make(supervisor, place)
+    room = Room(environment, supervisor, place.root)
+    target = place.root / "elsewhere" / "new.txt"
+    answer = told(await terminal({"command": f"echo hi > {target}"}, ctx=room))
+    assert (answer["exit_code"], target.read_text()) == (0, "hi\n")
+    question = room.gate.asked[-1]
+    assert (question.kind, question.text, question.details["sandbox"]) == ("write", str(target), "allow_path")
+    assert "was allowed" in answer["sandbox"]
+    await terminal({"command": f"echo again > {target}"}, ctx=room)
+    assert len(room.gate.asked) == 3
+    await environment.close()
+
+
+@needs_bwrap
+async def test_a_refused_denial_changes_nothing_and_is_told(supervisor: ProcessSupervisor, place: Place) -> None:
+    environment = make(supervisor, place)
+    target = place.root / "elsewhere" / "new.txt"
+    room = Room(environment, supervisor, place.root, PathGate(str(target)))
+    answer = told(await terminal({"command": f"echo hi > {target}"}, ctx=room))
+    assert answer["exit_code"] == 1
+    assert "read-only" in answer["sandbox"]
+    assert not target.exists()
+    await environment.close()
+
+
+class PathGate(ToldGate):
+    """Denies writing at one path, and nothing else."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    async def decide(self, action, scope):  # type: ignore[no-untyped-def]  # as the class above
+        await super().decide(action, scope)
+        return Decision(allowed=action.text != self._path, reason="keep to the workspace")
+
+
+@needs_bwrap
+async def test_background_processes_run_inside_too(supervisor: ProcessSupervisor, place: Place) -> None:
+    environment = make(supervisor, place)
+    room = Room(environment, supervisor, place.root)
+    for pty in (False, True):
+        command = f"cat {place.hermes}/.env; touch {place.root}/elsewhere/x; touch made && echo made; tty"
+        started = told(await terminal({"command": command, "background": True, "pty": pty}, ctx=room))
+        ended = told(await process({"action": "wait", "session_id": started["session_id"]}, ctx=room))
+        assert "sk-very-secret" not in ended["output"]
+        assert "Read-only file system" in ended["output"]
+        assert "made" in ended["output"]
+    await environment.close()
+
+
+async def test_on_refuses_where_there_is_no_bubblewrap_and_auto_says_so_once(
+    supervisor: ProcessSupervisor, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: None if name == "bwrap" else f"/bin/{name}")
+    monkeypatch.setattr(sandboxing, "_answers", {})
+    strict = make(supervisor, place)
+    with pytest.raises(MissingPart, match="install bubblewrap"):
+        await run(strict, "touch canary")
+    assert not (place.work / "canary").exists()
+    easy = make(supervisor, place, mode="auto")
+    room = Room(easy, supervisor, place.root)
+    first = told(await terminal({"command": "true"}, ctx=room))
+    assert "without a sandbox" in first["sandbox"]
+    assert "sandbox" not in told(await terminal({"command": "true"}, ctx=room))
+    await easy.close()
+
+
+@needs_bwrap
+async def test_the_probe_runs_the_program_once(supervisor: ProcessSupervisor) -> None:
+    assert await sandboxing.probe(supervisor, in_daemon_thread) == Probe(works=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "path"),
+    [
+        ("touch: cannot touch '/etc/x': Read-only file system", "/etc/x"),
+        ("bash: line 1: /etc/x: Read-only file system", "/etc/x"),
+        ("OSError: [Errno 30] Read-only file system: '/usr/lib/python3/x.py'", "/usr/lib/python3/x.py"),
+        ("npm ERR! EROFS: read-only file system, mkdir '/root/.config/npm'", "/root/.config/npm"),
+        ("error: could not create file /opt/a.txt: Read-only file system (os error 30)", "/opt/a.txt"),
+        ("error: read-only file system", None),
+    ],
+)
+def test_a_denial_is_read_from_what_programs_say(output: str, path: str | None) -> None:
+    found = denial_in(output, 1, network=True)
+    assert found is not None
+    assert found.path == path
+    assert denial_in(output, 0, network=True) is None
+    assert denial_in("no such file", 1, network=True) is None
