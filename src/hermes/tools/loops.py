@@ -71,6 +71,11 @@ def submit(work: Coroutine[Any, Any, Result]) -> "Future[Result]":
     return outcome
 
 
+def depth_here() -> int:
+    """On which of the loops this context runs, counted from 1; 0 outside them."""
+    return _depth.get()
+
+
 async def _contained(work: Coroutine[Any, Any, Result]) -> Result:
     try:
         return await work

@@ -25,6 +25,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from hermes.tools.availability import Checks
@@ -143,6 +144,7 @@ class ToolRegistry:
         self._generation = 0
         self.checks = Checks()
         self.rejections: list[Rejection] = []
+        self.files: dict[Path, Any] = {}  # foreign files as they were executed, see `userfiles`
 
     @property
     def generation(self) -> int:

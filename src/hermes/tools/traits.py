@@ -26,6 +26,7 @@ def conflict(one: Effects, other: Effects) -> bool:
 BARRIER = Effects(barrier=True)
 NO_EFFECTS = Effects()
 
+Refine: TypeAlias = Callable[[dict[str, Any], frozenset[str]], "dict[str, Any] | None"]
 EffectsOf: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Effects]
 
 
@@ -126,6 +127,7 @@ class Traits:
         edits: changes files, so the edit guard is asked first.
         provenance: where the content comes from when that is outside ("web", "browser", "mcp"); it is fenced as data.
         timeout_s: the limit of one call; None leaves it to the tool and to the turn's deadline.
+        refine: the schema once it is known which tools are offered beside this one; None leaves the tool out.
         spill: False keeps a large result whole, for tools that page by themselves.
     """
 
@@ -138,6 +140,7 @@ class Traits:
     provenance: str = ""
     timeout_s: float | None = 300.0
     spill: bool = True
+    refine: Refine | None = None
 
 
 UNKNOWN = Traits()

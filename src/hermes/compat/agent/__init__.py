@@ -1,0 +1,1 @@
+"""`agent`, as files written for Hermes Agent import it."""

@@ -1,0 +1,5 @@
+"""`hermes_state`."""
+
+from hermes.state import SessionDB
+
+__all__ = ["SessionDB"]

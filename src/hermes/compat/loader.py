@@ -1,0 +1,104 @@
+"""Load foreign Python files under names of our own, with old imports rewritten; nothing is cached beside them."""
+
+import ast
+import hashlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from hermes.compat.names import OLD_ROOTS
+from hermes.compat.rewriting import rewritten
+
+_PREFIX = "hermes_foreign_"
+
+
+def load_file(path: Path) -> ModuleType:
+    """Execute the file at `path` afresh and return its module.
+
+    The module lives in `sys.modules` under a name made from its folder, so that `from .helper import x` finds the
+    file's neighbours, dataclasses work, and two folders with equal file names do not meet.
+    """
+    package = _package_of(path.parent)
+    return _load(f"{package}.{path.stem}", path, is_package=False)
+
+
+def load_package(folder: Path) -> ModuleType:
+    """Execute the package in `folder` (its `__init__.py`) afresh."""
+    package = _package_of(folder.parent)
+    return _load(f"{package}.{folder.name}", folder / "__init__.py", is_package=True)
+
+
+class ForeignLoader(importlib.machinery.SourceFileLoader):
+    """Compiles from the source each time: bytecode with rewritten imports must not be left for others to find."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]  # the stub lacks the keyword
+        tree = rewritten(ast.parse(data, filename=path))
+        return compile(tree, path, "exec", dont_inherit=True, optimize=_optimize)
+
+
+class _Neighbours(importlib.abc.MetaPathFinder):
+    """Finds the files beside a foreign one, by their names of our own."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(_PREFIX) or path is None:
+            return None
+        stem = fullname.rpartition(".")[2]
+        for folder in map(Path, path):
+            if (folder / stem / "__init__.py").is_file():
+                return _spec(fullname, folder / stem / "__init__.py", is_package=True)
+            if (folder / f"{stem}.py").is_file():
+                return _spec(fullname, folder / f"{stem}.py", is_package=False)
+        return None
+
+
+def _package_of(folder: Path) -> str:
+    real = folder.resolve()
+    name = _PREFIX + hashlib.sha256(str(real).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    if name not in sys.modules:
+        package = ModuleType(name, f"Files of {real}")
+        package.__path__ = [str(real)]
+        sys.modules[name] = package
+    if not any(isinstance(finder, _Neighbours) for finder in sys.meta_path):
+        sys.meta_path.append(_Neighbours())
+    return name
+
+
+def _load(name: str, path: Path, *, is_package: bool) -> ModuleType:
+    spec = _spec(name, path, is_package=is_package)
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        assert spec.loader is not None
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        if before is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = before
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in OLD_ROOTS:
+            error.add_note(f"{error.name!r} has no counterpart here; docs/compatibility.md lists those that have")
+        raise
+    return module
+
+
+def _spec(name: str, path: Path, *, is_package: bool) -> importlib.machinery.ModuleSpec:
+    spec = importlib.util.spec_from_file_location(
+        name,
+        path,
+        loader=ForeignLoader(name, str(path)),
+        submodule_search_locations=[str(path.parent)] if is_package else None,
+    )
+    assert spec is not None
+    return spec

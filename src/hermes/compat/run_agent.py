@@ -1,0 +1,5 @@
+"""`run_agent`."""
+
+from hermes.runtime.agent import AIAgent
+
+__all__ = ["AIAgent"]

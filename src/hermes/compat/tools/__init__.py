@@ -1,0 +1,1 @@
+"""`tools`, as files written for Hermes Agent import it."""

@@ -1,0 +1,118 @@
+"""Tool definitions and direct calls under the contract's names; the work is in `hermes.tools`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from hermes.tools.coercion import coerce_args
+from hermes.tools.direct import DirectCall, Outside
+from hermes.tools.manifest import ensure_builtins
+from hermes.tools.memo import Memo, make
+from hermes.tools.registry import registry
+
+__all__ = [
+    "check_tool_availability",
+    "check_toolset_requirements",
+    "coerce_tool_args",
+    "get_all_tool_names",
+    "get_available_toolsets",
+    "get_tool_definitions",
+    "get_toolset_for_tool",
+    "handle_function_call",
+]
+
+_memo = Memo()  # a cache, and the names it answered last
+_outside = Outside()  # a cache of workplaces by task, for calls that belong to no agent
+
+
+def get_tool_definitions(
+    enabled_toolsets: Iterable[str] | None = None,
+    disabled_toolsets: Iterable[str] | None = None,
+    quiet_mode: bool = False,
+) -> list[dict[str, Any]]:
+    """The tools of these toolsets that are available, as function definitions sorted by name.
+
+    The list is the caller's own; the definitions in it are shared. Without `quiet_mode` it says on stdout what it
+    found.
+    """
+    if quiet_mode:
+        return _memo.get(enabled_toolsets, disabled_toolsets)
+    enabled = None if enabled_toolsets is None else list(enabled_toolsets)
+    made = make(enabled, list(disabled_toolsets or ()), quiet=False)
+    _memo.last_names = [one["function"]["name"] for one in made]
+    return made
+
+
+def handle_function_call(  # noqa: PLR0913, PLR0917 - the contract's parameters
+    function_name: str,
+    function_args: dict[str, Any],
+    task_id: str | None = None,
+    tool_call_id: str | None = None,
+    session_id: str | None = None,
+    user_task: str | None = None,
+    enabled_tools: list[str] | None = None,
+    skip_pre_tool_call_hook: bool = False,
+) -> str:
+    """Run one tool from outside an agent and return its result text; errors are JSON text, never raised.
+
+    Calls with one `task_id` share a working directory, shell variables and background processes. Nobody can be
+    asked, so what needs approval is denied.
+    """
+    ensure_builtins()
+    return _outside.call(
+        DirectCall(
+            name=function_name,
+            args=function_args,
+            task_id=task_id,
+            tool_call_id=tool_call_id,
+            session_id=session_id,
+            user_task=user_task,
+            enabled_tools=enabled_tools if enabled_tools is not None else list(_memo.last_names),
+            skip_pre_hook=skip_pre_tool_call_hook,
+        )
+    )
+
+
+def coerce_tool_args(tool_name: str, args: Any) -> Any:
+    """`args` in the types the tool's schema asks for; what does not fit, or is unknown, stays as it is."""
+    ensure_builtins()
+    schema = registry.get_schema(tool_name)
+    return coerce_args(args, schema.get("parameters") or {}) if schema else args
+
+
+def get_all_tool_names() -> list[str]:
+    """Every registered tool, sorted."""
+    ensure_builtins()
+    return registry.get_all_tool_names()
+
+
+def get_toolset_for_tool(name: str) -> str | None:
+    """The toolset a tool is registered in."""
+    ensure_builtins()
+    return registry.get_toolset_for_tool(name)
+
+
+def get_available_toolsets() -> dict[str, dict[str, Any]]:
+    """Every registered toolset with its tools and whether it is available."""
+    ensure_builtins()
+    return registry.get_available_toolsets()
+
+
+def check_toolset_requirements() -> dict[str, bool]:
+    """Whether each registered toolset is available."""
+    ensure_builtins()
+    return registry.check_toolset_requirements()
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("TOOL_TO_TOOLSET_MAP", "TOOLSET_REQUIREMENTS"):
+        ensure_builtins()
+        return (
+            registry.get_tool_to_toolset_map() if name == "TOOL_TO_TOOLSET_MAP" else registry.get_toolset_requirements()
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def check_tool_availability(quiet: bool = False) -> tuple[list[str], list[dict[str, Any]]]:
+    """The available toolsets, and the others with what they need."""
+    ensure_builtins()
+    return registry.check_tool_availability(quiet)

@@ -1,0 +1,157 @@
+"""What is offered to a model: which tools, in which order, with which schemas."""
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes.schemas import tidy
+from hermes.tools.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups, groups
+from hermes.tools.manifest import ensure_builtins
+from hermes.tools.registry import Registered, ToolRegistry, registry
+from hermes.tools.userfiles import Loaded, load_folder, project_tools
+from hermes.tools.view import SessionView, freeze
+from hermes.types import JsonObject
+
+log = logging.getLogger(__name__)
+
+_OWN = frozenset({"home", "project"})
+_WEB_TOOLS = ("web_search", "web_extract")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewRequest:
+    """What a session asks to be offered."""
+
+    home: Path
+    settings: Mapping[str, Any]
+    enabled: Sequence[str] | None = None  # None is all toolsets
+    disabled: Sequence[str] = ()
+    project: Path | None = None  # its own tools join the view when the user trusts it
+
+
+def session_view(request: ViewRequest, stored: str | None = None) -> SessionView:
+    """The session's frozen view: as it was stored with the session, else made now.
+
+    Built-ins are known from their manifest; files of the home and of a trusted project are executed when a toolset of
+    theirs is asked for. Project tools live in this view only.
+    """
+    ensure_builtins()
+    custom = custom_groups(request.settings)
+    load_home(request.home, _names_asked(request.enabled, custom))
+    own: dict[str, Registered] = {}
+    if request.project is not None:
+        own, _ = project_tools(request.project, request.settings)
+    if stored:
+        return SessionView.from_json(stored, registry, own)
+    names = select(Groups(registry, custom), request.enabled, request.disabled, own)
+    return freeze(offered(names, own), registry, own)
+
+
+def load_home(home: Path, wanted: Iterable[str] | None = None) -> Loaded:
+    """Execute the tool files of a home; with `wanted`, only those that may belong to one of these toolsets."""
+    return load_folder(home / "tools", "home", registry, wanted)
+
+
+def _names_asked(enabled: Sequence[str] | None, custom: Mapping[str, Toolset]) -> frozenset[str] | None:
+    """The toolsets a foreign file must name to be wanted; None when any will do.
+
+    A preset takes the user's own tools along, and a custom group may name any of them.
+    """
+    if enabled is None or any(_takes_own(name) or name in custom for name in enabled):
+        return None
+    return frozenset(enabled)
+
+
+def _takes_own(name: str) -> bool:
+    return name in ("all", "*") or name.startswith("hermes-")
+
+
+def select(
+    sets: Groups,
+    enabled: Sequence[str] | None,
+    disabled: Iterable[str] = (),
+    own: Mapping[str, Registered] | None = None,
+    unknown: list[str] | None = None,
+) -> set[str]:
+    """The names that the toolsets come to: enabled ones, or all, less the disabled ones.
+
+    The user's own tools belong to every `hermes-*` preset. Names that mean nothing are added to `unknown`.
+    """
+    tools = {**registry.snapshot(), **(own or {})}
+    names: set[str] = set()
+    if enabled is None:
+        names.update(tools, sets.resolve("all"))
+    else:
+        for name in enabled:
+            names.update(_resolved(sets, name, tools, unknown))
+        if any(_takes_own(name) for name in enabled):
+            names.update(name for name, tool in tools.items() if tool.origin in _OWN)
+        if os.environ.get("HERMES_KANBAN_TASK"):
+            names.update(sets.resolve("kanban"))
+    for name in disabled:
+        names.difference_update(_resolved(sets, name, tools, unknown))
+    return names
+
+
+def _resolved(sets: Groups, name: str, tools: Mapping[str, Registered], unknown: list[str] | None) -> Iterable[str]:
+    own = [tool for tool, one in tools.items() if one.entry.toolset == name]
+    if sets.is_valid(name) or own:
+        return [*sets.resolve(name), *own]
+    if name in LEGACY_TOOLSETS:
+        return LEGACY_TOOLSETS[name]
+    if unknown is not None:
+        unknown.append(name)
+    return []
+
+
+def offered(
+    names: Iterable[str], own: Mapping[str, Registered] | None = None, *, quiet: bool = True
+) -> list[JsonObject]:
+    """The available ones of `names` as definitions, sorted by name, with schemas that fit what else is offered."""
+    wanted = set(names)
+    found = registry.get_definitions(wanted - set(own or ()), quiet)
+    if own:
+        local = ToolRegistry()
+        for tool in own.values():
+            local.add(tool)
+        found = sorted(
+            [*found, *local.get_definitions(wanted & own.keys(), quiet)], key=lambda one: str(one["function"]["name"])
+        )
+    survivors = frozenset(str(one["function"]["name"]) for one in found)
+    refined: list[JsonObject] = []
+    for one in found:
+        schema = _refined(one["function"], survivors, own or {})
+        if schema is not None:
+            refined.append({"type": "function", "function": {**schema, "parameters": tidy(schema.get("parameters"))}})
+    return refined
+
+
+def _refined(schema: JsonObject, survivors: frozenset[str], own: Mapping[str, Registered]) -> JsonObject | None:
+    name = str(schema["name"])
+    tool = own.get(name) or registry.get(name)
+    if tool is not None and tool.traits.refine is not None:
+        try:
+            changed = tool.traits.refine(schema, survivors)
+        except Exception:  # the border to a tool author's code; the schema as it is still stands
+            log.warning("refining the schema of tool %r failed; it is offered as registered", name, exc_info=True)
+            return schema
+        return {**changed, "name": name} if changed is not None else None
+    if name == "browser_navigate" and not survivors.intersection(_WEB_TOOLS):
+        return {**schema, "description": _without_mentions(str(schema.get("description") or ""))}
+    return schema
+
+
+def _without_mentions(text: str) -> str:
+    """`text` less the sentences that recommend tools which are not there."""
+    kept = [one for one in _SENTENCE.split(text) if not any(tool in one for tool in _WEB_TOOLS)]
+    return " ".join(kept)
+
+
+def default_groups(settings: Mapping[str, Any]) -> Groups:
+    """The groups of the process's registry and of one configuration."""
+    return groups(custom_groups(settings))

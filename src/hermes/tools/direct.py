@@ -1,0 +1,252 @@
+"""Calls made from outside an agent: one context per task, made on first use and kept until the process ends."""
+
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar
+
+from hermes.config import paths
+from hermes.errors import ToolError
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision, Environment, Gate, ResultShelf, Route, Supervisor
+from hermes.tools.dispatch import call_now, is_coroutine, resolved
+from hermes.tools.hooks import Hooks
+from hermes.tools.loops import depth_here, run_sync
+from hermes.tools.pipeline import AFTER, BEFORE, CallFacts, refusal, told
+from hermes.tools.pool import DaemonPool
+from hermes.tools.registry import Registered, registry, tool_error
+from hermes.tools.results import error_content, normalise, sanitise_error
+from hermes.tools.shelf import FileShelf
+from hermes.tools.validation import CallRefused, Validator
+from hermes.tools.view import rules_of
+from hermes.types import Event, JsonObject, text_of
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+AGENT_LOOP_TOOLS = frozenset({"todo", "memory", "session_search", "delegate_task"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectCall:
+    """A call as `handle_function_call` is given it."""
+
+    name: str
+    args: Any
+    task_id: str | None = None
+    tool_call_id: str | None = None
+    session_id: str | None = None
+    user_task: str | None = None
+    enabled_tools: list[str] | None = None
+    skip_pre_hook: bool = False
+
+
+class Outside:
+    """What calls from outside an agent share: hooks of the process, and a workplace per task."""
+
+    def __init__(self) -> None:
+        self.hooks = Hooks()
+        self.pool = DaemonPool()
+        self._lock = threading.Lock()  # guards the mappings below
+        self._places: dict[tuple[str, int], _Place] = {}
+        self._validators: dict[str, tuple[object, Validator]] = {}
+
+    def call(self, call: DirectCall) -> str:
+        """The result text; every error is JSON text too."""
+        try:
+            return self._call(call)
+        except Exception as error:  # the outer border: a fault of ours, told like any other
+            log.exception("call of tool %r failed", call.name)
+            return tool_error(sanitise_error(f"Error executing {call.name}: {error}"))
+
+    def _call(self, call: DirectCall) -> str:
+        tool = registry.get(call.name)
+        if call.name in AGENT_LOOP_TOOLS or (tool is not None and tool.traits.agent_loop):
+            return tool_error(f"{call.name} must be handled by the agent loop")
+        if tool is None:
+            return tool_error(f"Unknown tool: {call.name}")
+        try:
+            args = self._checked(tool, call.args)
+        except CallRefused as refused:
+            return refused.as_json()
+        hooked = self.hooks.has(*BEFORE, *AFTER)
+        facts = CallFacts(
+            name=call.name,
+            args=args,
+            task_id=call.task_id,
+            session_id=call.session_id,
+            tool_call_id=call.tool_call_id,
+        )
+        rules = rules_of(tool)
+        if hooked:
+            reason = run_sync(refusal(self.hooks, facts, rules, skip_pre_hook=call.skip_pre_hook), None)
+            if reason is not None:
+                return tool_error(reason)
+        started = monotonic()
+        content = self._run(tool, args, call)
+        if hooked:
+            return text_of(run_sync(told(self.hooks, facts, content, (monotonic() - started) * 1000), None))
+        return content
+
+    def _run(self, tool: Registered, args: JsonObject, call: DirectCall) -> str:
+        keywords: JsonObject = {
+            "task_id": call.task_id,
+            "user_task": call.user_task,
+            "session_id": call.session_id,
+            "tool_call_id": call.tool_call_id,
+        }
+        if call.name == "execute_code":
+            keywords["enabled_tools"] = call.enabled_tools
+        try:
+            handler = resolved(tool)
+            if tool.origin == "builtin" and is_coroutine(tool, handler):
+                value = run_sync(self._with_context(handler, args, keywords), tool.traits.timeout_s)
+            else:
+                value = call_now(tool, args, keywords)
+        except ToolError as error:
+            return tool_error(sanitise_error(str(error)))
+        except Exception as error:  # the tool border
+            log.exception("tool %r failed", call.name)
+            return error_content("Tool execution failed", error)
+        return text_of(normalise(value, call.name))
+
+    async def _with_context(self, handler: Callable[..., Any], args: JsonObject, keywords: JsonObject) -> Any:
+        """A built-in works with a context: the task's own, on the loop it was made on."""
+        scope = TurnScope("direct call")
+        place = self._place(str(keywords["task_id"] or "default"))
+        ctx = OutsideContext(place=place, scope=scope, call_id=str(keywords["tool_call_id"] or secrets.token_hex(8)))
+        async with scope:
+            return await handler(args, ctx=ctx, **keywords)
+
+    def _checked(self, tool: Registered, args: Any) -> JsonObject:
+        if not isinstance(args, dict):
+            raise CallRefused("the arguments must be a JSON object; nothing was run.", "malformed_arguments")
+        known = self._validators.get(tool.entry.name)
+        if known is None or known[0] is not tool.entry.schema:
+            parameters = tool.entry.schema.get("parameters") or {"type": "object"}
+            known = (tool.entry.schema, Validator(parameters, closed=tool.origin == "builtin"))
+            self._validators[tool.entry.name] = known
+        return known[1].check(args)
+
+    def _place(self, task_id: str) -> "_Place":
+        key = (task_id, depth_here())
+        with self._lock:
+            if key not in self._places:
+                self._places[key] = _make_place(task_id, self.pool)
+            return self._places[key]
+
+    async def forget(self, task_id: str) -> None:
+        """Close what a task holds: its shell and its place among the tasks."""
+        with self._lock:
+            gone = [self._places.pop(key) for key in list(self._places) if key[0] == task_id]
+        for place in gone:
+            await place.environment.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    task_id: str
+    environment: Environment
+    supervisor: Supervisor
+    gate: Gate
+    shelf: ResultShelf
+    settings: Mapping[str, Any]
+    pool: DaemonPool
+    memo: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideContext:
+    """`ToolContext` of a call from outside an agent: nobody to ask, nobody watching."""
+
+    place: _Place
+    scope: TurnScope
+    call_id: str
+    route: Route = "foreground"
+
+    @property
+    def session_id(self) -> str:
+        return self.place.task_id
+
+    @property
+    def task_id(self) -> str:
+        return self.place.task_id
+
+    @property
+    def environment(self) -> Environment:
+        return self.place.environment
+
+    @property
+    def gate(self) -> Gate:
+        return self.place.gate
+
+    @property
+    def supervisor(self) -> Supervisor:
+        return self.place.supervisor
+
+    @property
+    def shelf(self) -> ResultShelf:
+        return self.place.shelf
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.place.settings
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        return self.place.memo
+
+    async def in_thread(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        return await self.place.pool.run(function, *args, **kwargs)
+
+    def emit(self, event: Event) -> None:
+        log.debug("event outside a turn: %r", event)
+
+    async def note(self, key: str, value: Any) -> None:
+        log.debug("note outside a turn: %s=%r", key, value)
+
+
+class NobodyToAsk:
+    """`Gate` where no person can answer: what would have to be asked about is denied, the rest is allowed."""
+
+    async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        from hermes.tools.approval import detect_dangerous_command  # noqa: PLC0415 - paid by the first command
+
+        if action.kind == "write":
+            return Decision(allowed=True, rule="workspace-write")
+        if action.kind == "command":
+            dangerous, _, description = detect_dangerous_command(action.text, cwd=action.cwd or None)
+            if not dangerous:
+                return Decision(allowed=True, rule="harmless")
+            reason = f"This needs a person's approval ({description}) and nobody is here to give it."
+        else:
+            reason = "This needs a person's approval and nobody is here to give it."
+        return Decision(
+            allowed=False, reason=f"{reason} Choose another way.", rule="nobody-to-ask", decided_by="nobody"
+        )
+
+
+def _make_place(task_id: str, pool: DaemonPool) -> _Place:
+    from hermes.config.load import load_settings  # noqa: PLC0415 - only built-ins need any of this
+    from hermes.tools.environments.hygiene import scrubbed  # noqa: PLC0415
+    from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415
+    from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
+
+    settings = load_settings()
+    supervisor = ProcessSupervisor()
+    return _Place(
+        task_id=task_id,
+        environment=LocalEnvironment(
+            supervisor, str(Path.cwd()), LocalOptions(env=scrubbed(os.environ)), run_blocking=pool.run
+        ),
+        supervisor=supervisor,
+        gate=NobodyToAsk(),
+        shelf=FileShelf(paths.cache_dir(settings.home) / "results" / f"direct-{os.getpid()}", pool.run),
+        settings=settings.mapping,
+        pool=pool,
+    )

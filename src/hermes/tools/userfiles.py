@@ -1,0 +1,139 @@
+"""Tool files that are not ours: a home's `tools/`, and the `.hermes/tools/` of a project the user trusts."""
+
+import ast
+import importlib
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from hermes.compat.loader import load_file
+from hermes.tools.discovery import BrokenFile, is_register_call, tree_registers
+from hermes.tools.manifest import stamp_of
+from hermes.tools.registry import Registered, Rejection, ToolRegistry, registry
+
+log = logging.getLogger(__name__)
+
+PROJECT_TOOLS = Path(".hermes") / "tools"
+_lock = threading.RLock()  # one file is executed by one thread at a time; guards `ToolRegistry.files`
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What came of a folder: files in use, files with an error, files left alone, and names that were refused."""
+
+    loaded: list[Path] = field(default_factory=list)
+    broken: list[BrokenFile] = field(default_factory=list)
+    unused: list[Path] = field(default_factory=list)
+    rejected: list[Rejection] = field(default_factory=list)
+
+
+def load_folder(
+    folder: Path,
+    origin: Literal["home", "project", "plugin"],
+    tools: ToolRegistry = registry,
+    wanted: Iterable[str] | None = None,
+) -> Loaded:
+    """Execute the tool files of `folder`, sorted, into `tools`. A broken one costs its own tools only.
+
+    With `wanted`, a file whose toolsets can be read off its text and are none of these is left alone. A file that
+    was executed before and has not changed is not executed again.
+    """
+    found = Loaded()
+    wanted = None if wanted is None else frozenset(wanted)
+    for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
+        if path.name.startswith("_"):
+            continue
+        try:
+            tree = ast.parse(path.read_bytes(), filename=str(path))
+        except (OSError, SyntaxError, ValueError) as error:
+            found.broken.append(BrokenFile.of(path, error))
+            continue
+        if not tree_registers(tree):
+            continue
+        named = toolsets_named(tree)
+        if wanted is not None and named is not None and not named & wanted:
+            found.unused.append(path)
+            continue
+        _execute(path, origin, tools, found)
+    return found
+
+
+def _execute(path: Path, origin: Literal["home", "project", "plugin"], tools: ToolRegistry, found: Loaded) -> None:
+    with _lock:
+        stamp = stamp_of(path)
+        known: tuple[list[int], BrokenFile | None] | None = tools.files.get(path)
+        if known is None or known[0] != stamp:
+            refused_before = len(tools.rejections)
+            known = (stamp, _run(path, origin, tools))
+            tools.files[path] = known
+            found.rejected += tools.rejections[refused_before:]
+    if known[1] is None:
+        found.loaded.append(path)
+    else:
+        found.broken.append(known[1])
+
+
+def _run(path: Path, origin: Literal["home", "project", "plugin"], tools: ToolRegistry) -> BrokenFile | None:
+    importlib.invalidate_caches()
+    try:
+        with tools.loading(origin, str(path)):
+            load_file(path)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the border to a user's file
+        log.warning("tool file %s cannot be used: %s: %s", path, type(error).__name__, error)
+        return BrokenFile.of(path, error)
+    return None
+
+
+def toolsets_named(tree: ast.Module) -> frozenset[str] | None:
+    """The toolsets a file registers into, read off its text; None when they are not all plain strings."""
+    names: set[str] = set()
+    for node in tree.body:
+        for call in _registrations(node):
+            value = next((word.value for word in call.keywords if word.arg == "toolset"), None)
+            if value is None and len(call.args) > 1:
+                value = call.args[1]
+            if not isinstance(value, ast.Constant) or not isinstance(value.value, str):
+                return None
+            names.add(value.value)
+    return frozenset(names) if names else None
+
+
+def _registrations(node: ast.stmt) -> list[ast.Call]:
+    if is_register_call(node) and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return [node.value]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return [
+            one
+            for one in node.decorator_list
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "tool"
+        ]
+    return []
+
+
+def is_trusted(project: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether the user has said that this very folder's own code may run."""
+    section = settings.get("tools")
+    trusted = section.get("trusted_projects", ()) if isinstance(section, Mapping) else ()
+    real = project.resolve()
+    return any(Path(str(one)).expanduser().resolve() == real for one in trusted)
+
+
+def project_tools(project: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Registered], Loaded]:
+    """The tools of a trusted project, for one session's view only; none when it is not trusted.
+
+    They never reach the process's registry. A name that a tool there has already stays with that tool.
+    """
+    if not (project / PROJECT_TOOLS).is_dir() or not is_trusted(project, settings):
+        return {}, Loaded()
+    own = ToolRegistry()
+    found = load_folder(project / PROJECT_TOOLS, "project", own)
+    tools = own.snapshot()
+    for name in [name for name in tools if registry.get(name) is not None]:
+        other = registry.get(name)
+        assert other is not None
+        found.rejected.append(Rejection(name, tools[name].entry.toolset, other.entry.toolset, tools[name].source))
+        del tools[name]
+    return tools, found

@@ -1,0 +1,69 @@
+"""Toolsets under the contract's names; the work is in `hermes.tools.groups`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from hermes.tools.groups import CORE_TOOLS as _HERMES_CORE_TOOLS
+from hermes.tools.groups import TOOLSETS, Toolset, groups
+from hermes.tools.manifest import ensure_builtins
+
+__all__ = [
+    "TOOLSETS",
+    "_HERMES_CORE_TOOLS",
+    "create_custom_toolset",
+    "get_all_toolsets",
+    "get_toolset",
+    "get_toolset_info",
+    "get_toolset_names",
+    "resolve_multiple_toolsets",
+    "resolve_toolset",
+    "validate_toolset",
+]
+
+
+def get_toolset(name: str) -> Toolset | None:
+    """The toolset with everything registered under its name, or None."""
+    ensure_builtins()
+    return groups().get(name)
+
+
+def resolve_toolset(name: str, visited: set[str] | None = None) -> list[str]:
+    """Every tool of the toolset and of those it includes, sorted; empty for an unknown name."""
+    ensure_builtins()
+    return groups().resolve(name, visited)
+
+
+def resolve_multiple_toolsets(toolset_names: Iterable[str]) -> list[str]:
+    """Every tool of these toolsets, sorted."""
+    ensure_builtins()
+    return groups().resolve_many(toolset_names)
+
+
+def get_toolset_names() -> list[str]:
+    """Every toolset there is, sorted."""
+    ensure_builtins()
+    return groups().names()
+
+
+def get_all_toolsets() -> dict[str, Toolset]:
+    """Every toolset by name."""
+    ensure_builtins()
+    found = {name: groups().get(name) for name in groups().names()}
+    return {name: group for name, group in found.items() if group is not None}
+
+
+def validate_toolset(name: str) -> bool:
+    """Whether the name means anything."""
+    ensure_builtins()
+    return groups().is_valid(name)
+
+
+def create_custom_toolset(name: str, description: str, tools: Iterable[str] = (), includes: Iterable[str] = ()) -> None:
+    """Add a toolset for this process. For one that lasts, use `tools.custom_toolsets` in config.yaml."""
+    TOOLSETS[name] = {"description": description, "tools": list(tools), "includes": list(includes)}
+
+
+def get_toolset_info(name: str) -> dict[str, Any] | None:
+    """What a toolset holds and resolves to, or None."""
+    ensure_builtins()
+    return groups().info(name)
