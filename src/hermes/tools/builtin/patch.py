@@ -101,7 +101,7 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
         replacements=len(edited.spans),
         level=edited.level,
         lines=[[span.first_line, span.last_line] for span in edited.spans[:20]],
-        lint=await ctx.in_thread(lint, place.path, file.decoded.text, edited.text),
+        lint=await lint(ctx, place.path, file.decoded.text, edited.text),
         resolved_path=place.resolved,
     )
 
@@ -141,7 +141,7 @@ async def _report(ctx: ToolContext, steps: Sequence[Step], notes: Sequence[str])
         kind = "files_created" if step.before is None else "files_deleted" if step.after is None else "files_modified"
         kinds[kind].append(names[step])
     checks = {
-        names[step]: await ctx.in_thread(lint, step.place.path, step.before, step.after)
+        names[step]: await lint(ctx, step.place.path, step.before, step.after)
         for step in steps
         if step.after is not None
     }

@@ -10,13 +10,14 @@ from hermes.seams import Effects, FileInfo, ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.files.encoding import BINARY_EXTENSIONS, IMAGE_EXTENSIONS, UTF8, detect
 from hermes.tools.files.lines import Page, Pager, PageRequest
-from hermes.tools.files.memo import FileMemo, Shown, new_digest
+from hermes.tools.files.memo import FileMemo, Shown, digest
 from hermes.tools.files.workspace import HANDLE_PREFIX, Place, Workspace
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 
-_CHUNK_BYTES = 1 << 20
-_LOCAL_COUNT_BYTES = 64 << 20
+_FIRST_BYTES = 1 << 20
+_CHUNK_BYTES = 4 << 20
+_LOCAL_COUNT_BYTES = 32 << 20
 _REMOTE_COUNT_BYTES = 4 << 20  # every chunk crosses the wire
 _DEFAULT_MAX_CHARS = 100_000
 _NOTHING: dict[str, Any] = {
@@ -62,12 +63,12 @@ async def read_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object
 
     budget = _LOCAL_COUNT_BYTES if ctx.environment.kind == "local" else _REMOTE_COUNT_BYTES
     request = PageRequest(offset=wanted.offset, limit=wanted.limit, count_bytes=budget)
-    page, digest = await _page(read_at, place.info.size, request)
+    page, content_digest = await _page(read_at, request)
     if page is None:
         return _failed(place.info, f"{wanted.path!r} is binary; inspect it in the terminal (file, xxd)", is_binary=True)
     shown = _shown(page, place.info.size, wanted, _max_chars(ctx))
     if "error" not in shown:
-        workspace.memo.saw(place.info, digest)
+        workspace.memo.saw(place.info, content_digest)
         key = (place.resolved, wanted.offset, wanted.limit)
         workspace.memo.shown[key] = Shown(place.info.mtime_ns, place.info.size)
     if times == 3:
@@ -111,25 +112,21 @@ def _unchanged(memo: FileMemo, info: FileInfo, wanted: ReadFile) -> str | None:
     )
 
 
-async def _page(read_at: ReadAt, size: int, request: PageRequest) -> tuple[Page | None, str]:
-    """The page, or None for binary; and the digest of the content when all of it was read."""
-    first = await read_at(0, min(_CHUNK_BYTES, size)) if size else b""
-    # Files such as those below /proc say that they are empty.
-    first = first or await read_at(0, _CHUNK_BYTES)
-    is_end = len(first) >= size and len(first) < _CHUNK_BYTES
+async def _page(read_at: ReadAt, request: PageRequest) -> tuple[Page | None, str]:
+    """The page, or None for binary; and the digest of the content when all of it was read and it is small."""
+    first = await read_at(0, _FIRST_BYTES)
+    is_end = len(first) < _FIRST_BYTES
     encoding = detect(first, is_whole=is_end)
     if encoding is None:
         return None, ""
-    pager, hasher, at, chunk = Pager(request, encoding), new_digest(), 0, first
+    pager, at, chunk = Pager(request, encoding), 0, first
     while chunk:
         pager.feed(chunk)
-        hasher.update(chunk)
         at += len(chunk)
         if is_end or pager.is_satisfied:
             break
         chunk = await read_at(at, _CHUNK_BYTES)
-    is_end = is_end or not chunk
-    return pager.finish(is_end=is_end), hasher.hexdigest() if is_end else ""
+    return pager.finish(is_end=is_end or not chunk), digest(first) if is_end else ""
 
 
 def _shown(page: Page, size: int, wanted: ReadFile, max_chars: int) -> dict[str, Any]:
@@ -162,7 +159,7 @@ async def _read_handle(ctx: ToolContext, wanted: ReadFile) -> str:
         return await ctx.shelf.read(wanted.path, offset, count)
 
     request = PageRequest(offset=wanted.offset, limit=wanted.limit, count_bytes=_LOCAL_COUNT_BYTES, fold=True)
-    page, _ = await _page(read_at, size, request)
+    page, _ = await _page(read_at, request)
     if page is None:
         raise ToolError(f"{wanted.path!r} holds binary data, which cannot be shown as lines")
     return tool_result(_shown(page, size, wanted, _max_chars(ctx)))

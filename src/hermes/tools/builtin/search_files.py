@@ -104,7 +104,7 @@ async def _search_handle(ctx: ToolContext, wanted: SearchFiles) -> dict[str, Any
 
 
 async def _run(ctx: ToolContext, search: Search, stdin: bytes | None = None) -> Found:
-    rg = _bundled_rg() if ctx.environment.kind == "local" else None
+    rg = bundled_rg() if ctx.environment.kind == "local" else None
     own = Decision.own("search files")
     answer = await ctx.environment.execute(command(search, rg), own, ctx.scope, timeout_s=_TIMEOUT_S, stdin=stdin)
     if answer.timed_out:
@@ -149,7 +149,7 @@ def _kind(wanted: SearchFiles) -> Kind:
     return wanted.output_mode
 
 
-def _bundled_rg() -> str | None:
+def bundled_rg() -> str | None:
     """ripgrep from the package beside our Python, else one on PATH, else what the shell finds."""
     beside = str(Path(sys.executable).parent)
     return shutil.which("rg", path=beside) or shutil.which("rg")

@@ -52,7 +52,7 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
         shown = display_path(place.path, ctx.environment.cwd)
         await ctx.note("diff", unified_diff(shown, before.text, new.text))
         await ctx.note("files", [place.resolved])
-    result["lint"] = await ctx.in_thread(lint, place.path, before.text, new.text)
+    result["lint"] = await lint(ctx, place.path, before.text, new.text)
     return tool_result(result)
 
 

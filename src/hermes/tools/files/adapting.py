@@ -33,14 +33,17 @@ def ending_at(text: str, match: Match) -> str:
 def fitted(text: str, match: Match, old: list[Line], new: list[Line]) -> str:
     """The replacement for `match`: lines and tokens that old and new share are taken from the file as they are."""
     fit = _Fit(text, match, old, new)
+    pieces = list(match.pieces)
+    if fit.is_at_unended_line:
+        # The newline that the file's last line lacks is there for as long as lines are put together.
+        pieces[-1] = (*pieces[-1][:-1], pieces[-1][-1] + fit.ending)
     parts: list[str] = []
     for tag, a0, a1, b0, b1 in _opcodes(old, new):
         if tag == "equal":
-            parts += ("".join(pieces) for pieces in match.pieces[a0:a1])
+            parts += ("".join(row) for row in pieces[a0:a1])
         elif a1 - a0 == b1 - b0:
-            parts += (
-                fit.line(old[a], match.pieces[a], new[b]) for a, b in zip(range(a0, a1), range(b0, b1), strict=True)
-            )
+            changed = zip(old[a0:a1], pieces[a0:a1], new[b0:b1], strict=True)
+            parts += (fit.line(ours, row, theirs) for ours, row, theirs in changed)
         else:
             parts += ("".join(fit.token(token) for token in line) for line in new[b0:b1])
     written = "".join(parts)

@@ -50,16 +50,16 @@ def _changed_window(old: str, new: str) -> Window:
 
 
 def _hunks(old: str, new: str, windows: Sequence[Window]) -> Iterator[list[str]]:
-    old_at = new_at = 0
-    old_line = new_line = 1
+    at, line, shift = 0, 1, 0
     for window in _merged(old, windows):
-        old_line += old.count("\n", old_at, window.start)
-        new_line += new.count("\n", new_at, window.new_start)
-        old_at, new_at = window.start, window.new_start
+        line += old.count("\n", at, window.start)
         old_lines = _lines(old[window.start : window.end])
         new_lines = _lines(new[window.new_start : window.new_end])
         for group in _groups(old_lines, new_lines):
-            yield _hunk(old_lines, new_lines, group, (old_line, new_line))
+            yield _hunk(old_lines, new_lines, group, (line, line + shift))
+        at = window.start
+        # Between windows the texts are equal, so only what windows add or take away moves the lines after them.
+        shift += len(new_lines) - len(old_lines)
 
 
 def _merged(old: str, windows: Sequence[Window]) -> Iterator[Window]:

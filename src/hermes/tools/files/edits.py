@@ -11,6 +11,7 @@ from hermes.tools.files.nearest import Region, nearest_regions
 from hermes.tools.files.tokens import Level, lines_of
 
 _PLACES_NAMED = 10
+_PROVING_CHARS = 8
 
 
 class EditError(ToolError):
@@ -75,12 +76,12 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False, made_be
     level, matches, pairs = _find(text, old, new, replace_all=replace_all)
     if not matches:
         return _not_found(text, old, new)
-    if len(matches) > 1 and not replace_all:
-        raise _ambiguous(text, old, level, matches)
     pending = [(match, written) for match, written in pairs if not is_in_place(text, match, written)]
     if not pending:
         line = _line_at(text, matches[0].start)
         return Edited(text, level, (), f"the edit is already in place at line {line}; nothing was changed")
+    if len(matches) > 1 and not replace_all:
+        raise _ambiguous(text, old, level, matches)
     return compose(text, level, pending)
 
 
@@ -153,17 +154,30 @@ def is_in_place(text: str, match: Match, written: str) -> bool:
 
 
 def _not_found(text: str, old: str, new: str) -> Edited:
+    regions = nearest_regions(text, old)
     present = _position(text, new)
-    if present is not None:
+    if present is not None and has_replaced(text, present, new, regions):
         line = _line_at(text, present)
         note = f"old_string is not in the file and new_string already is, at line {line}; nothing was changed"
         return Edited(text, Level.EXACT, (), note)
-    regions = nearest_regions(text, old)
     hint = "read the file again and copy the text exactly"
     if regions:
         places = ", ".join(f"{region.first_line}-{region.last_line}" for region in regions)
         hint = f"the nearest text is at lines {places}; nothing was changed"
     raise NotFoundError(f"old_string was not found; {hint}", regions)
+
+
+def has_replaced(text: str, present: int, new: str, regions: tuple[Region, ...]) -> bool:
+    """Whether the new text at `present` may be taken for an edit that was made before.
+
+    Not when other text resembles the old one more: then the old text was only written wrongly. A few letters that
+    resemble nothing prove nothing either.
+    """
+    if not regions:
+        return len(new.strip()) >= _PROVING_CHARS
+    first = _line_at(text, present)
+    last = first + new.rstrip("\n").count("\n")
+    return regions[0].first_line <= last and first <= regions[0].last_line
 
 
 def _position(text: str, new: str) -> int | None:

@@ -92,6 +92,11 @@ def detect(head: bytes, *, is_whole: bool = True) -> Encoding | None:
 
 def decode(data: bytes) -> Decoded:
     """The text of `data`. `encode(decode(data).text, decode(data).encoding) == data` for all bytes it accepts."""
+    if b"\0" not in data and not data.startswith(_UTF8_BOM):
+        try:
+            return Decoded(data.decode("utf-8"), UTF8)
+        except UnicodeDecodeError:
+            pass  # one of the others, or no text
     encoding = detect(data)
     if encoding is None:
         raise NotTextError("the file is binary")

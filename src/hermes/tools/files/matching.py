@@ -12,7 +12,9 @@ SHAPES: dict[Level, tuple[Shape, ...]] = {
     Level.LOOKALIKES: (Shape(indent=False, lookalikes=True), Shape(indent=True, lookalikes=True)),
 }
 # Past this many tokens the pattern would cost more than a model's edit is worth; only exact matches count then.
-_MAX_TOKENS = 60_000
+_MAX_TOKENS = 20_000
+# Above this many places of the anchor, one pass over the text is cheaper than looking around each.
+_MAX_ANCHORS = 50
 
 
 class Match(NamedTuple):
@@ -43,7 +45,33 @@ class Wanted:
         return [match for match in found if not shape.indent or indents_of(self.lines, match) is not None]
 
     def _scan(self, text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-        return (found.span() for found in pattern.finditer(text))
+        """Go through the text; when a plain word of it is rare, only through its surroundings."""
+        anchor, breaks = self._plain_word()
+        places = [match.start for match in exact_matches(text, anchor, _MAX_ANCHORS + 1)] if anchor else []
+        if not anchor or len(places) > _MAX_ANCHORS:
+            yield from (found.span() for found in pattern.finditer(text))
+            return
+        done = 0
+        for at in places:
+            # Each break before the word takes at most one newline of the file, so a match starts in these lines.
+            start = max(_lines_back(text, at, breaks) or 0, done)
+            while start <= at:
+                found = pattern.match(text, start)
+                if found is not None and found.end() > at:
+                    yield found.span()
+                    done = start = found.end()
+                else:
+                    start += 1
+
+    def _plain_word(self) -> tuple[str, int]:
+        """The longest word that no level writes otherwise, and how many line breaks may stand before it."""
+        best, best_breaks, breaks = "", 0, 0
+        for line in self.lines:
+            for token in line:
+                if len(token.text) > len(best) and token.text.isascii() and token.text.isalnum():
+                    best, best_breaks = token.text, breaks
+                breaks += token.kind == "break" or token.text in (r"\n", r"\r")
+        return best, best_breaks
 
     def _seek(self, text: str, pattern: re.Pattern[str], shape: Shape) -> Iterator[tuple[int, int]]:
         """As `_scan`, at the speed of a plain search: a match can only be around its longest line."""

@@ -1,17 +1,18 @@
 """What a task remembers about files between calls: what it has read, what it wrote, where it failed."""
 
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from hermes.seams import FileInfo
 from hermes.tools.files.tokens import Level
 
 _KEY = "files"
+_MAX_DIGESTED_BYTES = 1 << 20
 
 
 class Stamp(NamedTuple):
-    """A file as it was when last seen. `digest` is empty when only a part of it was read."""
+    """A file as it was when last seen. `digest` is empty when it is large or only a part of it was read."""
 
     mtime_ns: int
     size: int
@@ -94,11 +95,7 @@ def reset_repeats(memo: dict[str, Any]) -> None:
 
 
 def digest(data: bytes) -> str:
-    hasher = new_digest()
-    hasher.update(data)
-    return hasher.hexdigest()
-
-
-def new_digest() -> blake2b:
-    """A hasher whose result compares with `digest`."""
-    return blake2b(digest_size=16)
+    """A digest for comparison; empty for much data, where the time of the last change has to do."""
+    if len(data) > _MAX_DIGESTED_BYTES:
+        return ""
+    return sha256(data, usedforsecurity=False).hexdigest()

@@ -11,7 +11,7 @@ from hermes.seams import FileInfo
 _HOME_FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".config/gh")
 _START_UP_AND_CREDENTIALS = """
     .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
-    .kshrc .cshrc .tcshrc .login .config/fish/config.fish .netrc .pgpass .npmrc .pypirc .git-credentials .env
+    .kshrc .cshrc .tcshrc .login .config/fish/config.fish .netrc .pgpass .npmrc .pypirc .git-credentials
 """
 _HOME_FILES = frozenset(_START_UP_AND_CREDENTIALS.split())
 _SYSTEM_FOLDERS = ("/etc", "/boot", "/proc", "/sys", "/dev", "/usr/lib/systemd", "/lib/systemd")
@@ -117,10 +117,16 @@ def _protected(path: str, rules: PathRules) -> str | None:
                 return f"~/{folder} holds credentials"
     if rules.hermes_home and path == posixpath.join(rules.hermes_home, ".env"):
         return "it holds the runtime's keys"
-    is_foreign = bool(rules.profiles) and _is_below(path, rules.profiles) and not _is_below(path, rules.hermes_home)
-    if is_foreign and not rules.crosses_profiles:
+    if not rules.crosses_profiles and _is_of_other_profile(path, rules):
         return "it belongs to another profile; set cross_profile only if the user asked for that"
     return None
+
+
+def _is_of_other_profile(path: str, rules: PathRules) -> bool:
+    if not rules.profiles or not _is_below(path, rules.profiles):
+        return False
+    # The default profile's home holds the folder of all others, so being below it says nothing.
+    return not (_is_below(rules.hermes_home, rules.profiles) and _is_below(path, rules.hermes_home))
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -9,7 +9,7 @@ from hermes.tools.files import edits
 from hermes.tools.files.adapting import with_endings
 from hermes.tools.files.encoding import line_endings
 from hermes.tools.files.matching import Match
-from hermes.tools.files.nearest import nearest_regions
+from hermes.tools.files.nearest import Region, nearest_regions
 from hermes.tools.files.tokens import Level
 from hermes.tools.files.v4a import Add, Delete, FileChange, Hunk, Move, PatchError, Update
 
@@ -148,9 +148,11 @@ def _place(path: str, text: str, hunk: Hunk, after: int) -> tuple[Level, Match, 
     old, new = _joined(hunk.before), _joined(hunk.after)
     level, matches, wanted = edits.find(text, old, whole_lines=True)
     if not matches:
-        if hunk.after and edits.find(text, new, whole_lines=True)[1]:
+        regions = nearest_regions(text, old)
+        made = edits.find(text, new, whole_lines=True)[1] if hunk.after else []
+        if made and edits.has_replaced(text, made[0].start, new, regions):
             return None
-        raise _not_found(path, text, hunk)
+        raise _not_found(path, hunk, regions)
     match = _chosen(path, text, hunk, matches, after)
     written = edits.written_for(text, match, wanted, new)
     if edits.is_in_place(text, match, written):
@@ -230,8 +232,7 @@ def _hint_line(text: str, hint: str, at: int) -> int | None:
     return partial
 
 
-def _not_found(path: str, text: str, hunk: Hunk) -> PatchError:
-    regions = nearest_regions(text, _joined(hunk.before))
+def _not_found(path: str, hunk: Hunk, regions: tuple[Region, ...]) -> PatchError:
     near = "; ".join(f"lines {region.first_line}-{region.last_line}:\n{region.text}" for region in regions[:1])
     hint = f"the nearest text is at {near}" if near else "read the file again and copy the context exactly"
     return PatchError(f"{path}: the hunk at patch line {hunk.line} was not found; {hint}")

@@ -121,7 +121,7 @@ def _with_rg(search: Search, rg: str) -> str:
         words += ["--count", "--include-zero", "--with-filename"]
     else:
         words += ["--line-number", "--with-filename", "--no-heading", f"--max-columns={MAX_CONTENT_CHARS}"]
-        words += ["--max-columns-preview", r"--field-match-separator=\x1f", r"--field-context-separator=\x1e"]
+        words += ["--max-columns-preview", r"--field-match-separator='\x1f'", r"--field-context-separator='\x1e'"]
         if search.context:
             words += [f"--context={search.context}", "--sort=path"]
     words += [f"--glob={shlex.quote(glob)}" for glob in globs]

@@ -172,11 +172,11 @@ def _real(path: Path) -> str:
     return os.path.realpath(path)
 
 
-def lint(path: str, before: str | None, after: str) -> dict[str, Any]:
+async def lint(ctx: ToolContext, path: str, before: str | None, after: str) -> dict[str, Any]:
     """The `lint` field of a result: only a problem that this write has brought."""
     if not syntax.can_check(path):
         return {"status": "skipped", "message": "no syntax check for this kind of file"}
-    problem = syntax.new_problem(path, before, after)
+    problem = await ctx.in_thread(syntax.new_problem, path, before, after)
     if problem is None:
         return {"status": "ok", "output": ""}
     return {"status": "error", "output": f"{path}: {problem}"}
