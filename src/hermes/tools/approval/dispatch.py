@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from hermes.tools.approval import builtins, wrappers
 from hermes.tools.approval.effects import (
@@ -23,7 +23,7 @@ from hermes.tools.approval.outputs import PURE, labelled
 from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
 from hermes.tools.approval.streams import fork_bomb, read
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 Handler = Callable[[Cmd], Out | None]
 
@@ -36,12 +36,30 @@ _EXEC_VARIABLES = frozenset(
 )  # fmt: skip
 # Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
 _INERT = frozenset(
-    "echo printf grep egrep fgrep rg ag ack man info which type whereis apropos whatis help git gh glab hub cat less more "
-    "head tail wc sort uniq cut ls ll tree stat file du df pwd date cal true false test [ : return exit sleep seq jq yq "
-    "diff cmp comm pip npm yarn pnpm cargo go make cmake pytest ruff mypy black eslint tsc jest vitest code logger "
-    "notify-send say wall hg svn tldr cheat spell aspell look fzf pgrep ps top htop id whoami hostname uname alias "
-    "apt apt-get dnf yum brew pacman snap apk dpkg rpm export set shopt touch mkdir tmux history fc basename dirname "
-    "realpath readlink md5sum sha256sum sha1sum nl tac column paste fold fmt strings od hexdump bat fd locate".split()
+    words(
+        "echo printf grep egrep fgrep rg ag ack man info which type whereis apropos whatis help git gh glab "
+        "hub cat less more head tail wc sort uniq cut ls ll tree stat file du df pwd date cal true false test "
+        "[ : return exit sleep seq jq yq diff cmp comm pip npm yarn pnpm cargo go make cmake pytest ruff mypy "
+        "black eslint tsc jest vitest code logger notify-send say wall hg svn tldr cheat spell aspell look "
+        "fzf pgrep ps top htop id whoami hostname uname alias apt apt-get dnf yum brew pacman snap apk dpkg "
+        "rpm export set shopt touch mkdir tmux history fc basename dirname realpath readlink md5sum sha256sum "
+        "sha1sum nl tac column paste fold fmt strings od hexdump bat fd locate"
+    )
+)
+# Programs that print lines meant for `eval` or `source`, with one of these words among their arguments.
+_SETTINGS = frozenset(
+    words(
+        "ssh-agent direnv pyenv rbenv nodenv goenv jenv brew conda mamba micromamba starship zoxide fnm mise "
+        "asdf minikube docker-machine dircolors opam luarocks keychain thefuck kubectl helm gh npm pip poetry "
+        "rustup argocd oh-my-posh atuin fzf lesspipe volta op navi register-python-argcomplete uv just task "
+        "deno kind k3d flux istioctl golangci-lint hugo pipx pdm gulp grunt resize tset"
+    )
+)
+_SETTINGS_VERBS = frozenset(
+    words(
+        "init hook env shellenv completion completions activate -s -c - docker-env shell --bash --zsh --alias "
+        "alias bash zsh hook-env generate-shell-completion --eval -b --shell list-dirs"
+    )
 )
 _HIDDEN = re.compile(r"(?:\A|[\s;&|/'\"(])(?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s")
 
@@ -84,12 +102,18 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if handler is None and program.startswith(("mkfs.", "mkfs_", "newfs")):
         handler = disks.HANDLERS["mkfs"]
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)
+    if program in _SETTINGS and _prints_settings(cmd.args):
+        return Out(None, frozenset({"settings"}))
     if handler is not None:
         out = handler(cmd)
         return labelled(cmd, DARK) if out is None else out
     if program not in _INERT:
-        _look_inside(cmd, name)
+        _look_inside(cmd)
     return labelled(cmd, DARK)
+
+
+def _prints_settings(args: list[str]) -> bool:
+    return not args or args[0] in _SETTINGS_VERBS or args[0].startswith("shell.")
 
 
 def _unresolved(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
@@ -99,6 +123,8 @@ def _unresolved(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...],
         run.unknown(f"the command's name is a pattern ({plain(argv[0])})")
     else:
         run.unknown("the name of a command is only known when it runs")
+    if has_glob(argv[0]) and "/" in argv[0] and not has_glob(argv[0].rsplit("/", 1)[-1]):
+        run.start([argv[0].rsplit("/", 1)[-1], *argv[1:]], scope, stdin, via)
     # It may be empty or a prefix such as sudo: what follows is judged as a command too.
     if len(argv) > 1 and UNKNOWN in argv[0] and not argv[1].startswith("-"):
         run.start(argv[1:], scope, stdin, via)
@@ -143,17 +169,15 @@ def _run_made_file(path: str, scope: Scope, run: Run) -> None:
             run.script(out.text, scope.fork(), NOTHING, ("script",))
 
 
-def _look_inside(cmd: Cmd, name: str) -> None:
+def _look_inside(cmd: Cmd) -> None:
     """A program without a rule may start another one: judge what looks like a command among its words."""
     for position, word in enumerate(cmd.args):
         base = word.rsplit("/", 1)[-1]
         if base in wrappers.HIDDEN and position + 1 < len(cmd.args):
-            _keep_dangers(cmd, lambda at=position: cmd.nested(cmd.args[at:], NOTHING))
+            _keep_dangers(cmd, partial(cmd.nested, cmd.args[position:], NOTHING))
             return
         if " " in word and _HIDDEN.search(word):
-            _keep_dangers(cmd, lambda text=word: cmd.shell(text, NOTHING))
-    if name.startswith(("./", "/", "~")):
-        return
+            _keep_dangers(cmd, partial(cmd.shell, word, NOTHING))
 
 
 def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:

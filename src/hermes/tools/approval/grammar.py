@@ -9,6 +9,7 @@ import tree_sitter_bash
 from tree_sitter import Node
 
 PIECE = 3072  # bytes; error recovery in the grammar is quadratic, so no piece may be longer
+_ENOUGH = 1024  # bytes; statements are gathered up to this size
 _MAX_PIPES = 120
 _MAX_HEREDOCS = 24
 LIFTED = "\ue0ff"  # followed by an index and the same mark: a long literal kept out of the parse
@@ -56,7 +57,7 @@ def pieces(text: str, lifted: list[str]) -> Iterator[str | None]:
     for token, is_cut in _tokens(text, lifted):
         piece.append(token)
         size += len(token)
-        if is_cut:
+        if is_cut and size >= _ENOUGH:
             yield "".join(piece) if size <= PIECE else None
             piece, size = [], 0
     yield "".join(piece) if size <= PIECE else None
@@ -70,26 +71,26 @@ def _tokens(text: str, lifted: list[str]) -> Iterator[tuple[str, bool]]:
     while position < len(text):
         found = _TOKEN.match(text, position)
         assert found is not None  # `other` takes any character
-        kind, token = found.lastgroup or "other", found.group()
+        kind, part = found.lastgroup or "other", found.group()
         position = found.end()
         if kind in ("single", "double"):
-            token = _lift(kind, token, lifted)
+            part = _lift(kind, part, lifted)
         elif kind == "heredoc":
-            bodies.append(_delimiter(token))
+            bodies.append(_delimiter(part))
         elif kind == "open":
             depth += 1
         elif kind == "close":
             depth = max(0, depth - 1)
         elif kind == "word" and at_command:
-            depth = max(0, depth + (token in _OPENERS) - (token in _CLOSERS))
-        if token == "\n" and bodies:
+            depth = max(0, depth + (part in _OPENERS) - (part in _CLOSERS))
+        if part == "\n" and bodies:
             body, position = _bodies(text, position, bodies, lifted)
-            token += body
+            part += body
             bodies = []
         is_cut = kind == "cut" and depth == 0 and not bodies
-        yield token, is_cut
+        yield part, is_cut
         if kind != "space":
-            at_command = kind in ("cut", "open", "close") or token in ("do", "then", "else", "elif", "!", "|")
+            at_command = kind in ("cut", "open", "close") or part in ("do", "then", "else", "elif", "!", "|")
 
 
 def _lift(kind: str, token: str, lifted: list[str]) -> str:

@@ -228,7 +228,7 @@ def base_name(cmd: Cmd) -> Out:
     return Out((name.removesuffix(operands[1]) if len(operands) > 1 else name) + "\n")
 
 
-def mktemp(cmd: Cmd) -> Out:
+def mktemp(_cmd: Cmd) -> Out:
     return Out("/tmp/tmp.hermes0000\n")  # noqa: S108 - stands for a fresh name in the temp folder
 
 
@@ -254,7 +254,7 @@ def decompress(cmd: Cmd) -> Out | None:
     return None
 
 
-def environment(cmd: Cmd) -> Out:
+def environment(_cmd: Cmd) -> Out:
     return Out(None, frozenset({"environment"}))
 
 
@@ -263,10 +263,39 @@ def nothing(_cmd: Cmd) -> Out:
 
 
 PURE: dict[str, Callable[[Cmd], Out | None]] = {
-    "echo": echo, "printf": printf, "cat": cat, "base64": decode, "base32": decode, "openssl": openssl, "xxd": xxd,
-    "rev": rev, "tac": tac, "tr": tr, "head": lines, "tail": lines, "which": where, "pwd": pwd,
-    "basename": base_name, "dirname": base_name, "mktemp": mktemp, "seq": seq, "nproc": number, "whoami": word,
-    "logname": word, "gunzip": decompress, "zcat": decompress, "bunzip2": decompress, "xz": decompress, "unxz": decompress,
-    "uudecode": decompress, "gzip": decompress, "zstd": decompress, "printenv": environment, "true": nothing,
-    "false": nothing, ":": nothing, "sleep": nothing, "wait": nothing,
-}  # fmt: skip
+    "echo": echo,
+    "printf": printf,
+    "cat": cat,
+    "base64": decode,
+    "base32": decode,
+    "openssl": openssl,
+    "xxd": xxd,
+    "rev": rev,
+    "tac": tac,
+    "tr": tr,
+    "head": lines,
+    "tail": lines,
+    "which": where,
+    "pwd": pwd,
+    "basename": base_name,
+    "dirname": base_name,
+    "mktemp": mktemp,
+    "seq": seq,
+    "nproc": number,
+    "whoami": word,
+    "logname": word,
+    "gunzip": decompress,
+    "zcat": decompress,
+    "bunzip2": decompress,
+    "xz": decompress,
+    "unxz": decompress,
+    "uudecode": decompress,
+    "gzip": decompress,
+    "zstd": decompress,
+    "printenv": environment,
+    "true": nothing,
+    "false": nothing,
+    ":": nothing,
+    "sleep": nothing,
+    "wait": nothing,
+}

@@ -49,7 +49,7 @@ def lookup(name: str, scope: Scope, run: Run) -> Values:
     if name.isdigit():
         number = int(name[:4])
         if number == 0:
-            return Values(("bash",))
+            return Values(scope.variables.get("0", ("bash",)))
         return Values((scope.args[number - 1],) if number <= len(scope.args) else ("",))
     if name in scope.variables:
         return Values(scope.variables[name][:1] or ("",))

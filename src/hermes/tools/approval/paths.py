@@ -6,12 +6,14 @@ from functools import lru_cache
 from hermes.tools.approval.glob import STAR, could_name, has_glob, is_open, plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.state import Places, Run, Scope
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 TOP = frozenset(
-    "/bin /boot /dev /etc /home /lib /lib32 /lib64 /libx32 /media /mnt /opt /proc /root /run /sbin /srv /sys /usr /var "
-    "/System /Library /Applications /Users /Volumes /private /private/etc /private/var /usr/bin /usr/sbin /usr/lib "
-    "/usr/local /usr/share /var/lib /var/log".split()
+    words(
+        "/bin /boot /dev /etc /home /lib /lib32 /lib64 /libx32 /media /mnt /opt /proc /root /run /sbin /srv "
+        "/sys /usr /var /System /Library /Applications /Users /Volumes /private /private/etc /private/var "
+        "/usr/bin /usr/sbin /usr/lib /usr/local /usr/share /var/lib /var/log"
+    )
 )
 _SYSTEM = re.compile(
     r"/(?:etc|boot|usr|bin|sbin|lib\w*|proc|sys|var|run|root|opt|srv|System|Library|Applications|private)(?:/|\Z)"
@@ -92,7 +94,7 @@ def _linked(path: str, links: dict[str, str]) -> str:
 
 
 def classify(path: str, places: Places) -> str:
-    """One word for what `path` is: root, top, disk, device, own, credential, rc, env, workspace, temp, system, home, other."""
+    """What `path` is: root, top, disk, device, own, credential, rc, env, workspace, temp, system, home or other."""
     if is_open(path):
         path = _concrete(path, places)
         if path.startswith(UNKNOWN):
@@ -153,9 +155,17 @@ def _landmarks(places: Places) -> tuple[str, ...]:
         *(f"{home}/{name}" for name in inner),
         f"{places.own_home}/config.yaml",
         f"{places.own_home}/.env",
-        "/etc/passwd", "/etc/shadow", "/etc/hosts", "/etc/sudoers", "/etc/crontab", "/dev/sda", "/dev/nvme0n1", "/dev/vda",
-        home, *sorted(TOP),
-    )  # fmt: skip
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/hosts",
+        "/etc/sudoers",
+        "/etc/crontab",
+        "/dev/sda",
+        "/dev/nvme0n1",
+        "/dev/vda",
+        home,
+        *sorted(TOP),
+    )
 
 
 def _concrete(path: str, places: Places) -> str:
@@ -185,8 +195,10 @@ def is_private(path: str, places: Places) -> bool:
 def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
     """Record the effect of writing to the file that `word` names."""
     path = resolve(word, scope, run)
-    kind = classify(path, run.places)
     shown = (show(path, run.places),)
+    kind = classify(path, run.places)
+    if is_open(path):
+        path = _concrete(path, run.places)
     if kind == "disk":
         run.add("block_device", how, shown, severity=Severity.HARDLINE, path_class=kind)
     elif kind == "device":
@@ -196,8 +208,13 @@ def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
     elif kind in ("credential", "rc"):
         run.add("user_files", how, shown, path_class=kind)
     elif kind in ("root", "top"):
-        run.add("system_config" if path != run.places.home else "write", how, shown, path_class=kind,
-                severity=Severity.ASK if path != run.places.home else Severity.NOTE)  # fmt: skip
+        run.add(
+            "system_config" if path != run.places.home else "write",
+            how,
+            shown,
+            path_class=kind,
+            severity=Severity.ASK if path != run.places.home else Severity.NOTE,
+        )
     elif kind == "env":
         run.add("project_env", how, shown, path_class="workspace")
     elif kind == "system" and _CONFIG.match(path):

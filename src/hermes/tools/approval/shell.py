@@ -219,11 +219,11 @@ class _Script:
                 assignments.append(child)
             else:
                 words.append(child)
-        for redirect in redirects:
-            if redirect.type == "heredoc_redirect":
-                words += [extra for extra in redirect.named_children if extra.type in _WORDS]
-            elif redirect.type == "file_redirect":
-                words += _extra_words(redirect)
+        for place in redirects:
+            if place.type == "heredoc_redirect":
+                words += [extra for extra in place.named_children if extra.type in _WORDS]
+            elif place.type == "file_redirect":
+                words += _extra_words(place)
         before, run.substituted = run.substituted, frozenset()
         argv = self.words(words, scope)
         inner = scope if not (assignments and argv) else scope.fork()

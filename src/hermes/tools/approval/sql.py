@@ -2,21 +2,25 @@
 
 import re
 
+from hermes.tools.approval.text import words
+
 _TOKENS = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*|'(?:[^'\\]|''|\\.)*'?|\"(?:[^\"]|\"\")*\"?|`[^`]*`?|\$\$.*?(?:\$\$|\Z)|[A-Za-z_][\w$]*|\n|[^\s]",
     re.DOTALL,
 )
 _DROPS = frozenset(
-    "table database schema view index user role tablespace keyspace collection function trigger owned materialized type sequence "
-    "extension procedure column constraint".split()
+    words(
+        "table database schema view index user role tablespace keyspace collection function trigger owned "
+        "materialized type sequence extension procedure column constraint"
+    )
 )
 
 
 def judge_sql(text: str) -> list[tuple[str, str]]:
     """The destructive statements of `text`, as (effect kind, statement)."""
     found: list[tuple[str, str]] = []
-    for words, shown in _statements(text):
-        kind = _statement(words)
+    for tokens, shown in _statements(text):
+        kind = _statement(tokens)
         if kind:
             found.append((kind, shown))
     return found

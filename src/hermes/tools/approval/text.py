@@ -16,6 +16,11 @@ _RESERVED = re.compile("[\ue000-\ue0ff]")  # our own marks for active glob chara
 _ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u0085\u2028\u2029]")
 
 
+def words(table: str) -> list[str]:
+    """The words of a table that is written as one text."""
+    return table.split()
+
+
 def clean(command: str) -> str:
     """Return `command` without NULs, invisible characters and terminal escapes; total for any string.
 

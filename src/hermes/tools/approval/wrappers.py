@@ -9,10 +9,13 @@ from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Scope
 from hermes.tools.approval.streams import feed, run_file
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
-SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish csh tcsh rbash yash pwsh".split())
-HIDDEN = frozenset("rm dd shred mkfs wipefs sh bash zsh dash unlink rmdir".split()) | {"mkfs.ext4", "mkfs.xfs"}
+SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "pwsh"])
+HIDDEN = frozenset(["rm", "dd", "shred", "mkfs", "wipefs", "sh", "bash", "zsh", "dash", "unlink", "rmdir"]) | {
+    "mkfs.ext4",
+    "mkfs.xfs",
+}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -30,9 +33,12 @@ def _longs(names: str) -> frozenset[str]:
 
 _PLAIN: dict[str, Wrapper] = {
     **dict.fromkeys(
-        "nohup setsid busybox toybox builtin fakeroot unbuffer linux32 linux64 i386 caffeinate catchsegv tini dumb-init "
-        "torsocks proxychains proxychains4 dbus-run-session dbus-launch ssh-agent nocache eatmydata coproc noglob "
-        "nocorrect winpty xvfb-run gnome-terminal xterm konsole exec ltrace valgrind heaptrack time".split(),
+        words(
+            "nohup setsid busybox toybox builtin fakeroot unbuffer linux32 linux64 i386 caffeinate catchsegv tini "
+            "dumb-init torsocks proxychains proxychains4 dbus-run-session dbus-launch ssh-agent nocache eatmydata "
+            "coproc noglob nocorrect winpty xvfb-run gnome-terminal xterm konsole exec ltrace valgrind heaptrack "
+            "time"
+        ),
         Wrapper("afoe"),
     ),
     "doas": Wrapper("uC"),
@@ -67,7 +73,7 @@ _PLAIN: dict[str, Wrapper] = {
     "chpst": Wrapper("uUbmdorpctn"),
 }
 _RUNNERS = frozenset(
-    "uv poetry pipenv pdm rye hatch bundle conda mamba micromamba mise asdf npm pnpm yarn bun op doppler".split()
+    words("uv poetry pipenv pdm rye hatch bundle conda mamba micromamba mise asdf npm pnpm yarn bun op doppler")
 )
 
 
@@ -123,6 +129,8 @@ def shell(cmd: Cmd) -> Out | None:
             return None
         inner = cmd.scope.fork()
         inner.args = tuple(script[2:])
+        if len(script) > 1:
+            inner.variables["0"] = (script[1],)
         return cmd.run.script(script[0], inner, cmd.stdin, (*cmd.via, f"{cmd.name} -c"))
     if options.operands and not options.has("s"):
         cmd.scope.args, saved = tuple(options.operands[1:]), cmd.scope.args
@@ -147,6 +155,7 @@ def xargs(cmd: Cmd) -> Out:
     text = cmd.stdin.text
     fields = [UNKNOWN] if text is None else text.replace("\0", "\n").split()[:32]
     words = rest or ["echo"]
+    cmd.run.substituted |= cmd.stdin.labels
     base = words[0].rsplit("/", 1)[-1]
     if base in ("rm", "unlink", "shred", "rmdir"):
         cmd.run.add("xargs_delete", f"delete what the list before xargs names ({base})")
@@ -310,10 +319,35 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **{name: partial(wrapped, wrapper=wrapper) for name, wrapper in _PLAIN.items()},
     **dict.fromkeys(SHELLS, shell),
     **dict.fromkeys(_RUNNERS, runner),
-    "sudo": sudo, "env": env, "command": command, "xargs": xargs, "gxargs": xargs, "parallel": parallel, "ssh": ssh,
-    "autossh": ssh, "sshpass": partial(wrapped, wrapper=Wrapper("pfdP")), "su": su, "runas": su,
-    "script": partial(by_flag, flags="cEIOBTmo"), "flock": partial(by_flag, flags="wE"), "watch": watch, "at": at, "batch": at,
-    "tmux": multiplexer, "screen": multiplexer, "npx": npx, "bunx": npx, "pnpx": npx, "uvx": npx, "pipx": runner,
-    "nix-shell": nix, "vim": git_like_editor, "vi": git_like_editor, "nvim": git_like_editor, "ex": git_like_editor,
-    "emacs": git_like_editor, "entr": partial(wrapped, wrapper=Wrapper("")), "capsh": shell,
-}  # fmt: skip
+    "sudo": sudo,
+    "env": env,
+    "command": command,
+    "xargs": xargs,
+    "gxargs": xargs,
+    "parallel": parallel,
+    "ssh": ssh,
+    "autossh": ssh,
+    "sshpass": partial(wrapped, wrapper=Wrapper("pfdP")),
+    "su": su,
+    "runas": su,
+    "script": partial(by_flag, flags="cEIOBTmo"),
+    "flock": partial(by_flag, flags="wE"),
+    "watch": watch,
+    "at": at,
+    "batch": at,
+    "tmux": multiplexer,
+    "screen": multiplexer,
+    "npx": npx,
+    "bunx": npx,
+    "pnpx": npx,
+    "uvx": npx,
+    "pipx": runner,
+    "nix-shell": nix,
+    "vim": git_like_editor,
+    "vi": git_like_editor,
+    "nvim": git_like_editor,
+    "ex": git_like_editor,
+    "emacs": git_like_editor,
+    "entr": partial(wrapped, wrapper=Wrapper("")),
+    "capsh": shell,
+}

@@ -11,7 +11,7 @@ from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import delete_path, is_private, resolve, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.streams import feed, read, run_file
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 _TOKENS = re.compile(
     r"""(?P<comment>\#(?!\{)[^\n]*|//[^\n]*|/\*.*?(?:\*/|\Z))
@@ -24,9 +24,12 @@ _TOKENS = re.compile(
 )
 _MAX_CODE = 65536
 _SHELLS = frozenset(
-    "system popen popen2 popen3 popen4 getoutput getstatusoutput run call check_call check_output Popen exec execSync execFileSync "
-    "execFile spawn spawnSync shell_exec passthru proc_open pcntl_exec execute execv execve execvp execl execlp execle posix_spawn spawnl "
-    "spawnv spawnlp create_subprocess_shell create_subprocess_exec command Command sh bash IO.popen Open3 capture3 capture2".split()
+    words(
+        "system popen popen2 popen3 popen4 getoutput getstatusoutput run call check_call check_output Popen "
+        "exec execSync execFileSync execFile spawn spawnSync shell_exec passthru proc_open pcntl_exec execute "
+        "execv execve execvp execl execlp execle posix_spawn spawnl spawnv spawnlp create_subprocess_shell "
+        "create_subprocess_exec command Command sh bash IO.popen Open3 capture3 capture2"
+    )
 )
 _NEEDS_OWNER = {  # common words that run a program only on these objects
     "run": {"subprocess", "sp"},
@@ -60,7 +63,7 @@ _DELETES = {
     "emptyDirSync": True,
     "remove_all": True,
 }
-_DELETE_OWNERS = frozenset("os fs shutil path Path pathlib File FileUtils Dir promises fsp fse File::Path io".split())
+_DELETE_OWNERS = frozenset(words("os fs shutil path Path pathlib File FileUtils Dir promises fsp fse File::Path io"))
 _NETWORK = re.compile(
     r"\b(?:requests|urllib|urlopen|httpx|aiohttp|fetch|axios|http\.request|https\.request|socket|LWP|Net::HTTP|open-uri|smtplib|ftplib|WebSocket)\b"
 )
@@ -77,7 +80,7 @@ def interpreter(cmd: Cmd) -> Out | None:
     code_flags, takes_file = _FLAGS.get(cmd.name, ("ce", True))
     args = cmd.args
     for position, arg in enumerate(args):
-        if arg in ("-m",) and cmd.name in ("python", "pypy"):
+        if arg == "-m" and cmd.name in ("python", "pypy"):
             return _module(cmd, args[position + 1 :])
         found = _code_flag(arg, code_flags)
         if found is not None:
@@ -111,7 +114,7 @@ def _code_flag(arg: str, flags: str) -> str | None:
         for number, letter in enumerate(arg[1:], 1):
             if letter in flags:
                 return arg[number + 1 :]
-            if letter in "IWXmFi0l" and number + 1 < len(arg) and letter not in "il0":
+            if letter in "IWXmMrFKT":  # these take the rest of the word as their value
                 return None
     return None
 
@@ -317,8 +320,8 @@ def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) ->
         "truncateSync",
     ):
         _writes(cmd, parts, position, known)
-    elif (
-        name in ("kill", "killpg") and owner in ("os", "process", "Process") or (name == "kill" and cmd.name == "perl")
+    elif (name in ("kill", "killpg") and owner in ("os", "process", "Process")) or (
+        name == "kill" and cmd.name == "perl"
     ):
         _, literals, _ = _arguments(parts, position, known)
         numbers = [token.text for token in parts[position + 1 : position + 8]]
@@ -403,8 +406,7 @@ def _starts(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) 
     name = parts[position].text
     listed = (
         is_list
-        or name.startswith(("exec", "spawn", "posix_spawn"))
-        and len(literals) > 1
+        or (name.startswith(("exec", "spawn", "posix_spawn")) and len(literals) > 1)
         or (cmd.name in ("perl", "ruby") and len(literals) > 1)
     )
     if not literals:
@@ -497,11 +499,28 @@ def awk(cmd: Cmd) -> Out | None:
 
 
 _FLAGS = {
-    "python": ("c", True), "pypy": ("c", True), "perl": ("eE", True), "ruby": ("e", True), "node": ("ep", True), "nodejs": ("ep", True),
-    "deno": ("", True), "bun": ("e", True), "php": ("rBRE", True), "lua": ("e", True), "luajit": ("e", True), "Rscript": ("e", True),
-    "osascript": ("e", True), "tclsh": ("c", True), "expect": ("c", True), "groovy": ("e", True), "julia": ("eE", True), "guile": ("c", True),
-    "ghc": ("e", True), "elixir": ("e", True), "scala": ("e", True),
-}  # fmt: skip
+    "python": ("c", True),
+    "pypy": ("c", True),
+    "perl": ("eE", True),
+    "ruby": ("e", True),
+    "node": ("ep", True),
+    "nodejs": ("ep", True),
+    "deno": ("", True),
+    "bun": ("e", True),
+    "php": ("rBRE", True),
+    "lua": ("e", True),
+    "luajit": ("e", True),
+    "Rscript": ("e", True),
+    "osascript": ("e", True),
+    "tclsh": ("c", True),
+    "expect": ("c", True),
+    "groovy": ("e", True),
+    "julia": ("eE", True),
+    "guile": ("c", True),
+    "ghc": ("e", True),
+    "elixir": ("e", True),
+    "scala": ("e", True),
+}
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys([name for name in _FLAGS if name not in ("deno", "bun")], interpreter),

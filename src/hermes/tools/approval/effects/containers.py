@@ -9,14 +9,20 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import classify, resolve
 from hermes.tools.approval.state import Cmd, Out, Scope
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 _GLOBAL = frozenset(
-    "context host log-level config file project-name profile env-file project-directory namespace kubeconfig cluster user".split()
+    words(
+        "context host log-level config file project-name profile env-file project-directory namespace "
+        "kubeconfig cluster user"
+    )
 )
 _RUN_LONGS = frozenset(
-    "volume mount name env env-file publish workdir user entrypoint network hostname platform memory cpus label add-host device "
-    "restart gpus shm-size ulimit cap-add cap-drop security-opt pull tmpfs log-driver expose dns pid ipc userns cidfile".split()
+    words(
+        "volume mount name env env-file publish workdir user entrypoint network hostname platform memory cpus "
+        "label add-host device restart gpus shm-size ulimit cap-add cap-drop security-opt pull tmpfs "
+        "log-driver expose dns pid ipc userns cidfile"
+    )
 )
 
 
@@ -82,11 +88,11 @@ def kubectl(cmd: Cmd) -> Out | None:
     if verb in ("delete", "drain", "cordon", "taint", "replace", "uninstall") or "--force" in cmd.args:
         if verb != "replace" or "--force" in cmd.args:
             cmd.run.add("infrastructure", line(cmd))
-    elif verb == "scale" and any(re.fullmatch(r"--replicas=0", arg) for arg in cmd.args):
-        cmd.run.add("infrastructure", line(cmd))
-    elif verb == "rollout" and "undo" in cmd.args:
-        cmd.run.add("infrastructure", line(cmd))
-    elif verb == "apply" and "--prune" in cmd.args:
+    elif (
+        (verb == "scale" and any(re.fullmatch(r"--replicas=0", arg) for arg in cmd.args))
+        or (verb == "rollout" and "undo" in cmd.args)
+        or (verb == "apply" and "--prune" in cmd.args)
+    ):
         cmd.run.add("infrastructure", line(cmd))
     elif verb == "exec" and "--" in cmd.args:
         cmd.run.start(
@@ -101,7 +107,7 @@ def verbs(cmd: Cmd, dangerous: re.Pattern[str]) -> Out | None:
     if (
         any(dangerous.fullmatch(word) for word in words)
         and "--help" not in words
-        and not {"-n", "--dry-run"} & set(cmd.args)
+        and not {"--dry-run", "--dryrun"} & set(cmd.args)
     ):
         cmd.run.add("infrastructure", line(cmd))
     elif any(UNKNOWN in word for word in words[:1]):
@@ -121,13 +127,49 @@ _DELETES = re.compile(
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(["docker", "podman", "nerdctl"], docker),
-    **dict.fromkeys(["docker-compose", "podman-compose"], lambda cmd: docker(cmd._replace(args=["compose", *cmd.args]))),
+    **dict.fromkeys(
+        ["docker-compose", "podman-compose"], lambda cmd: docker(cmd._replace(args=["compose", *cmd.args]))
+    ),
     **dict.fromkeys(["kubectl", "oc", "k", "k3s", "microk8s"], kubectl),
     **dict.fromkeys(["terraform", "tofu", "terragrunt", "cdktf"], partial(verbs, dangerous=_TERRAFORM)),
-    **dict.fromkeys(["aws", "gcloud", "az", "doctl", "linode-cli", "hcloud", "oci", "ibmcloud", "gsutil", "s3cmd", "mc"],
-                    partial(verbs, dangerous=_CLOUD)),
-    **dict.fromkeys(["helm", "pulumi", "cdk", "heroku", "fly", "flyctl", "vagrant", "virsh", "VBoxManage", "lxc", "multipass",
-                     "eksctl", "kops", "minikube", "kind", "k3d", "serverless", "sls", "sam", "vercel", "netlify", "railway",
-                     "wrangler", "supabase", "firebase", "vault", "consul", "nomad", "qm", "pct", "ansible-vault"],
-                    partial(verbs, dangerous=_DELETES)),
-}  # fmt: skip
+    **dict.fromkeys(
+        ["aws", "gcloud", "az", "doctl", "linode-cli", "hcloud", "oci", "ibmcloud", "gsutil", "s3cmd", "mc"],
+        partial(verbs, dangerous=_CLOUD),
+    ),
+    **dict.fromkeys(
+        [
+            "helm",
+            "pulumi",
+            "cdk",
+            "heroku",
+            "fly",
+            "flyctl",
+            "vagrant",
+            "virsh",
+            "VBoxManage",
+            "lxc",
+            "multipass",
+            "eksctl",
+            "kops",
+            "minikube",
+            "kind",
+            "k3d",
+            "serverless",
+            "sls",
+            "sam",
+            "vercel",
+            "netlify",
+            "railway",
+            "wrangler",
+            "supabase",
+            "firebase",
+            "vault",
+            "consul",
+            "nomad",
+            "qm",
+            "pct",
+            "ansible-vault",
+        ],
+        partial(verbs, dangerous=_DELETES),
+    ),
+}

@@ -8,6 +8,7 @@ from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import classify, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.text import words
 
 _HELP = frozenset({"--help", "-h", "--version", "-V", "help"})
 
@@ -83,18 +84,30 @@ def copy_stream(cmd: Cmd) -> Out | None:
 
 _READS = frozenset({"l", "list", "print", "p", "s", "dump", "d", "i", "info", "J", "x", "show-size", "version", "h"})
 _DESTROYS = frozenset(
-    "destroy destroyvolume erasedisk erasevolume eraseoptical zerodisk secureerase partitiondisk reformat luksformat "
-    "lukserase erase lukskillslot luksremovekey deletecontainer deletevolume labelclear remove delete zero-superblock "
-    "--zero-superblock --stop -s rollback offline".split()
+    words(
+        "destroy destroyvolume erasedisk erasevolume eraseoptical zerodisk secureerase partitiondisk reformat "
+        "luksformat lukserase erase lukskillslot luksremovekey deletecontainer deletevolume labelclear remove "
+        "delete zero-superblock --zero-superblock --stop rollback offline mklabel mktable mkpart rm "
+        "resizepart"
+    )
 )
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(["mkfs", "mke2fs", "mkswap", "mkdosfs", "mkntfs", "format.com", "mformat"], mkfs),
-    "dd": dd, "gdd": dd, "dcfldd": copy_stream, "ddrescue": copy_stream, "pv": copy_stream,
-    **dict.fromkeys(["fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "cgdisk", "parted"], partial(layout, reads=_READS)),
-    **dict.fromkeys(["lvremove", "vgremove", "pvremove", "lvreduce", "vgreduce", "resize2fs", "tune2fs", "badblocks"],
-                    partial(layout, reads=frozenset({"t", "test", "help", "l"}))),
-    **dict.fromkeys(["zpool", "zfs", "btrfs", "diskutil", "cryptsetup", "mdadm", "dmsetup"], partial(verbs, dangerous=_DESTROYS)),
+    "dd": dd,
+    "gdd": dd,
+    "dcfldd": copy_stream,
+    "ddrescue": copy_stream,
+    "pv": copy_stream,
+    **dict.fromkeys(["fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "cgdisk"], partial(layout, reads=_READS)),
+    **dict.fromkeys(
+        ["lvremove", "vgremove", "pvremove", "lvreduce", "vgreduce", "resize2fs", "tune2fs", "badblocks"],
+        partial(layout, reads=frozenset({"t", "test", "help", "l"})),
+    ),
+    **dict.fromkeys(
+        ["zpool", "zfs", "btrfs", "diskutil", "cryptsetup", "mdadm", "dmsetup", "parted"],
+        partial(verbs, dangerous=_DESTROYS),
+    ),
     **dict.fromkeys(["hdparm", "nvme", "sg_format", "sg_sanitize", "smartctl"], device_tool),
     **dict.fromkeys(["wipefs", "blkdiscard"], wipe),
-}  # fmt: skip
+}

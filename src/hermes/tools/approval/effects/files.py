@@ -199,11 +199,11 @@ def chmod(cmd: Cmd) -> Out:
     for word in targets:
         path = resolve(word, cmd.scope, run)
         kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
-        if kind in ("root", "top", "system") or (
-            kind == "credential" and not re.fullmatch(r"0?[4-7]00|[ug]?[-+=][rwx]+|go-rwx|go=", mode)
+        if (
+            kind in ("root", "top", "system")
+            or (kind == "credential" and not re.fullmatch(r"0?[4-7]00|[ug]?[-+=][rwx]+|go-rwx|go=", mode))
+            or (recursive and mode in ("000", "0", "0000", "a-rwx", "a="))
         ):
-            run.add("open_permissions", line(cmd), paths, path_class=kind)
-        elif recursive and mode in ("000", "0", "0000", "a-rwx", "a="):
             run.add("open_permissions", line(cmd), paths, path_class=kind)
         if re.search(r"x|[157]", mode):
             run.executables.add(path)
@@ -307,9 +307,8 @@ def archive(cmd: Cmd) -> Out | None:
     for position, arg in enumerate(args[:-1]):
         if arg in ("-C", "--directory", "-d") and (extracts or cmd.name == "unzip"):
             path = resolve(args[position + 1], cmd.scope, run)
-            write_path(
-                run, cmd.scope, path if classify(path, run.places) not in ("root", "top") else f"{path}/x", line(cmd)
-            )
+            inside = {"root": "/etc/x", "top": f"{path}/x"}.get(classify(path, run.places), path)
+            write_path(run, cmd.scope, inside, line(cmd))
     out = labelled(cmd, DARK)
     if "private" in out.labels:
         for word in args:
@@ -330,7 +329,7 @@ def install(cmd: Cmd) -> Out:
 
 
 def attributes(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args).operands[1:]:
+    for word in read_options(cmd.args).operands:
         if classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
             "root",
             "top",
@@ -361,10 +360,44 @@ def trash(cmd: Cmd) -> Out:
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
-    "rm": rm, "grm": rm, "unlink": unlink, "rmdir": rmdir, "shred": partial(destroy, values="nsu"), "srm": destroy,
-    "wipe": destroy, "scrub": destroy, "truncate": truncate, "cp": copy, "gcp": copy, "ln": copy, "link": copy, "mv": move,
-    "gmv": move, "tee": tee, "sponge": tee, "sed": edit, "gsed": edit, "rsync": sync, "chmod": chmod, "chown": chown,
-    "chgrp": chown, "find": find, "gfind": find, "fd": fd, "fdfind": fd, "tar": archive, "gtar": archive, "bsdtar": archive,
-    "zip": archive, "unzip": archive, "7z": archive, "cpio": archive, "install": install, "chattr": attributes,
-    "setfacl": setfacl, "touch": touch, "trash": trash, "trash-put": trash,
-}  # fmt: skip
+    "rm": rm,
+    "grm": rm,
+    "unlink": unlink,
+    "rmdir": rmdir,
+    "shred": partial(destroy, values="ns"),
+    "srm": destroy,
+    "wipe": destroy,
+    "scrub": destroy,
+    "truncate": truncate,
+    "cp": copy,
+    "gcp": copy,
+    "ln": copy,
+    "link": copy,
+    "mv": move,
+    "gmv": move,
+    "tee": tee,
+    "sponge": tee,
+    "sed": edit,
+    "gsed": edit,
+    "rsync": sync,
+    "chmod": chmod,
+    "chown": chown,
+    "chgrp": chown,
+    "find": find,
+    "gfind": find,
+    "fd": fd,
+    "fdfind": fd,
+    "tar": archive,
+    "gtar": archive,
+    "bsdtar": archive,
+    "zip": archive,
+    "unzip": archive,
+    "7z": archive,
+    "cpio": archive,
+    "install": install,
+    "chattr": attributes,
+    "setfacl": setfacl,
+    "touch": touch,
+    "trash": trash,
+    "trash-put": trash,
+}

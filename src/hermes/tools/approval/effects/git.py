@@ -29,14 +29,14 @@ def git(cmd: Cmd) -> Out | None:
     rule = _RULES.get(verb)
     if rule is not None and rule(rest):
         cmd.run.add("git_history", line(cmd))
-    if verb in ("config",):
+    if verb == "config":
         _config(cmd, rest)
     elif verb == "rm" and read_options(rest).has("r"):
         delete_path(cmd.run, cmd.scope, ".", line(cmd), recursive=True) if "." in rest or "*" in rest else None
     elif verb == "submodule" and "foreach" in rest:
         words = rest[rest.index("foreach") + 1 :]
         cmd.shell(" ".join(word for word in words if not word.startswith("--")), NOTHING)
-    elif verb in ("bisect",) and rest[:1] == ["run"]:
+    elif verb == "bisect" and rest[:1] == ["run"]:
         cmd.nested(rest[1:], NOTHING)
     elif verb == "rebase":
         _rebase_exec(cmd, rest)
@@ -146,10 +146,22 @@ def _switch(rest: list[str]) -> bool:
 
 
 _RULES: dict[str, Callable[[list[str]], bool]] = {
-    "reset": _reset, "push": _push, "clean": _clean, "branch": _branch, "checkout": _checkout, "restore": _restore,
-    "stash": _stash, "filter-branch": _always, "filter-repo": _always, "reflog": _reflog, "gc": _gc,
-    "update-ref": _update_ref, "worktree": _worktree, "tag": _tag, "switch": _switch,
-}  # fmt: skip
+    "reset": _reset,
+    "push": _push,
+    "clean": _clean,
+    "branch": _branch,
+    "checkout": _checkout,
+    "restore": _restore,
+    "stash": _stash,
+    "filter-branch": _always,
+    "filter-repo": _always,
+    "reflog": _reflog,
+    "gc": _gc,
+    "update-ref": _update_ref,
+    "worktree": _worktree,
+    "tag": _tag,
+    "switch": _switch,
+}
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "git": git,

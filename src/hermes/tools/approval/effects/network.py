@@ -9,15 +9,18 @@ from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(\[[0-9a-f:]+\]|[^/:?#\s]+)")
 _REMOTE = frozenset({"remote"})
 _CURL_SHORT = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
 _CURL_LONG = frozenset(
-    "data data-raw data-binary data-urlencode data-ascii json form form-string upload-file output header user url request "
-    "user-agent referer cookie cookie-jar proxy cacert cert key connect-timeout max-time retry retry-delay retry-max-time "
-    "write-out config resolve interface range limit-rate output-dir dump-header netrc-file oauth2-bearer aws-sigv4".split()
+    words(
+        "data data-raw data-binary data-urlencode data-ascii json form form-string upload-file output header "
+        "user url request user-agent referer cookie cookie-jar proxy cacert cert key connect-timeout max-time "
+        "retry retry-delay retry-max-time write-out config resolve interface range limit-rate output-dir "
+        "dump-header netrc-file oauth2-bearer aws-sigv4"
+    )
 )
 
 
@@ -102,7 +105,7 @@ def _save(cmd: Cmd, target: str) -> None:
 
 def wget(cmd: Cmd) -> Out:
     longs = frozenset(
-        "output-document post-data post-file body-file header user-agent directory-prefix tries timeout".split()
+        words("output-document post-data post-file body-file header user-agent directory-prefix tries timeout")
     )
     options = read_options(cmd.args, "OoPUtTwQiAeR", longs)
     run = cmd.run
@@ -204,9 +207,39 @@ def lookup(cmd: Cmd) -> Out:
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
-    "curl": curl, "wget": wget, "aria2c": fetch, "http": fetch, "https": fetch, "xh": fetch, "httpie": fetch, "lynx": fetch,
-    "links": fetch, "w3m": fetch, "fetch": fetch, "axel": fetch, "GET": fetch, "ftp": fetch, "lftp": fetch, "tftp": fetch,
-    "curlie": fetch, "wget2": fetch, "scp": copy_away, "sftp": copy_away, "nc": netcat, "ncat": netcat, "netcat": netcat,
-    "telnet": netcat, "socat": socat, "rclone": cloud_copy, "gsutil": cloud_copy, "mail": mail, "mailx": mail, "mutt": mail,
-    "sendmail": mail, "dig": lookup, "nslookup": lookup, "host": lookup, "ping": lookup, "transfer": fetch,
-}  # fmt: skip
+    "curl": curl,
+    "wget": wget,
+    "aria2c": fetch,
+    "http": fetch,
+    "https": fetch,
+    "xh": fetch,
+    "httpie": fetch,
+    "lynx": fetch,
+    "links": fetch,
+    "w3m": fetch,
+    "fetch": fetch,
+    "axel": fetch,
+    "GET": fetch,
+    "ftp": fetch,
+    "lftp": fetch,
+    "tftp": fetch,
+    "curlie": fetch,
+    "wget2": fetch,
+    "scp": copy_away,
+    "sftp": copy_away,
+    "nc": netcat,
+    "ncat": netcat,
+    "netcat": netcat,
+    "telnet": netcat,
+    "socat": socat,
+    "rclone": cloud_copy,
+    "mail": mail,
+    "mailx": mail,
+    "mutt": mail,
+    "sendmail": mail,
+    "dig": lookup,
+    "nslookup": lookup,
+    "host": lookup,
+    "ping": lookup,
+    "transfer": fetch,
+}

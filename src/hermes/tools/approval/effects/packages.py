@@ -6,6 +6,7 @@ from collections.abc import Callable
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.text import words
 
 _ESSENTIAL = re.compile(
     r"(?:lib)?(?:c6|c-bin|systemd.*|bash|dash|coreutils|util-linux|mount|login|passwd|sudo|apt|dpkg|rpm|dnf|yum|pacman|base-files"
@@ -15,7 +16,10 @@ _ESSENTIAL = re.compile(
     r"|hostname|ncurses.*|zlib1g|pam.*|libpam.*|shadow|initramfs.*)(?::\w+)?\Z|.*\*.*"
 )
 _REMOVES = frozenset(
-    "remove purge erase autoremove uninstall -R -Rs -Rns -Rdd -Rsc -Rcns -Rscn -r -P -e del --remove --purge --erase rm -C".split()
+    words(
+        "remove purge erase autoremove uninstall -R -Rs -Rns -Rdd -Rsc -Rcns -Rscn -r -P -e del --remove "
+        "--purge --erase rm -C"
+    )
 )
 
 
@@ -79,8 +83,36 @@ def make(cmd: Cmd) -> Out | None:
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
-    **dict.fromkeys(["apt", "apt-get", "aptitude", "dpkg", "dnf", "yum", "rpm", "zypper", "pacman", "yay", "paru", "apk", "snap",
-                     "pkg", "emerge", "xbps-remove", "opkg", "microdnf"], manager),
-    "pip": python_packages, "npm": publish, "cargo": publish, "gem": publish, "pnpm": publish, "yarn": publish, "bun": publish,
-    "make": make, "gmake": make,
-}  # fmt: skip
+    **dict.fromkeys(
+        [
+            "apt",
+            "apt-get",
+            "aptitude",
+            "dpkg",
+            "dnf",
+            "yum",
+            "rpm",
+            "zypper",
+            "pacman",
+            "yay",
+            "paru",
+            "apk",
+            "snap",
+            "pkg",
+            "emerge",
+            "xbps-remove",
+            "opkg",
+            "microdnf",
+        ],
+        manager,
+    ),
+    "pip": python_packages,
+    "npm": publish,
+    "cargo": publish,
+    "gem": publish,
+    "pnpm": publish,
+    "yarn": publish,
+    "bun": publish,
+    "make": make,
+    "gmake": make,
+}

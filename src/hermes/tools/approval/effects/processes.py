@@ -7,7 +7,7 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.state import Cmd, Out
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 _OWN = re.compile(r"(?i)hermes|\bgateway\b")
 _FORCE = re.compile(r"(?i)-?(?:9|kill|sigkill)\Z")
@@ -71,9 +71,9 @@ def search(cmd: Cmd) -> Out | None:
 
 
 _SERVICE_VERBS = frozenset(
-    "stop restart disable mask kill isolate try-restart reload-or-restart revert emergency rescue".split()
+    words("stop restart disable mask kill isolate try-restart reload-or-restart revert emergency rescue")
 )
-_POWER = frozenset("poweroff reboot halt kexec soft-reboot hibernate suspend".split())
+_POWER = frozenset(["poweroff", "reboot", "halt", "kexec", "soft-reboot", "hibernate", "suspend"])
 
 
 def systemctl(cmd: Cmd) -> Out | None:
@@ -140,9 +140,11 @@ def hermes(cmd: Cmd) -> Out | None:
     operands = [arg for arg in cmd.args if not arg.startswith("-")]
     area, verb = (operands[0] if operands else ""), (operands[1] if len(operands) > 1 else "")
     run = cmd.run
-    if area == "config" and verb in ("set", "edit", "unset", "reset", "import"):
-        run.add("own_runtime", line(cmd), severity=Severity.HARDLINE)
-    elif "--yolo" in cmd.args or (area == "approvals" and verb in _OWN_VERBS["approvals"]):
+    if (
+        (area == "config" and verb in ("set", "edit", "unset", "reset", "import"))
+        or "--yolo" in cmd.args
+        or (area == "approvals" and verb in _OWN_VERBS["approvals"])
+    ):
         run.add("own_runtime", line(cmd), severity=Severity.HARDLINE)
     elif area in ("update", "uninstall", "setup", "model", "fallback") or verb in _OWN_VERBS.get(area, ()):
         run.add("own_runtime", line(cmd))
@@ -163,10 +165,35 @@ def fuser(cmd: Cmd) -> Out | None:
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
-    "kill": kill, "pkill": by_name, "killall": by_name, "skill": by_name, "killall5": power, "pgrep": find_process,
-    "pidof": find_process, "ps": find_process, "grep": search, "systemctl": systemctl, "service": service,
-    "rc-service": service, "initctl": service, "rc-update": service, "chkconfig": service, "update-rc.d": service,
-    "supervisorctl": service, "sv": service, "launchctl": launchctl, "shutdown": power, "reboot": power, "halt": power,
-    "poweroff": power, "init": init, "telinit": init, "crontab": crontab, "hermes": hermes, "hermes-agent": hermes,
-    "hermes-acp": hermes, "gateway": gateway, "fuser": fuser,
-}  # fmt: skip
+    "kill": kill,
+    "pkill": by_name,
+    "killall": by_name,
+    "skill": by_name,
+    "killall5": power,
+    "pgrep": find_process,
+    "pidof": find_process,
+    "ps": find_process,
+    "grep": search,
+    "systemctl": systemctl,
+    "service": service,
+    "rc-service": service,
+    "initctl": service,
+    "rc-update": service,
+    "chkconfig": service,
+    "update-rc.d": service,
+    "supervisorctl": service,
+    "sv": service,
+    "launchctl": launchctl,
+    "shutdown": power,
+    "reboot": power,
+    "halt": power,
+    "poweroff": power,
+    "init": init,
+    "telinit": init,
+    "crontab": crontab,
+    "hermes": hermes,
+    "hermes-agent": hermes,
+    "hermes-acp": hermes,
+    "gateway": gateway,
+    "fuser": fuser,
+}
