@@ -42,10 +42,12 @@ async def post(http: HttpClient, url: str, body: JsonObject, limits: HttpLimits 
         return b"".join([chunk async for chunk in stream])
 
 
-async def chat(http: HttpClient, server: ScriptedServer, *messages: JsonObject, **fields: Any) -> list[JsonObject]:
+async def chat(
+    http: HttpClient, server: ScriptedServer, *messages: JsonObject, limits: HttpLimits | None = None, **fields: Any
+) -> list[JsonObject]:
     """The decoded events of a streamed chat completion."""
     body = {"model": "m", "messages": messages or [USER], "stream": True, **fields}
-    answer = await post(http, f"{server.base_url}/chat/completions", body, HttpLimits(idle_s=0.2, first_byte_s=2))
+    answer = await post(http, f"{server.base_url}/chat/completions", body, limits)
     return [msgspec.json.decode(event.data) for event in SseParser().feed(answer) if not event.is_done]
 
 
@@ -217,9 +219,10 @@ async def test_faults_with_a_status(http: HttpClient, reply: Reply, status: int,
     ],
 )
 async def test_faults_that_break_the_connection(http: HttpClient, reply: Reply, error: type[HttpError]) -> None:
+    limits = HttpLimits(first_byte_s=0.3, idle_s=0.3) if error is HttpTimeoutError else None
     async with ScriptedServer([reply, says("next")]) as server:
         with pytest.raises(error):
-            await chat(http, server)
+            await chat(http, server, limits=limits)
         assert text_of(await chat(http, server)) == "next"
     server.assert_finished()
 
