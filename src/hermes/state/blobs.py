@@ -62,9 +62,15 @@ class BlobFolder:
         for path in self.files():
             if path.name.endswith(".tmp"):
                 freed += _unlink_older(path, self.grace_s)
-            elif not used(path.name):
+            elif not path.suffix and not used(path.name):
                 freed += _unlink_older(path, unused_s)
         return freed
+
+    def set_aside(self, digest: str) -> None:
+        """Rename a damaged blob, so that the next `put` of its content writes it anew."""
+        path = self._path(digest)
+        if path.exists():
+            path.replace(path.with_name(f"{digest}.damaged"))
 
     def files(self) -> Iterator[Path]:
         """Every file in the folder, also leftovers of interrupted writes."""

@@ -23,9 +23,10 @@ _log = logging.getLogger(__name__)
 class ReadPool:
     """Hands out read connections; runs work of event loops on a few daemon threads, which end when idle."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection], file: Callable[[], int]) -> None:
         self._connect = connect
-        self._kept: list[sqlite3.Connection] = []
+        self._file = file  # which file has the name now; a kept connection to another one is not used again
+        self._kept: list[tuple[int, sqlite3.Connection]] = []
         self._lock = threading.Lock()  # guards _kept, _threads, _closed
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads = 0
@@ -35,18 +36,14 @@ class ReadPool:
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
         """A read connection for this thread alone, for the length of the block."""
-        with self._lock:
-            if self._closed:
-                raise StoreError("the store is closed")
-            conn = self._kept.pop() if self._kept else None
-        if conn is None:
-            conn = self._connect()
+        file = self._file()
+        conn = self._take(file)
         try:
             yield conn
         except sqlite3.DatabaseError as error:
             raise _explained(error) from error
         finally:
-            self._give_back(conn)
+            self._give_back(file, conn)
 
     async def run(self, work: Callable[[], Answer]) -> Answer:
         """Run `work` on a thread of the pool; the loop goes on meanwhile."""
@@ -75,25 +72,30 @@ class ReadPool:
             threads = self._threads
         for _ in range(threads):
             self._work.put(None)
-        for conn in kept:
+        for _, conn in kept:
             conn.close()
 
     @property
     def is_closed(self) -> bool:
         return self._closed
 
-    def drop_kept(self) -> None:
-        """Forget the kept connections: the file under them was replaced."""
-        with self._lock:
-            kept, self._kept = self._kept, []
-        for conn in kept:
-            conn.close()
+    def _take(self, file: int) -> sqlite3.Connection:
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise StoreError("the store is closed")
+                kept = self._kept.pop() if self._kept else None
+            if kept is None:
+                return self._connect()
+            if kept[0] == file:
+                return kept[1]
+            kept[1].close()
 
-    def _give_back(self, conn: sqlite3.Connection) -> None:
+    def _give_back(self, file: int, conn: sqlite3.Connection) -> None:
         with self._lock:
             keep = not self._closed and len(self._kept) < MAX_KEPT and not conn.in_transaction
             if keep:
-                self._kept.append(conn)
+                self._kept.append((file, conn))
         if not keep:
             conn.close()
 

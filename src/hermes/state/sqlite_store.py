@@ -13,9 +13,11 @@ from hermes.state.apply import Plan
 from hermes.state.blobs import BlobFolder
 from hermes.state.connection import Durability, JournalMode, choose_journal, connect, file_system_of
 from hermes.state.lock import FairLock
+from hermes.state.migrate import migrate
 from hermes.state.owner import this_process
 from hermes.state.pool import ReadPool
 from hermes.state.read import load_session
+from hermes.state.salvage import Salvaged, is_damage, salvage
 from hermes.state.search import index
 from hermes.state.search.find import Search, find
 from hermes.state.writer import Work, Writer
@@ -42,13 +44,14 @@ class SqliteStore:
         self.path = Path(path).absolute()
         self.durability: Durability = durability
         self.notes: list[str] = []
+        self.salvaged: Salvaged | None = None  # set when the file was damaged and another took its place
         self.blobs = BlobFolder(self.path.with_name(self.path.name + "-blobs"), synced=durability == "power")
         self._vfs = vfs
         self._owner = this_process()
         self._file = _WriteFile(self)
         self._file.open()
         self._writer = Writer(self._file)
-        self._reads = ReadPool(self._read_connection)
+        self._reads = ReadPool(self._read_connection, self._file_now)
 
     # -- the EventStore seam -----------------------------------------------------------------------------------------
 
@@ -121,6 +124,12 @@ class SqliteStore:
             total += count
         return total
 
+    def salvage_if_damaged(self) -> Salvaged | None:
+        """Check the whole file; when it is damaged, keep it aside and carry over what can be read."""
+        before = self.salvaged
+        self._writer.write_sync(self._file.salvage_if_damaged, alone=True)
+        return None if self.salvaged is before else self.salvaged
+
     def rebuild_index(self) -> int:
         """Make the index anew from the messages; how many it holds."""
         self.write(index.reset)
@@ -149,6 +158,12 @@ class SqliteStore:
         for digest, data in plan.blobs.found.items():
             self.blobs.put(data, digest)
 
+    def _file_now(self) -> int:
+        try:
+            return self.path.stat().st_ino
+        except OSError as error:
+            raise StoreError(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
+
     def _read_connection(self) -> sqlite3.Connection:
         return connect(self.path, durability=self.durability, writer=False, vfs=self._vfs)
 
@@ -175,10 +190,17 @@ class _WriteFile:
             raise StoreUnavailable(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
         self._lock.open()
         try:
-            self._connect()
+            self._lock.acquire()
+            try:
+                self._connect()
+            finally:
+                self._lock.release()
         except sqlite3.Error as error:
             self._lock.close()
             raise StoreUnavailable(f"cannot open {str(self._path)!r}: {error}") from error
+        except OSError as error:
+            self._lock.close()
+            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {error.strerror}") from error
         except BaseException:
             self._lock.close()
             raise
@@ -248,22 +270,49 @@ class _WriteFile:
         self._lock.close()
 
     def _connect(self) -> None:
-        self._lock.acquire()
+        """Open the file, under the lock; a damaged one is kept aside and salvaged."""
+        if not self._path.exists():
+            # Made here to be private from its first byte. Never opened by hand again: closing a second handle
+            # would drop SQLite's own locks on it.
+            self._path.touch(mode=0o600)
         try:
-            if not self._path.exists():
-                # Made here, under the lock, to be private from its first byte. Never opened by hand again:
-                # closing a second handle would drop SQLite's own locks on it.
-                self._path.touch(mode=0o600)
-            store = self._store
-            conn = connect(self._path, durability=store.durability, writer=True, vfs=store._vfs)
-            try:
-                self._prepare(conn)
-            except BaseException:
-                conn.close()
+            self._open_connection()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
                 raise
-            self._conn, self._inode = conn, self._path.stat().st_ino
-        finally:
-            self._lock.release()
+            self._salvage()
+            self._open_connection()
+
+    def _open_connection(self) -> None:
+        store = self._store
+        conn = connect(self._path, durability=store.durability, writer=True, vfs=store._vfs)
+        try:
+            self._prepare(conn)
+        except BaseException:
+            conn.close()
+            raise
+        self._conn, self._inode = conn, self._path.stat().st_ino
+
+    def _salvage(self) -> None:
+        self._store.salvaged = salvage(self._path)
+        self._note(self._store.salvaged.sentence())
+
+    def _note(self, note: str) -> None:
+        if note not in self._store.notes:
+            self._store.notes.append(note)
+            _log.warning("%s: %s", self._path, note)
+
+    def salvage_if_damaged(self, conn: sqlite3.Connection) -> None:
+        """Check the whole file; when it is damaged, put a salvaged one in its place."""
+        try:
+            sound = conn.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+        except sqlite3.DatabaseError:
+            sound = False
+        if not sound:
+            conn.close()
+            self._conn = None
+            self._salvage()
+            self._open_connection()
 
     def _prepare(self, conn: sqlite3.Connection) -> None:
         version = conn.execute("PRAGMA user_version").fetchone()[0]
@@ -275,13 +324,14 @@ class _WriteFile:
         if version == 0:
             conn.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only before the first table
         self.mode, note = choose_journal(conn, file_system_of(self._path.parent))
-        if note is not None and note not in self._store.notes:
-            self._store.notes.append(note)
-            _log.warning("%s: %s", self._path, note)
+        if note is not None:
+            self._note(note)
         if version < schema.SCHEMA_VERSION:
-            conn.execute("BEGIN IMMEDIATE")
-            schema.create(conn)
-            conn.execute("COMMIT")
+            copy = migrate(conn, self._path)
+            if copy is not None:
+                self._note(
+                    f"the file was brought to schema {schema.SCHEMA_VERSION}; the old one is kept at {str(copy)!r}"
+                )
         self._mark = index.watermark(conn)
         if not index.is_sound(conn):
             conn.execute("BEGIN IMMEDIATE")
@@ -291,11 +341,14 @@ class _WriteFile:
 
     def _current(self) -> sqlite3.Connection:
         """The connection, to the file that has the name now: a repair may have put another in its place."""
-        conn = self._conn
         try:
-            unchanged = conn is not None and self._path.stat().st_ino == self._inode
+            if self._conn is not None and self._path.stat().st_ino == self._inode:
+                return self._conn
         except FileNotFoundError as error:
             raise StoreError(f"{str(self._path)!r} was removed while it was in use") from error
-        if conn is None or not unchanged:
-            raise StoreError(f"{str(self._path)!r} was replaced while it was in use; restart")
-        return conn
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+        self._connect()
+        assert self._conn is not None
+        return self._conn

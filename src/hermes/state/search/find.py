@@ -17,10 +17,11 @@ from hermes.state.search.text import CJK_RUN, normal
 
 Sort: TypeAlias = Literal["best", "newest", "oldest"]
 
-CANDIDATES = 300  # "best" ranks this many of the newest matches of each alternative, so its cost has a bound
+CANDIDATES = 200  # "best" ranks this many of the newest matches of each alternative, so its cost has a bound
 SNIPPET_WORDS = 40
 CONTEXT_CHARS = 200
 
+_ACCENTED = re.compile("[\u00c0-\u1fff]")
 _HITS = (
     "SELECT f.rowid FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid"
     " WHERE messages_fts MATCH ?{where} ORDER BY f.rowid {order} LIMIT ?"
@@ -207,7 +208,7 @@ def _pattern(words: Sequence[Word]) -> "re.Pattern[str] | None":
 def _folded(text: str) -> str:
     """Lower case without accents, character for character, so that positions stay."""
     lowered = text.lower()
-    if lowered.isascii():
+    if lowered.isascii() or not _ACCENTED.search(lowered):
         return lowered
     if len(lowered) != len(text):
         lowered = "".join(char.lower()[:1] or char for char in text)
