@@ -51,6 +51,8 @@ def chat_completions(endpoint: Endpoint, http: HttpStream) -> HttpModel:
 class ChatWire:
     """`Wire` of chat completions."""
 
+    apart = 1
+
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         quirks = endpoint.quirks
@@ -86,11 +88,8 @@ class ChatWire:
     def unit(self, unit: Unit) -> bytes:
         return b",".join(encode(message) for message in self._messages(unit))
 
-    def marked(self, encoded: list[bytes]) -> list[bytes]:
-        return encoded
-
-    def tail(self) -> bytes:
-        return b"]}"
+    def marked(self, pieces: list[bytes]) -> list[bytes]:
+        return pieces
 
     def reading(self) -> Reading:
         return _ChatReading(self._endpoint)

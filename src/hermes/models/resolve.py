@@ -3,7 +3,8 @@
 from hermes.config.sections import model as model_section
 from hermes.config.settings import Settings
 from hermes.errors import UserError
-from hermes.models.chat_completions import ChatCompletions, Endpoint
+from hermes.models.chat_completions import chat_completions
+from hermes.models.endpoint import Endpoint
 from hermes.seams import HttpStream, Model
 
 NO_MODEL = (
@@ -23,4 +24,4 @@ def resolve_model(
         raise UserError(NO_MODEL)
     key = api_key or section.api_key or settings.lookup("OPENAI_API_KEY") or ""
     endpoint = Endpoint(base_url=base_url, model=name, provider=provider or section.provider or "custom", api_key=key)
-    return ChatCompletions(endpoint, http)
+    return chat_completions(endpoint, http)

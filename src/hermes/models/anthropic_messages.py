@@ -1,0 +1,312 @@
+"""Anthropic Messages: Anthropic's own API, and the endpoints that speak its protocol."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hermes.models import claude
+from hermes.models.classify import provider_error
+from hermes.models.content import MB, Picture, count, declared_tools, left_out, picture, strict_id
+from hermes.models.endpoint import Endpoint
+from hermes.models.reading import Reading, SseReading, encode
+from hermes.models.transport import HttpModel
+from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.types import (
+    Content,
+    FinishReason,
+    ImagePart,
+    JsonObject,
+    Message,
+    ModelEvent,
+    OpaquePart,
+    ToolDefinition,
+    Usage,
+)
+
+API_VERSION = "2023-06-01"
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MAX_IMAGE_BYTES = 5 * MB
+MARKED_UNITS = 3
+THINKING = ("thinking", "redacted_thinking")
+_STOP: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "pause_turn": "incomplete",
+}
+
+
+def anthropic_messages(endpoint: Endpoint, http: HttpStream) -> HttpModel:
+    """The model behind `POST {base_url}/v1/messages`."""
+    return HttpModel(endpoint, MessagesWire(endpoint), http)
+
+
+class MessagesWire:
+    """`Wire` of Anthropic Messages."""
+
+    apart = MARKED_UNITS
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        quirks = endpoint.quirks
+        self.key = f"messages:{quirks.keeps_thinking:d}{quirks.replay_reasoning:d}"
+        ttl = {} if quirks.cache_ttl == "5m" else {"ttl": quirks.cache_ttl}
+        self._marker: JsonObject = {"type": "ephemeral", **ttl}
+        self._spliced = b',"cache_control":' + encode(self._marker) + b"}]}"
+
+    def url(self, *, is_stream: bool) -> str:
+        base = self._endpoint.base_url.rstrip("/")
+        return f"{base}/messages" if base.endswith("/v1") else f"{base}/v1/messages"
+
+    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+        endpoint = self._endpoint
+        headers = {"content-type": "application/json", "anthropic-version": API_VERSION}
+        if endpoint.api_key:
+            headers["x-api-key"] = endpoint.api_key
+        return headers | endpoint.headers
+
+    def head(self, request: ModelRequest) -> bytes:
+        endpoint, options = self._endpoint, request.options
+        most = endpoint.max_output or claude.max_output(endpoint.model)
+        if endpoint.context_length:
+            most = min(most, endpoint.context_length)
+        asked = claude.thinking_fields(endpoint.model, options.reasoning, options.max_tokens or most)
+        head: JsonObject = {"model": claude.plain_name(endpoint.model), "stream": options.stream, **asked}
+        if options.service_tier:
+            head["service_tier"] = options.service_tier
+        if request.system:
+            block: JsonObject = {"type": "text", "text": request.system}
+            if endpoint.quirks.cache_markers:
+                head["system"] = [{**block, "cache_control": self._marker}]
+            else:
+                head["system"] = request.system
+        if tools := declared_tools(request):
+            head["tools"] = [_tool(tool) for tool in tools]
+            if (choice := _tool_choice(options.tool_choice if request.tools else "none")) is not None:
+                head["tool_choice"] = choice
+        head |= {**endpoint.extra_body, **options.extra_body, "messages": []}
+        return encode(head).removesuffix(b"]}")
+
+    def unit(self, unit: Unit) -> bytes:
+        first = unit.messages[0]
+        if first.role == "assistant":
+            return encode({"role": "assistant", "content": self._assistant(first)})
+        blocks = [_result(message) for message in unit.messages] if first.role == "tool" else _blocks(first.content)
+        if unit.context:
+            blocks.append(_text(unit.context))
+        return encode({"role": "user", "content": blocks})
+
+    def marked(self, pieces: list[bytes]) -> list[bytes]:
+        """Markers on the last block of the last units: what was written to the cache last time is read from it now."""
+        if not self._endpoint.quirks.cache_markers:
+            return pieces
+        last = [piece[: -len(b"}]}")] + self._spliced for piece in pieces[-MARKED_UNITS:]]
+        return [*pieces[:-MARKED_UNITS], *last]
+
+    def reading(self) -> Reading:
+        return _MessagesReading(self._endpoint.provider, self._endpoint.model)
+
+    def _assistant(self, message: Message) -> list[JsonObject]:
+        """Thinking first, as the provider wrote it; then words; then calls. Never empty, never blank."""
+        blocks: list[JsonObject] = []
+        quirks = self._endpoint.quirks
+        if quirks.keeps_thinking:
+            blocks += own_thinking(message.reasoning_details)
+        elif quirks.replay_reasoning and message.tool_calls:
+            thought = message.reasoning_content or message.reasoning
+            if thought and thought.strip():
+                blocks.append({"type": "thinking", "thinking": thought, "signature": ""})
+        blocks += [block for block in _blocks(message.content) if block["type"] == "text"]
+        blocks += [
+            {
+                "type": "tool_use",
+                "id": strict_id(call.id),
+                "name": call.name,
+                "input": msgspec.Raw(call.arguments.encode()),
+            }
+            for call in message.tool_calls
+        ]
+        if not blocks or blocks[-1]["type"] in THINKING:
+            blocks.append(_text("(empty)"))
+        return blocks
+
+
+def own_thinking(details: Any) -> list[JsonObject]:
+    """The signed thinking blocks among stored details; others are not this protocol's."""
+    if not isinstance(details, list):
+        return []
+    found: list[JsonObject] = []
+    for one in details:
+        if not isinstance(one, Mapping):
+            continue
+        if one.get("type") == "thinking" and _filled(one, "signature") and isinstance(one.get("thinking"), str):
+            found.append({"type": "thinking", "thinking": one["thinking"], "signature": one["signature"]})
+        elif one.get("type") == "redacted_thinking" and _filled(one, "data"):
+            found.append({"type": "redacted_thinking", "data": one["data"]})
+    return found
+
+
+def _filled(block: Mapping[str, Any], name: str) -> bool:
+    return isinstance(block.get(name), str) and bool(block[name])
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    schema = tool.parameters if tool.parameters.get("type") == "object" else {**tool.parameters, "type": "object"}
+    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+
+
+def _tool_choice(choice: str) -> JsonObject | None:
+    if choice == "auto":
+        return None
+    kinds = {"required": "any", "none": "none"}
+    return {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": choice}
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _blocks(content: Content | None) -> list[JsonObject]:
+    if content is None or isinstance(content, str):
+        return [_text(content)] if content and content.strip() else []
+    blocks: list[JsonObject] = []
+    for part in content:
+        if isinstance(part, ImagePart):
+            blocks.append(_image(part))
+        elif isinstance(part, OpaquePart):
+            blocks.append(_text(left_out(part)))
+        else:
+            blocks.append(_text(part.text))
+    return blocks
+
+
+def _image(part: ImagePart) -> JsonObject:
+    found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
+    if not isinstance(found, Picture):
+        return _text(found)
+    if found.url:
+        return {"type": "image", "source": {"type": "url", "url": found.url}}
+    return {"type": "image", "source": {"type": "base64", "media_type": found.media_type, "data": found.data}}
+
+
+def _result(message: Message) -> JsonObject:
+    content: Any = _blocks(message.content)
+    if len(content) == 1 and content[0]["type"] == "text":
+        content = content[0]["text"]
+    out: JsonObject = {"type": "tool_result", "tool_use_id": strict_id(message.tool_call_id or ""), "content": content}
+    if message.status == "failed":
+        out["is_error"] = True
+    return out
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+
+class _Event(Struct, frozen=True):
+    type: str = ""
+    index: int = 0
+    message: Any = None
+    content_block: Any = None
+    delta: Any = None
+    usage: Any = None
+    error: Any = None
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+
+
+class _MessagesReading(SseReading):
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
+        self._thinking: dict[int, JsonObject] = {}
+        self._tokens: dict[str, int] = {}
+
+    def take(self, data: bytes) -> list[ModelEvent]:
+        try:
+            event = _decode_event(data)
+        except msgspec.DecodeError as error:
+            raise self.broken(str(error)) from error
+        if event.type == "content_block_delta":
+            return self._delta(event.index, _mapping(event.delta))
+        if event.type == "content_block_start":
+            return self._block(event.index, _mapping(event.content_block))
+        if event.type == "message_start":
+            message = _mapping(event.message)
+            self.model = str(message.get("model") or self.model)
+            self._tokens |= _counts(message.get("usage"))
+        elif event.type == "message_delta":
+            self._stopped(_mapping(event.delta).get("stop_reason"))
+            self._counted(event.usage)
+        elif event.type == "message_stop":
+            self.is_complete = True
+        elif event.type == "error":
+            raise provider_error({"error": event.error}, self.provider, self.model)
+        return []
+
+    def take_whole(self, body: Any) -> list[ModelEvent]:
+        self.model = str(body.get("model") or self.model)
+        events: list[ModelEvent] = []
+        content = body.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            events += self._block(index, _mapping(block))
+            if _mapping(block).get("type") == "tool_use" and isinstance(block.get("input"), dict):
+                events += self.call(index, arguments=encode(block["input"]).decode())
+        self._stopped(body.get("stop_reason"))
+        self._counted(body.get("usage"))
+        self.is_complete = isinstance(content, list)
+        return events
+
+    def extras(self) -> JsonObject:
+        blocks = own_thinking([block for _, block in sorted(self._thinking.items())])
+        return {"reasoning_details": blocks or None}
+
+    def _block(self, index: int, block: Mapping[str, Any]) -> list[ModelEvent]:
+        kind = block.get("type")
+        if kind == "tool_use":
+            return self.call(index, call_id=str(block.get("id") or ""), name=str(block.get("name") or ""))
+        if kind in THINKING:
+            self._thinking[index] = {"signature": "", "thinking": "", **block}
+            return self.think(str(block.get("thinking") or ""))
+        return self.say(str(block.get("text") or "")) if kind == "text" else []
+
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[ModelEvent]:
+        kind = delta.get("type")
+        if kind == "text_delta":
+            return self.say(str(delta.get("text") or ""))
+        if kind == "input_json_delta":
+            return self.call(index, arguments=str(delta.get("partial_json") or ""))
+        if kind in ("thinking_delta", "signature_delta"):
+            name = "thinking" if kind == "thinking_delta" else "signature"
+            piece = str(delta.get(name) or "")
+            block = self._thinking.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
+            block[name] += piece
+            return self.think(piece) if name == "thinking" else []
+        return []
+
+    def _stopped(self, reason: object) -> None:
+        if isinstance(reason, str):
+            self.finish = _STOP.get(reason, "stop")
+
+    def _counted(self, usage: object) -> None:
+        """The last word on tokens. What was read is told at the start, but alone it would look like the whole."""
+        tokens = self._tokens | _counts(usage)
+        self.usage = Usage(
+            input_tokens=tokens.get("input_tokens"),
+            output_tokens=tokens.get("output_tokens"),
+            cache_read_tokens=tokens.get("cache_read_input_tokens"),
+            cache_write_tokens=tokens.get("cache_creation_input_tokens"),
+        )
+
+
+def _counts(usage: object) -> dict[str, int]:
+    found = ((name, count(value)) for name, value in _mapping(usage).items())
+    return {name: value for name, value in found if value is not None}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,329 @@
+"""AWS Bedrock Converse. Requests go over our own HTTP client, so that an interrupt closes them at once; botocore
+(extra `bedrock`) finds credentials and signs. With a Bedrock API key nothing of AWS needs to be installed."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from hermes.errors import MissingPart, ProviderError
+from hermes.models import claude
+from hermes.models.anthropic_messages import own_thinking
+from hermes.models.classify import provider_error
+from hermes.models.content import MB, Picture, count, declared_tools, left_out, picture, strict_id
+from hermes.models.daemon import in_daemon_thread
+from hermes.models.endpoint import Endpoint
+from hermes.models.eventstream import EventMessage, EventStreamParser
+from hermes.models.http_errors import HttpBodyError
+from hermes.models.reading import Reading, encode
+from hermes.models.transport import HttpModel
+from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.types import Content, FinishReason, ImagePart, JsonObject, Message, ModelEvent, OpaquePart, Usage
+
+DEFAULT_REGION = "us-east-1"
+DEFAULT_MAX_TOKENS = 4_096
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MAX_IMAGE_BYTES = int(3.75 * MB * 4 / 3)  # of base64
+MARKED_UNITS = 2  # with the system prompt and the tools that is all that Bedrock takes
+_CACHE_POINT = b',{"cachePoint":{"type":"default"}}]}'
+_STOP: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "content_filtered": "content_filter",
+    "guardrail_intervened": "content_filter",
+}
+_STATUS = {
+    "throttlingException": 429,
+    "modelStreamErrorException": 500,
+    "internalServerException": 500,
+    "serviceUnavailableException": 503,
+    "validationException": 400,
+}
+
+
+def bedrock_converse(endpoint: Endpoint, http: HttpStream) -> HttpModel:
+    """The model behind `POST {base_url}/model/{id}/converse-stream`."""
+    return HttpModel(endpoint, ConverseWire(endpoint), http)
+
+
+def bedrock_url(region: str) -> str:
+    """The address of Bedrock in `region`."""
+    return f"https://bedrock-runtime.{region or DEFAULT_REGION}.amazonaws.com"
+
+
+class ConverseWire:
+    """`Wire` of Converse."""
+
+    apart = MARKED_UNITS
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._is_claude = "anthropic" in endpoint.model or "claude" in endpoint.model
+        self.key = f"converse:{self._is_claude:d}"
+        self._signer: _Signer | None = None
+
+    def url(self, *, is_stream: bool) -> str:
+        how = "converse-stream" if is_stream else "converse"
+        return f"{self._endpoint.base_url.rstrip('/')}/model/{quote(self._endpoint.model, safe='')}/{how}"
+
+    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+        headers = {"content-type": "application/json", "accept": "*/*", **self._endpoint.headers}
+        if self._endpoint.api_key:
+            return headers | {"authorization": f"Bearer {self._endpoint.api_key}"}
+        if self._signer is None:
+            self._signer = _Signer(self._endpoint)
+        signer = self._signer
+        return await in_daemon_thread(lambda: signer.signed(url, headers, body), "hermes-aws")
+
+    def head(self, request: ModelRequest) -> bytes:
+        endpoint, options = self._endpoint, request.options
+        most = options.max_tokens or endpoint.max_output or DEFAULT_MAX_TOKENS
+        head: JsonObject = {}
+        if self._is_claude:
+            asked = claude.thinking_fields(endpoint.model, options.reasoning, most)
+            head["inferenceConfig"] = {"maxTokens": asked.pop("max_tokens")}
+            asked.pop("temperature", None)
+            if asked:
+                head["additionalModelRequestFields"] = asked
+        else:
+            head["inferenceConfig"] = {"maxTokens": most}
+        marks = endpoint.quirks.cache_markers
+        if request.system:
+            head["system"] = [{"text": request.system}, *([{"cachePoint": {"type": "default"}}] if marks else [])]
+        if tools := declared_tools(request):
+            specs: list[JsonObject] = [
+                {
+                    "toolSpec": {
+                        "name": tool.name,
+                        "description": tool.description or tool.name,
+                        "inputSchema": {"json": tool.parameters},
+                    }
+                }
+                for tool in tools
+            ]
+            head["toolConfig"] = {"tools": specs, **_tool_choice(options.tool_choice)}
+        if options.service_tier:
+            head["serviceTier"] = {"type": options.service_tier}
+        head |= {**endpoint.extra_body, **options.extra_body, "messages": []}
+        return encode(head).removesuffix(b"]}")
+
+    def unit(self, unit: Unit) -> bytes:
+        first = unit.messages[0]
+        if first.role == "assistant":
+            return encode({"role": "assistant", "content": self._assistant(first)})
+        blocks = [_result(message) for message in unit.messages] if first.role == "tool" else _blocks(first.content)
+        if unit.context:
+            blocks.append({"text": unit.context})
+        return encode({"role": "user", "content": blocks})
+
+    def marked(self, pieces: list[bytes]) -> list[bytes]:
+        if not self._endpoint.quirks.cache_markers:
+            return pieces
+        return [*pieces[:-MARKED_UNITS], *(piece[: -len(b"]}")] + _CACHE_POINT for piece in pieces[-MARKED_UNITS:])]
+
+    def reading(self) -> Reading:
+        return _ConverseReading(self._endpoint.provider, self._endpoint.model)
+
+    def _assistant(self, message: Message) -> list[JsonObject]:
+        blocks: list[JsonObject] = []
+        if self._is_claude:
+            blocks += [_replayed(block) for block in own_thinking(message.reasoning_details)]
+        blocks += [block for block in _blocks(message.content) if "text" in block]
+        blocks += [
+            {
+                "toolUse": {
+                    "toolUseId": strict_id(call.id),
+                    "name": call.name,
+                    "input": msgspec.Raw(call.arguments.encode()),
+                }
+            }
+            for call in message.tool_calls
+        ]
+        if not blocks or "reasoningContent" in blocks[-1]:
+            blocks.append({"text": "(empty)"})
+        return blocks
+
+
+class _Signer:
+    """Signs requests with the credentials AWS tools would use. Blocking: finding them may ask the network."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        try:
+            import botocore.session  # type: ignore[import-untyped]  # noqa: PLC0415 - the extra `bedrock`
+        except ImportError as error:
+            raise MissingPart(
+                "Bedrock without an API key needs boto3: pip install 'hermes-runtime[bedrock]', "
+                "or set AWS_BEARER_TOKEN_BEDROCK"
+            ) from error
+        self._session = botocore.session.Session(profile=endpoint.profile or None)
+        self._region = endpoint.region or DEFAULT_REGION
+
+    def signed(self, url: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
+        from botocore.auth import SigV4Auth  # type: ignore[import-untyped]  # noqa: PLC0415
+        from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        try:
+            credentials = self._session.get_credentials()
+            if credentials is None:
+                raise ProviderError(
+                    "no AWS credentials were found. Run: aws configure, or set AWS_PROFILE", reason="auth"
+                )
+            request = AWSRequest("POST", url, headers=dict(headers), data=body)
+            SigV4Auth(credentials.get_frozen_credentials(), "bedrock", self._region).add_auth(request)
+        except BotoCoreError as error:
+            raise ProviderError(f"AWS credentials cannot be used: {error}", reason="auth") from error
+        return {str(name): str(value) for name, value in request.headers.items()}
+
+
+def _tool_choice(choice: str) -> JsonObject:
+    """Bedrock has no "none"; a request that must not call says so in words."""
+    if choice in ("auto", "none"):
+        return {}
+    return {"toolChoice": {"any": {}} if choice == "required" else {"tool": {"name": choice}}}
+
+
+def _blocks(content: Content | None) -> list[JsonObject]:
+    if content is None or isinstance(content, str):
+        return [{"text": content}] if content and content.strip() else []
+    blocks: list[JsonObject] = []
+    for part in content:
+        if isinstance(part, ImagePart):
+            blocks.append(_image(part))
+        else:
+            blocks.append({"text": left_out(part) if isinstance(part, OpaquePart) else part.text})
+    return blocks
+
+
+def _image(part: ImagePart) -> JsonObject:
+    found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=False)
+    if not isinstance(found, Picture):
+        return {"text": found}
+    return {"image": {"format": found.media_type.removeprefix("image/"), "source": {"bytes": found.data}}}
+
+
+def _result(message: Message) -> JsonObject:
+    status = "error" if message.status == "failed" else "success"
+    content = _blocks(message.content) or [{"text": "(empty)"}]
+    return {"toolResult": {"toolUseId": strict_id(message.tool_call_id or ""), "content": content, "status": status}}
+
+
+def _replayed(block: JsonObject) -> JsonObject:
+    if block["type"] == "redacted_thinking":
+        return {"reasoningContent": {"redactedContent": block["data"]}}
+    return {"reasoningContent": {"reasoningText": {"text": block["thinking"], "signature": block["signature"]}}}
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+
+class _ConverseReading(Reading):
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
+        self._parser = EventStreamParser()
+        self._plain: list[bytes] = []  # a body that is JSON, from a server that does not stream
+        self._thinking: dict[int, JsonObject] = {}
+        self._stopped = False
+
+    def feed(self, chunk: bytes) -> list[ModelEvent]:
+        if self._plain or (chunk[:1] == b"{" and not self.text and not self.calls and not self._parser.rest()):
+            self._plain.append(chunk)
+            return []
+        events: list[ModelEvent] = []
+        for message in self._parser.feed(chunk):
+            if not self.is_complete:
+                events += self._take(message)
+        return events
+
+    def end(self) -> list[ModelEvent]:
+        if self._plain:
+            return self.whole(b"".join(self._plain))
+        if not self.is_complete and self._parser.rest() and not self._stopped:
+            raise HttpBodyError("the event stream ended inside a message")
+        self.is_complete = self.is_complete or self._stopped
+        return []
+
+    def take_whole(self, body: Any) -> list[ModelEvent]:
+        message = _mapping(_mapping(body.get("output")).get("message"))
+        content = message.get("content")
+        events: list[ModelEvent] = []
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            events += self._block(index, _mapping(block))
+        self._stop(body.get("stopReason"))
+        self._count(body.get("usage"))
+        self.is_complete = isinstance(content, list)
+        return events
+
+    def extras(self) -> JsonObject:
+        blocks = own_thinking([block for _, block in sorted(self._thinking.items())])
+        return {"reasoning_details": blocks or None}
+
+    def _take(self, message: EventMessage) -> list[ModelEvent]:
+        kind = message.headers.get(":event-type") or message.headers.get(":exception-type", "")
+        payload = _mapping(self.decode(message.payload) if message.payload else {})
+        if message.headers.get(":message-type") in ("exception", "error"):
+            told = {"message": payload.get("message") or kind, "code": _STATUS.get(kind, 500)}
+            raise provider_error(told, self.provider, self.model)
+        index = count(payload.get("contentBlockIndex")) or 0
+        if kind == "contentBlockDelta":
+            return self._delta(index, _mapping(payload.get("delta")))
+        if kind == "contentBlockStart":
+            use = _mapping(_mapping(payload.get("start")).get("toolUse"))
+            return self.call(index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""))
+        if kind == "messageStop":
+            self._stop(payload.get("stopReason"))
+        elif kind == "metadata":
+            self._count(payload.get("usage"))
+            self.is_complete = self._stopped
+        return []
+
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[ModelEvent]:
+        if isinstance(delta.get("text"), str):
+            return self.say(delta["text"])
+        if "toolUse" in delta:
+            return self.call(index, arguments=str(_mapping(delta["toolUse"]).get("input") or ""))
+        thought = _mapping(delta.get("reasoningContent"))
+        if not thought:
+            return []
+        if isinstance(thought.get("redactedContent"), str):
+            self._thinking[index] = {"type": "redacted_thinking", "data": thought["redactedContent"]}
+            return []
+        block = self._thinking.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
+        block["signature"] += str(thought.get("signature") or "")
+        piece = str(thought.get("text") or "")
+        block["thinking"] += piece
+        return self.think(piece)
+
+    def _block(self, index: int, block: Mapping[str, Any]) -> list[ModelEvent]:
+        """One block of a whole answer, as if it had been streamed."""
+        if use := _mapping(block.get("toolUse")):
+            arguments = encode(use.get("input") or {}).decode()
+            return self.call(
+                index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""), arguments=arguments
+            )
+        thought = _mapping(block.get("reasoningContent"))
+        if "reasoningText" in thought:
+            return self._delta(index, {"reasoningContent": thought["reasoningText"]})
+        return self._delta(index, block)
+
+    def _stop(self, reason: object) -> None:
+        self._stopped = True
+        if isinstance(reason, str):
+            self.finish = _STOP.get(reason, "stop")
+
+    def _count(self, raw: object) -> None:
+        usage = _mapping(raw)
+        self.usage = Usage(
+            input_tokens=count(usage.get("inputTokens")),
+            output_tokens=count(usage.get("outputTokens")),
+            cache_read_tokens=count(usage.get("cacheReadInputTokens")),
+            cache_write_tokens=count(usage.get("cacheWriteInputTokens")),
+        )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,329 @@
+"""OpenAI Responses, streamed and without storage on the provider's side."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hermes.models.chat_completions import IMAGE_TYPES, MAX_IMAGE_BYTES, bearer
+from hermes.models.classify import provider_error
+from hermes.models.content import SEE_PICTURE, Picture, count, effort_of, images, left_out, picture, texts
+from hermes.models.endpoint import Endpoint
+from hermes.models.reading import Reading, SseReading, encode
+from hermes.models.transport import HttpModel
+from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.types import (
+    Content,
+    ImagePart,
+    JsonObject,
+    Message,
+    ModelEvent,
+    OpaquePart,
+    ToolDefinition,
+    Usage,
+)
+
+DEFAULT_INSTRUCTIONS = "You are a helpful assistant."
+_PHASES = ("commentary", "final_answer")
+
+
+def codex_responses(endpoint: Endpoint, http: HttpStream) -> HttpModel:
+    """The model behind `POST {base_url}/responses`."""
+    return HttpModel(endpoint, ResponsesWire(endpoint), http)
+
+
+class ResponsesWire:
+    """`Wire` of OpenAI Responses."""
+
+    key = "responses"
+    apart = 1
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def url(self, *, is_stream: bool) -> str:
+        return f"{self._endpoint.base_url.rstrip('/')}/responses"
+
+    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+        return bearer(self._endpoint)
+
+    def head(self, request: ModelRequest) -> bytes:
+        options = request.options
+        head: JsonObject = {
+            "model": self._endpoint.model,
+            "stream": options.stream,
+            "store": False,
+            "instructions": request.system or DEFAULT_INSTRUCTIONS,
+        }
+        if request.session_id:
+            head["prompt_cache_key"] = request.session_id[:64]
+        if options.max_tokens is not None:
+            head["max_output_tokens"] = options.max_tokens
+        if options.service_tier:
+            head["service_tier"] = options.service_tier
+        if (effort := effort_of(options.reasoning)) is not None:
+            shown = "low" if effort == "minimal" else effort
+            head["reasoning"] = {"effort": shown} if effort == "none" else {"effort": shown, "summary": "auto"}
+        head["include"] = ["reasoning.encrypted_content"]
+        if request.tools:
+            head["tools"] = [_tool(tool) for tool in request.tools]
+            head["tool_choice"] = _tool_choice(options.tool_choice)
+            head["parallel_tool_calls"] = True
+        head |= {**self._endpoint.extra_body, **options.extra_body, "input": []}
+        return encode(head).removesuffix(b"]}")
+
+    def unit(self, unit: Unit) -> bytes:
+        return b",".join(encode(item) for item in _items(unit))
+
+    def marked(self, pieces: list[bytes]) -> list[bytes]:
+        return pieces
+
+    def reading(self) -> Reading:
+        return _ResponsesReading(self._endpoint.provider, self._endpoint.model)
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,
+    }
+
+
+def _tool_choice(choice: str) -> Any:
+    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+def _items(unit: Unit) -> list[JsonObject]:
+    first = unit.messages[0]
+    if first.role == "assistant":
+        return _assistant(first)
+    if first.role == "tool":
+        return _results(unit)
+    content = _user_content(first.content or "")
+    if unit.context:
+        content.append(_input_text(unit.context))
+    return [{"type": "message", "role": "user", "content": content}]
+
+
+def _assistant(message: Message) -> list[JsonObject]:
+    """Reasoning as it came, words, calls: the order in which the model wrote them."""
+    items = own_reasoning(message.codex_reasoning_items)
+    text = "\n".join(texts(message.content))
+    stored = own_messages(message.codex_message_items)
+    if stored and "".join(part["text"] for item in stored for part in item["content"]) == text:
+        items += stored
+    elif text.strip():
+        items.append({"type": "message", "role": "assistant", "content": text})
+    items += [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in message.tool_calls
+    ]
+    return items or [{"type": "message", "role": "assistant", "content": "(empty)"}]
+
+
+def _results(unit: Unit) -> list[JsonObject]:
+    """Outputs of calls; pictures among them follow as a user message, and so does volatile context."""
+    items: list[JsonObject] = []
+    after: list[JsonObject] = []
+    for message in unit.messages:
+        output = "\n".join(texts(message.content)) or SEE_PICTURE
+        items.append({"type": "function_call_output", "call_id": message.tool_call_id, "output": output})
+        after += [_input_image(part) for part in images(message)]
+    if unit.context:
+        after.append(_input_text(unit.context))
+    return [*items, {"type": "message", "role": "user", "content": after}] if after else items
+
+
+def _input_text(text: str) -> JsonObject:
+    return {"type": "input_text", "text": text}
+
+
+def _input_image(part: ImagePart) -> JsonObject:
+    found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
+    if not isinstance(found, Picture):
+        return _input_text(found)
+    url = found.url or f"data:{found.media_type};base64,{found.data}"
+    return {
+        "type": "input_image",
+        "image_url": url,
+        "detail": part.detail if part.detail in ("low", "high") else "auto",
+    }
+
+
+def _user_content(content: Content) -> list[JsonObject]:
+    if isinstance(content, str):
+        return [_input_text(content)]
+    parts: list[JsonObject] = []
+    for part in content:
+        if isinstance(part, ImagePart):
+            parts.append(_input_image(part))
+        else:
+            parts.append(_input_text(left_out(part) if isinstance(part, OpaquePart) else part.text))
+    return parts
+
+
+def own_reasoning(stored: Any) -> list[JsonObject]:
+    """Encrypted reasoning items to replay: without ids, each once."""
+    found: list[JsonObject] = []
+    for item in stored if isinstance(stored, list) else ():
+        if not isinstance(item, Mapping) or not isinstance(item.get("encrypted_content"), str):
+            continue
+        summary = item.get("summary")
+        texts_of = [
+            {"type": "summary_text", "text": part["text"]}
+            for part in (summary if isinstance(summary, list) else ())
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str)
+        ]
+        replayed = {"type": "reasoning", "summary": texts_of, "encrypted_content": item["encrypted_content"]}
+        if item["encrypted_content"] and replayed not in found:
+            found.append(replayed)
+    return found
+
+
+def own_messages(stored: Any) -> list[JsonObject]:
+    """Message items to replay, with the id and phase the provider gave them."""
+    found: list[JsonObject] = []
+    for item in stored if isinstance(stored, list) else ():
+        if not isinstance(item, Mapping) or not isinstance(item.get("id"), str) or not item["id"]:
+            continue
+        content = item.get("content")
+        parts = [
+            {"type": "output_text", "text": part["text"], "annotations": []}
+            for part in (content if isinstance(content, list) else ())
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str) and part["text"].strip()
+        ]
+        if parts:
+            phase = {"phase": item["phase"]} if item.get("phase") in _PHASES else {}
+            head = {"type": "message", "role": "assistant", "id": item["id"], "status": "completed"}
+            found.append({**head, "content": parts, **phase})
+    return found
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+
+class _Event(Struct, frozen=True):
+    type: str = ""
+    output_index: int = 0
+    delta: str | None = None
+    item: Any = None
+    response: Any = None
+    message: Any = None
+    code: Any = None
+    error: Any = None
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+
+
+class _ResponsesReading(SseReading):
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
+        self._items: dict[int, Mapping[str, Any]] = {}
+
+    def take(self, data: bytes) -> list[ModelEvent]:
+        try:
+            event = _decode_event(data)
+        except msgspec.DecodeError as error:
+            raise self.broken(str(error)) from error
+        kind = event.type
+        if kind in ("response.output_text.delta", "response.refusal.delta"):
+            return self.say(event.delta or "")
+        if kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
+            return self.think(event.delta or "")
+        if kind == "response.function_call_arguments.delta":
+            return self.call(event.output_index, arguments=event.delta or "")
+        if kind in ("response.output_item.added", "response.output_item.done") and isinstance(event.item, Mapping):
+            return self._item(event.output_index, event.item, is_done=kind.endswith("done"))
+        if kind in ("response.completed", "response.incomplete", "response.failed", "response.cancelled"):
+            return self._ended(event.response if isinstance(event.response, Mapping) else {})
+        if kind == "error":
+            raise provider_error(
+                event.error or {"message": event.message, "code": event.code}, self.provider, self.model
+            )
+        return []
+
+    def take_whole(self, body: Any) -> list[ModelEvent]:
+        return self._ended(body)
+
+    def extras(self) -> JsonObject:
+        items = [dict(item) for _, item in sorted(self._items.items())]
+        reasoning = [item for item in items if item.get("type") == "reasoning" and item.get("encrypted_content")]
+        said = [item for item in items if item.get("type") == "message" and item.get("id")]
+        return {"codex_reasoning_items": reasoning or None, "codex_message_items": said or None}
+
+    def _item(self, place: int, item: Mapping[str, Any], *, is_done: bool) -> list[ModelEvent]:
+        if is_done:
+            self._items[place] = item
+        if item.get("type") != "function_call":
+            return []
+        known = place in self.calls and bool(self.calls[place].arguments)
+        events = self.call(
+            place,
+            call_id=str(item.get("call_id") or item.get("id") or ""),
+            name=str(item.get("name") or ""),
+            arguments="" if known else str(item.get("arguments") or ""),
+        )
+        if item.get("id"):
+            self.calls[place].provider_data = {"response_item_id": item["id"]}
+        return events
+
+    def _ended(self, response: Mapping[str, Any]) -> list[ModelEvent]:
+        status = response.get("status")
+        if status in ("failed", "cancelled"):
+            raise provider_error(response.get("error") or {"message": f"status {status}"}, self.provider, self.model)
+        self.model = str(response.get("model") or self.model)
+        events = self._unstreamed(response.get("output"))
+        self._count(response.get("usage"))
+        self._finished(status, response.get("incomplete_details"))
+        self.is_complete = status is not None
+        return events
+
+    def _unstreamed(self, output: Any) -> list[ModelEvent]:
+        """What the final object holds and no event has told before: all of it, when nothing was streamed."""
+        events: list[ModelEvent] = []
+        had_text, had_thought = bool(self.text), bool(self.thought)
+        for place, item in enumerate(output if isinstance(output, list) else ()):
+            if not isinstance(item, Mapping) or place in self._items:
+                continue
+            events += self._item(place, item, is_done=True)
+            parts = item.get("content") if item.get("type") == "message" else item.get("summary")
+            for part in parts if isinstance(parts, list) else ():
+                text = str(part.get("text") or part.get("refusal") or "") if isinstance(part, Mapping) else ""
+                if item.get("type") == "message" and not had_text:
+                    events += self.say(text)
+                elif item.get("type") == "reasoning" and not had_thought:
+                    events += self.think(text)
+        return events
+
+    def _finished(self, status: Any, details: Any) -> None:
+        why = details.get("reason") if isinstance(details, Mapping) else None
+        said = any(text.strip() for text in self.text)
+        phases = {item.get("phase") for item in self._items.values() if item.get("type") == "message"}
+        if self.calls:
+            self.finish = "length" if status == "incomplete" else "tool_calls"
+        elif why == "content_filter":
+            self.finish = "content_filter"
+        elif status == "incomplete":
+            self.finish = "length" if said else "incomplete"
+        elif (self.thought or self._items) and (not said or phases == {"commentary"}):
+            self.finish = "incomplete"
+        else:
+            self.finish = "stop"
+
+    def _count(self, raw: Any) -> None:
+        if not isinstance(raw, Mapping):
+            return
+        read, written = raw.get("input_tokens_details"), raw.get("output_tokens_details")
+        prompt = count(raw.get("input_tokens"))
+        cached = count(read.get("cached_tokens")) if isinstance(read, Mapping) else None
+        self.usage = Usage(
+            input_tokens=None if prompt is None else max(0, prompt - (cached or 0)),
+            output_tokens=count(raw.get("output_tokens")),
+            cache_read_tokens=cached,
+            reasoning_tokens=count(written.get("reasoning_tokens")) if isinstance(written, Mapping) else None,
+        )

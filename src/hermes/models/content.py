@@ -1,0 +1,121 @@
+"""What the wire protocols share in mapping messages: pictures, ids, tools that a history needs, reasoning effort."""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from hermes.seams import ModelRequest, Unit
+from hermes.types import Content, ImagePart, JsonObject, Message, OpaquePart, TextPart, ToolDefinition
+
+MB = 1024 * 1024
+NO_PICTURE = "(a picture was here; {why})"
+NO_PART = "(an attachment of type {kind!r} was here; this model cannot take it)"
+SEE_PICTURE = "(see the picture)"
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.+=-]+)*?)(;base64)?,(.*)", re.DOTALL)
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_UNFIT_FOR_ID = re.compile(r"[^A-Za-z0-9_-]")
+_OFF = ("none", "off")
+
+
+class Picture(Struct, frozen=True):
+    """Picture bytes as base64 text, or an address; never both."""
+
+    media_type: str = ""
+    data: str = ""
+    url: str = ""
+
+
+def picture(part: ImagePart, *, types: Sequence[str], max_bytes: int, urls: bool) -> Picture | str:
+    """`part` in a form a provider takes that accepts these types and sizes; else a sentence to send in its place."""
+    if part.url.startswith(("http://", "https://")):
+        if urls and not any(char.isspace() for char in part.url):
+            return Picture(url=part.url)
+        return NO_PICTURE.format(why=f"this model cannot open addresses: {part.url[:200]}")
+    found = _DATA_URL.fullmatch(part.url)
+    if found is None:
+        return NO_PICTURE.format(why="its data is missing")
+    kind = (found[1] or part.media_type).lower().replace("image/jpg", "image/jpeg")
+    if kind not in types:
+        return NO_PICTURE.format(why=f"this model does not read {kind or 'its format'}")
+    data = "".join(found[4].split())
+    if not found[3] or not _is_base64(data):
+        return NO_PICTURE.format(why="its data is damaged")
+    if len(data) > max_bytes:
+        size = len(data) / MB
+        return NO_PICTURE.format(why=f"its {size:.1f} MB are more than the {max_bytes / MB:g} MB this model takes")
+    return Picture(media_type=kind, data=data)
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        return bool(base64.b64decode(data, validate=True))
+    except (binascii.Error, ValueError):
+        return False
+
+
+def left_out(part: OpaquePart) -> str:
+    """The sentence in place of a part this protocol does not know."""
+    return NO_PART.format(kind=str(part.raw.get("type", "unknown"))[:40])
+
+
+def texts(content: Content | None) -> list[str]:
+    """The words of `content`, piece by piece; a part without words stands as a sentence."""
+    if content is None or isinstance(content, str):
+        return [content] if content else []
+    found = []
+    for part in content:
+        if isinstance(part, TextPart):
+            found.append(part.text)
+        elif isinstance(part, OpaquePart):
+            found.append(left_out(part))
+    return found
+
+
+def images(message: Message) -> list[ImagePart]:
+    """The pictures of one message."""
+    if message.content is None or isinstance(message.content, str):
+        return []
+    return [part for part in message.content if isinstance(part, ImagePart)]
+
+
+def strict_id(call_id: str) -> str:
+    """A call id for providers that allow letters, digits, `_` and `-` only: the same for the same id, else distinct."""
+    if _PLAIN_ID.fullmatch(call_id):
+        return call_id
+    mark = hashlib.sha256(call_id.encode()).hexdigest()[:8]
+    return f"{_UNFIT_FOR_ID.sub('_', call_id)[:50]}_{mark}"
+
+
+def declared_tools(request: ModelRequest) -> tuple[ToolDefinition, ...]:
+    """The request's tools. Without any, those its history calls: some providers refuse calls to undeclared tools."""
+    if request.tools:
+        return request.tools
+    names = {call.name for unit in request.units for message in unit.messages for call in message.tool_calls}
+    empty: JsonObject = {"type": "object", "properties": {}}
+    return tuple(ToolDefinition(name, "No longer offered.", empty) for name in sorted(names))
+
+
+def effort_of(reasoning: JsonObject | None) -> str | None:
+    """The effort asked for: None leaves it to the model, "none" asks for no reasoning."""
+    if not reasoning:
+        return None
+    effort = str(reasoning.get("effort") or "").lower()
+    if reasoning.get("enabled") is False or effort in _OFF:
+        return "none"
+    return effort or ("medium" if reasoning.get("enabled") else None)
+
+
+def is_user_side(unit: Unit) -> bool:
+    """Whether the unit is the user's message or results of tools."""
+    return unit.messages[0].role != "assistant"
+
+
+def count(value: Any) -> int | None:
+    """A token count as a provider wrote it; None for anything that cannot be one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

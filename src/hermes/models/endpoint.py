@@ -1,0 +1,45 @@
+"""Where a model is served, and what is peculiar about serving it there."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from hermes.seams import DEFAULT_LIMITS, HttpLimits
+from hermes.types import JsonObject
+
+ApiMode: TypeAlias = Literal["chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse"]
+ReasoningStyle: TypeAlias = Literal["effort", "object", "thinking", "none"]
+
+
+class Quirks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a provider departs from its protocol. Data: each is a field of the catalogue."""
+
+    replay_reasoning: bool = False  # wants `reasoning_content` back on assistant turns
+    replay_details: bool = False  # wants `reasoning_details` back as they came
+    system_role: str = "system"
+    max_tokens_field: str = "max_tokens"
+    include_usage: bool = True  # understands `stream_options.include_usage`
+    reasoning: ReasoningStyle = "effort"  # `reasoning_effort`, `reasoning: {…}`, `thinking: {type}`, or no field
+    is_aggregator: bool = False  # routes to other providers and takes a `provider` object
+    cache_markers: bool = False
+    cache_ttl: Literal["5m", "1h"] = "5m"
+    keeps_thinking: bool = True  # takes signed thinking back (Anthropic's own endpoints)
+    text_calls: bool = False  # its model writes calls as text; found by a probe, never assumed
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """One model at one address, with the key for it."""
+
+    base_url: str
+    model: str
+    provider: str = "custom"
+    api_mode: ApiMode = "chat_completions"
+    api_key: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    extra_body: JsonObject = field(default_factory=dict)  # of the provider's entry; the request's own win over it
+    limits: HttpLimits = DEFAULT_LIMITS
+    quirks: Quirks = Quirks()
+    max_output: int | None = None  # what the model can write at most, where that is known
+    context_length: int | None = None
+    region: str = ""  # Bedrock
+    profile: str = ""  # Bedrock: the AWS profile

@@ -1,0 +1,77 @@
+"""`application/vnd.amazon.eventstream`: binary messages, parsed as the bytes arrive."""
+
+import struct
+import zlib
+
+from msgspec import Struct
+
+from hermes.models.http_errors import HttpBodyError
+
+MAX_MESSAGE_BYTES = 24 * 1024 * 1024
+_PRELUDE = 12
+_STRING = 7
+# Bytes of a header value by its type; 6 and 7 carry their own length.
+_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+
+
+class EventMessage(Struct, frozen=True, gc=False):
+    """One message: its string headers and its payload."""
+
+    headers: dict[str, str]
+    payload: bytes
+
+
+class EventStreamParser:
+    """Feed it chunks, cut anywhere; it gives back the messages that are complete.
+
+    A checksum that does not fit is an `HttpBodyError`: nothing after it can be trusted.
+    """
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, chunk: bytes) -> list[EventMessage]:
+        """The messages that `chunk` completes, in order."""
+        self._held += chunk
+        found: list[EventMessage] = []
+        while len(self._held) >= _PRELUDE:
+            total, header_bytes, crc = struct.unpack_from("!III", self._held)
+            if (
+                zlib.crc32(bytes(self._held[:8])) != crc
+                or not _PRELUDE + 4 + header_bytes <= total <= MAX_MESSAGE_BYTES
+            ):
+                raise HttpBodyError("the server sent something that is not an AWS event stream")
+            if len(self._held) < total:
+                break
+            message = bytes(self._held[:total])
+            del self._held[:total]
+            if zlib.crc32(message[:-4]) != struct.unpack("!I", message[-4:])[0]:
+                raise HttpBodyError("a message of the event stream is damaged")
+            body = _PRELUDE + header_bytes
+            found.append(EventMessage(_headers(message[_PRELUDE:body]), message[body:-4]))
+        return found
+
+    def rest(self) -> bytes:
+        """What is left of a message that was cut off."""
+        return bytes(self._held)
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at = 0
+    try:
+        while at < len(data):
+            name_end = at + 1 + data[at]
+            name, kind = data[at + 1 : name_end].decode(), data[name_end]
+            at = name_end + 1
+            if kind in _SIZES:
+                at += _SIZES[kind]
+                continue
+            (size,) = struct.unpack_from("!H", data, at)
+            value = data[at + 2 : at + 2 + size]
+            at += 2 + size
+            if kind == _STRING:
+                found[name] = value.decode()
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise HttpBodyError("a header of the event stream is damaged") from error
+    return found

@@ -1,0 +1,183 @@
+"""An answer as far as it has arrived; what all protocols have in common in putting one together."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from hermes.errors import ProviderError
+from hermes.models.classify import provider_error
+from hermes.models.sse import SseParser
+from hermes.types import (
+    CallAnnounced,
+    FinishReason,
+    JsonObject,
+    Message,
+    ModelEvent,
+    ModelResponse,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+
+_any_json = msgspec.json.Decoder()
+encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class CallDraft:
+    """A call that is still being written."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    provider_data: JsonObject | None = None
+
+    def finished(self) -> ToolCall:
+        return ToolCall(self.id, self.name, "".join(self.arguments) or "{}", self.provider_data)
+
+
+class Reading(ABC):
+    """Takes bytes, gives deltas; at the end, the one response. One reading per request."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        self.provider = provider
+        self.model = model
+        self.text: list[str] = []
+        self.thought: list[str] = []
+        self.calls: dict[int, CallDraft] = {}
+        self.finish: FinishReason | None = None
+        self.usage = Usage()
+        self.is_complete = False  # the provider has said that this was all; what comes later is passed over
+
+    @abstractmethod
+    def feed(self, chunk: bytes) -> Iterable[ModelEvent]:
+        """The deltas of one piece of a stream. A failure that the stream reports is a `ProviderError`."""
+
+    @abstractmethod
+    def take_whole(self, body: Any) -> Iterable[ModelEvent]:
+        """The deltas of an answer that came as one JSON object."""
+
+    @abstractmethod
+    def end(self) -> Iterable[ModelEvent]:
+        """What the stream still holds when its bytes have ended."""
+
+    def extras(self) -> JsonObject:
+        """Fields of the message beside words and calls: reasoning as this protocol wants it back."""
+        return {}
+
+    # -- what protocols report ------------------------------------------------------------------------------------
+
+    def say(self, text: str) -> list[ModelEvent]:
+        if not text:
+            return []
+        self.text.append(text)
+        return [TextDelta(text)]
+
+    def think(self, text: str) -> list[ModelEvent]:
+        if not text:
+            return []
+        self.thought.append(text)
+        return [ReasoningDelta(text)]
+
+    def call(self, place: int, *, call_id: str = "", name: str = "", arguments: str = "") -> list[ModelEvent]:
+        """A piece of the call at `place`."""
+        draft = self.calls.get(place)
+        if draft is None:
+            draft = self.calls[place] = CallDraft()
+        draft.id = draft.id or call_id
+        if arguments:
+            draft.arguments.append(arguments)
+        if name and not draft.name:
+            draft.name = name
+            return [CallAnnounced(name)]
+        return []
+
+    def whole(self, body: bytes) -> list[ModelEvent]:
+        """An answer that was not streamed, from its bytes."""
+        decoded = self.decode(body)
+        if isinstance(decoded, dict) and decoded.get("error"):
+            raise provider_error(decoded, self.provider, self.model)
+        if not isinstance(decoded, dict):
+            raise self.broken("it is not a JSON object")
+        return list(self.take_whole(decoded))
+
+    def decode(self, data: bytes) -> Any:
+        try:
+            return _any_json.decode(data)
+        except msgspec.DecodeError as error:
+            raise self.broken(str(error)) from error
+
+    def broken(self, why: str) -> ProviderError:
+        """The error for an answer that is none."""
+        return ProviderError(f"the answer of {self.model!r} is not valid: {why}", reason="server_error", retryable=True)
+
+    # -- the result -----------------------------------------------------------------------------------------------
+
+    @property
+    def has_text(self) -> bool:
+        """Whether enough has come to be worth keeping when the rest does not."""
+        return not self.calls and any(text.strip() for text in self.text)
+
+    def response(self, *, partial: bool = False) -> ModelResponse:
+        """The answer. One whose end never came is partial, or an error when it has no words."""
+        if not self.is_complete and not partial:
+            if not self.has_text:
+                raise ProviderError(
+                    f"the stream of {self.model!r} ended before its answer did", reason="server_error", retryable=True
+                )
+            partial = True
+        calls = () if partial else self._calls()
+        finish = self.finish or "stop"
+        if calls and finish == "stop":
+            finish = "tool_calls"
+        message = Message(
+            role="assistant",
+            content="".join(self.text),
+            tool_calls=calls,
+            finish_reason=finish,
+            reasoning="".join(self.thought) or None,
+            **self.extras(),
+        )
+        return ModelResponse(message=message, finish_reason=finish, usage=self.usage, model=self.model, partial=partial)
+
+    def _calls(self) -> tuple[ToolCall, ...]:
+        drafts = (draft for _, draft in sorted(self.calls.items()))
+        return tuple(draft.finished() for draft in drafts if draft.name or draft.arguments)
+
+
+class SseReading(Reading):
+    """A reading of server-sent events."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
+        self._parser = SseParser()
+
+    @abstractmethod
+    def take(self, data: bytes) -> Iterable[ModelEvent]:
+        """The deltas of one event."""
+
+    def feed(self, chunk: bytes) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        for event in self._parser.feed(chunk):
+            if self.is_complete:
+                break
+            events += self.take(event.data)
+        return events
+
+    def end(self) -> Iterable[ModelEvent]:
+        """Some servers answer a streaming request with plain JSON."""
+        if self.is_complete:
+            return ()
+        rest = self._parser.rest()
+        if rest.lstrip()[:1] == b"{" and not self.text and not self.calls:
+            return self.whole(rest)
+        if rest.lstrip()[:1] == b"<":
+            raise ProviderError(
+                f"{self.provider!r} answered with a web page, not with a model's answer. Check base_url: hermes model",
+                reason="format_error",
+            )
+        return ()

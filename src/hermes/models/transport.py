@@ -1,0 +1,144 @@
+"""`HttpModel`: a model behind one wire protocol over HTTP. The protocols differ in their `Wire` alone."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Protocol
+
+from hermes.errors import ProviderError
+from hermes.models.classify import provider_error
+from hermes.models.endpoint import Endpoint
+from hermes.models.http_errors import HttpError
+from hermes.models.reading import Reading
+from hermes.scope import TurnScope
+from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.types import ModelEvent
+
+_NO_STREAM = re.compile(r"stream\w*.{0,60}(not|n't|un)\s*(be )?(support|allow|available|enabled)", re.IGNORECASE)
+
+
+class Wire(Protocol):
+    """One protocol: where requests go, what they look like, and how answers are read."""
+
+    def url(self, *, is_stream: bool) -> str: ...
+    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+        """Headers of one request, its credentials included."""
+        ...
+
+    def head(self, request: ModelRequest) -> bytes:
+        """The body up to the first unit. Equal for requests with equal tools, system prompt and options."""
+        ...
+
+    def unit(self, unit: Unit) -> bytes:
+        """One unit, without the comma that parts it from the next."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Names everything that the bytes of a unit depend on."""
+        ...
+
+    @property
+    def apart(self) -> int:
+        """How many of the last units `marked` wants one by one; at least 1."""
+        ...
+
+    def marked(self, pieces: list[bytes]) -> list[bytes]:
+        """Encoded units with cache markers on the last ones, where the protocol has them."""
+        ...
+
+    def reading(self) -> Reading: ...
+
+
+class HttpModel:
+    """`Model` over HTTP.
+
+    Everything that does not grow stands at the front of the body, so each request is, to the byte and cache markers
+    apart, a prefix of the next one up to its closing brackets. A unit is encoded once in its life.
+    """
+
+    def __init__(self, endpoint: Endpoint, wire: Wire, http: HttpStream) -> None:
+        self.endpoint = endpoint
+        self._wire = wire
+        self._http = http
+        self._head: tuple[ModelRequest, bytes] | None = None
+        self._streams = True  # until the provider says that it does not
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.model
+
+    @property
+    def provider(self) -> str:
+        return self.endpoint.provider
+
+    @property
+    def base_url(self) -> str:
+        return self.endpoint.base_url
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The exact bytes that are sent."""
+        wire = self._wire
+        pieces = wire.marked(request.pieces(wire.key, wire.unit, wire.apart))
+        return b"".join((self._encoded_head(request), b",".join(pieces), b"]}"))
+
+    async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
+        """Deltas and, last, the response; `ProviderError` when there is none. Leaving it closes the request."""
+        if not self._streams and request.options.stream:
+            request = without_stream(request)
+        is_stream = request.options.stream
+        url, body = self._wire.url(is_stream=is_stream), self.body(request)
+        reading = self._wire.reading()
+        whole: list[bytes] = []
+        try:
+            headers = await self._wire.headers(url, body)
+            chunks = self._http.post_stream(url, headers, body, scope, self.endpoint.limits)
+            async with aclosing(chunks) as incoming:  # type: ignore[type-var]  # every implementation is a generator
+                async for chunk in incoming:
+                    if not is_stream:
+                        whole.append(chunk)
+                        continue
+                    for event in reading.feed(chunk):
+                        yield event
+            for event in reading.end() if is_stream else reading.whole(b"".join(whole)):
+                yield event
+        except (HttpError, ProviderError) as error:
+            if not reading.has_text:
+                raise self._told(error, is_stream=is_stream) from error
+            yield reading.response(partial=True)
+            return
+        yield reading.response()
+
+    def _told(self, error: HttpError | ProviderError, *, is_stream: bool) -> ProviderError:
+        found = error if isinstance(error, ProviderError) else provider_error(error, self.provider, self.name)
+        if is_stream and found.reason == "format_error" and _NO_STREAM.search(str(found)):
+            self._streams = False  # for as long as this model object lives: a session
+            return ProviderError(
+                f"{self.name!r} does not stream; asking again for a whole answer",
+                reason="format_error",
+                status=found.status,
+                retryable=True,
+                retry_after_s=0.0,
+            )
+        return found
+
+    def _encoded_head(self, request: ModelRequest) -> bytes:
+        kept = self._head
+        if kept is not None and _same_head(kept[0], request):
+            return kept[1]
+        encoded = self._wire.head(request)
+        self._head = (request, encoded)
+        return encoded
+
+
+def without_stream(request: ModelRequest) -> ModelRequest:
+    """The same request for a whole answer at once."""
+    from msgspec.structs import replace  # noqa: PLC0415 - rare
+
+    return replace(request, options=replace(request.options, stream=False))
+
+
+def _same_head(a: ModelRequest, b: ModelRequest) -> bool:
+    """Without tools the head may depend on the history: see `declared_tools`."""
+    same_words = a.system == b.system and a.session_id == b.session_id
+    return bool(a.tools) and a.tools is b.tools and same_words and a.options == b.options
