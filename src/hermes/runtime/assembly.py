@@ -12,6 +12,7 @@ from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.dicts import from_dict
 from hermes.errors import UserError
+from hermes.model_tools import get_tool_definitions
 from hermes.models.client import ModelClient
 from hermes.models.resolve import resolve_model
 from hermes.ops import SessionRecord
@@ -24,9 +25,10 @@ from hermes.runtime.shared import Shared, shared
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.seams import Environment, EventStore, Gate, Model, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.hooks import Hooks
+from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import registry
 from hermes.tools.shelf import FileShelf
-from hermes.tools.view import SessionView
+from hermes.tools.view import SessionView, freeze
 
 log = logging.getLogger("hermes")
 
@@ -46,13 +48,13 @@ class Assembly:
 
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
+        ensure_builtins()
         if record is not None and record.tool_definitions:
             return SessionView.from_json(record.tool_definitions, registry)
-        from hermes.tools.discovery import discover_builtin_tools  # noqa: PLC0415
-        from hermes.tools.view import freeze  # noqa: PLC0415
-
-        discover_builtin_tools()
-        return freeze(registry.get_definitions(set(registry.get_all_tool_names())), registry)
+        wanted = self.options.tools
+        return freeze(
+            get_tool_definitions(wanted.enabled_toolsets, wanted.disabled_toolsets, quiet_mode=True), registry
+        )
 
     def frozen(self, view: ToolView) -> str:
         """The view as it is stored with the session."""
