@@ -12,6 +12,7 @@ from hermes.tools.registry import registry
 __all__ = [
     "check_tool_availability",
     "check_toolset_requirements",
+    "close_task",
     "coerce_tool_args",
     "get_all_tool_names",
     "get_available_toolsets",
@@ -70,6 +71,11 @@ def handle_function_call(  # noqa: PLR0913, PLR0917 - the contract's parameters
             skip_pre_hook=skip_pre_tool_call_hook,
         )
     )
+
+
+def close_task(task_id: str) -> None:
+    """End the shell and the children that calls with this `task_id` left open."""
+    _outside.close_task(task_id)
 
 
 def coerce_tool_args(tool_name: str, args: Any) -> Any:

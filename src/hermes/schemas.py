@@ -5,6 +5,7 @@ provider does not know is left out here and still holds there.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -151,12 +152,8 @@ class _Mapper:
         kind = merged.get("type", "object")
         if kind != "object" and not (isinstance(kind, list) and "object" in kind):
             raise Unmappable(f"its parameters are of type {kind!r}; arguments are always an object")
-        out = self._node({**merged, "type": "object"}, 0, ())
-        out.pop("anyOf", None)
-        out.pop("nullable", None)
-        out.pop("enum", None)
-        out.setdefault("properties", {})
-        return out
+        merged.pop("nullable", None)
+        return self._node({**merged, "type": "object"}, 0, ())
 
     def _flat_root(self, schema: Mapping[str, Any], inside: tuple[str, ...]) -> JsonObject:
         """The root without alternatives: all their properties, and only what every one of them requires."""
@@ -185,7 +182,7 @@ class _Mapper:
         self._nodes += 1
         if self._nodes > _NODES:
             raise Unmappable(f"its schema has more than {_NODES} parts once its references are written out")
-        if schema is True or depth > _DEPTH:
+        if isinstance(schema, bool) or depth > _DEPTH:
             schema = {}
         if isinstance(schema, str):
             schema = {"type": schema if schema in _KINDS else "string"}
@@ -202,12 +199,14 @@ class _Mapper:
         kinds, nullable = _kinds(schema)
         alternatives, null_branch = self._alternatives(schema, depth, inside)
         nullable = nullable or null_branch
+        if "properties" in schema:  # alternatives beside them only say what is required when
+            alternatives = []
         self._set_type(out, kinds, nullable, alternatives)
         self._copy_plain(schema, out)
         self._enum(schema, out)
-        if out.get("type") == "object" or (not out.get("type") and not alternatives and "properties" in schema):
+        if kinds == ["object"] and not alternatives:
             self._object(schema, out, depth, inside)
-        if out.get("type") == "array":
+        if kinds == ["array"] and not alternatives:
             items = schema.get("items")
             out["items"] = self._node({} if isinstance(items, list) or items is None else items, depth + 1, inside)
         return out
@@ -249,9 +248,8 @@ class _Mapper:
                 null = True
                 continue
             one = self._node(branch, depth + 1, inside)
-            if one not in mapped:
-                mapped.append(one)
-        return mapped, null
+            mapped.append(one)
+        return _distinct(mapped), null
 
     def _copy_plain(self, schema: Mapping[str, Any], out: JsonObject) -> None:
         for key, check in _PLAIN.items():
@@ -273,10 +271,9 @@ class _Mapper:
             if all(isinstance(value, str) and value for value in values) and out.get("type") == "string":
                 out["enum"] = list(dict.fromkeys(values))
             return
-        out["enum"] = [value for place, value in enumerate(values) if value not in values[:place]]
+        out["enum"] = _distinct(values)
 
     def _object(self, schema: Mapping[str, Any], out: JsonObject, depth: int, inside: tuple[str, ...]) -> None:
-        out["type"] = "object"
         properties: JsonObject = {}
         for name, node in _mapping(schema.get("properties")).items():
             if not self._dialect.property_name.fullmatch(str(name)):
@@ -288,6 +285,8 @@ class _Mapper:
         if required:
             out["required"] = required
         extra = schema.get("additionalProperties")
+        if "patternProperties" in schema:
+            extra = None  # names it allows would be refused
         if "additionalProperties" in self._dialect.keywords and extra is not None:
             out["additionalProperties"] = extra if isinstance(extra, bool) else self._node(extra, depth + 1, inside)
 
@@ -380,6 +379,11 @@ def _pointed(root: Mapping[str, Any], reference: str) -> Any:
     for part in reference[2:].split("/"):
         node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, Mapping) else None
     return node
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    """Each value once; true and 1 are two."""
+    return list({json.dumps(value, sort_keys=True, default=str): value for value in values}.values())
 
 
 def _list(value: object) -> list[Any]:

@@ -70,7 +70,7 @@ def _package_of(folder: Path) -> str:
         package.__path__ = [str(real)]
         sys.modules[name] = package
     if not any(isinstance(finder, _Neighbours) for finder in sys.meta_path):
-        sys.meta_path.append(_Neighbours())
+        sys.meta_path.insert(0, _Neighbours())  # before the ordinary finder, which would take the path as it is
     return name
 
 

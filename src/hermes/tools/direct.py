@@ -140,12 +140,12 @@ class Outside:
                 self._places[key] = _make_place(task_id, self.pool)
             return self._places[key]
 
-    async def forget(self, task_id: str) -> None:
-        """Close what a task holds: its shell and its place among the tasks."""
+    def close_task(self, task_id: str) -> None:
+        """Close what a task holds: its shell and its children."""
         with self._lock:
             gone = [self._places.pop(key) for key in list(self._places) if key[0] == task_id]
         for place in gone:
-            await place.environment.close()
+            run_sync(place.close())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +158,10 @@ class _Place:
     settings: Mapping[str, Any]
     pool: DaemonPool
     memo: dict[str, Any] = field(default_factory=dict)
+
+    async def close(self) -> None:
+        await self.environment.close()
+        await self.supervisor.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
