@@ -42,10 +42,13 @@ def session_view(request: ViewRequest, stored: str | None = None) -> SessionView
     """
     ensure_builtins()
     custom = custom_groups(request.settings)
-    load_home(request.home, _names_asked(request.enabled, custom))
+    found = load_home(request.home, _names_asked(request.enabled, custom))
     own: dict[str, Registered] = {}
     if request.project is not None:
-        own, _ = project_tools(request.project, request.settings)
+        own, theirs = project_tools(request.project, request.settings)
+        found.broken += theirs.broken
+    for broken in found.broken:
+        log.warning("tool file %s is left out: line %s: %s", broken.path, broken.line or "?", broken.error)
     if stored:
         return SessionView.from_json(stored, registry, own)
     names = select(Groups(registry, custom), request.enabled, request.disabled, own)

@@ -82,7 +82,7 @@ def _run(path: Path, origin: Literal["home", "project", "plugin"], tools: ToolRe
         with tools.loading(origin, str(path)):
             load_file(path)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the border to a user's file
-        log.warning("tool file %s cannot be used: %s: %s", path, type(error).__name__, error)
+        log.info("tool file %s cannot be used: %s: %s", path, type(error).__name__, error)
         return BrokenFile.of(path, error)
     return None
 

@@ -1,0 +1,111 @@
+"""Everything there is to say about the tools of a home, for `hermes tools`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes.tools.definitions import load_home, select
+from hermes.tools.discovery import BrokenFile
+from hermes.tools.groups import LEGACY_TOOLSETS, Groups, custom_groups
+from hermes.tools.manifest import ensure_builtins
+from hermes.tools.registry import Registered, registry
+from hermes.tools.userfiles import PROJECT_TOOLS, is_trusted, project_tools
+
+_CALL_IT = "run: hermes tools enable"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLine:
+    """One tool: what it is, where it comes from, and what a new session gets."""
+
+    name: str
+    toolset: str
+    origin: str
+    state: str  # offered, unavailable, off
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReport:
+    """All tools as a new session in this folder would see them, and what is wrong."""
+
+    tools: list[ToolLine]
+    problems: list[str]
+    groups: Groups
+    registered: Mapping[str, Registered]
+
+    def as_data(self) -> dict[str, Any]:
+        lines = [
+            {"name": one.name, "toolset": one.toolset, "origin": one.origin, "state": one.state, "why": one.why}
+            for one in self.tools
+        ]
+        return {"tools": lines, "problems": self.problems}
+
+    def resolve(self, names: Iterable[str]) -> list[str]:
+        return self.groups.resolve_many(names)
+
+    def is_toolset(self, name: str) -> bool:
+        own = {tool.entry.toolset for tool in self.registered.values()}
+        return self.groups.is_valid(name) or name in LEGACY_TOOLSETS or name in own
+
+    def toolset_names(self) -> list[str]:
+        return self.groups.names()
+
+    def known_names(self) -> list[str]:
+        return [*self.registered, *self.toolset_names()]
+
+    def describe(self, name: str) -> dict[str, Any] | None:
+        """A tool, else a toolset, as plain facts."""
+        line = next((one for one in self.tools if one.name == name), None)
+        if line is not None:
+            schema = self.registered[name].entry.schema
+            return {
+                "name": name,
+                "description": self.registered[name].entry.description,
+                "toolset": line.toolset,
+                "origin": line.origin,
+                "source": line.source,
+                "state": line.state,
+                "why": line.why,
+                "parameters": (schema.get("parameters") or {}).get("properties") or {},
+            }
+        return self.groups.info(name)
+
+
+def report(home: Path, settings: Mapping[str, Any], folder: Path) -> ToolReport:
+    """Load what a session in `folder` would load, and say what came of it."""
+    broken = ensure_builtins()
+    mine = load_home(home)
+    own, project = project_tools(folder, settings)
+    problems = [_broken_line(one) for one in (*broken, *mine.broken, *project.broken)]
+    problems += [
+        f"{one.source}: the name {one.name!r} belongs to toolset {one.owner!r}, so this tool is left out"
+        for one in (*mine.rejected, *project.rejected)
+    ]
+    if (folder / PROJECT_TOOLS).is_dir() and not is_trusted(folder, settings):
+        problems.append(f"{folder / PROJECT_TOOLS} is not used: run hermes tools trust, if you trust this folder")
+    groups = Groups(registry, custom_groups(settings))
+    agent = settings.get("agent") or {}
+    wanted = select(groups, list(settings.get("toolsets") or ()), list(agent.get("disabled_toolsets") or ()), own)
+    everything = {**registry.snapshot(), **own}
+    lines = [_line(name, tool, name in wanted) for name, tool in sorted(everything.items())]
+    return ToolReport(lines, problems, groups, everything)
+
+
+def _line(name: str, tool: Registered, is_wanted: bool) -> ToolLine:
+    entry = tool.entry
+    state, why = "offered", ""
+    if not registry.checks.ask(entry.check_fn):
+        state, why = "unavailable", registry.checks.reason(entry.check_fn) or "its check says no"
+        if entry.requires_env:
+            why += f" (needs {', '.join(entry.requires_env)})"
+    elif not is_wanted:
+        state, why = "off", f"{_CALL_IT} {entry.toolset}"
+    return ToolLine(name, entry.toolset, tool.origin, state, why, tool.source)
+
+
+def _broken_line(one: BrokenFile) -> str:
+    place = f"{one.path}, line {one.line}" if one.line else str(one.path)
+    return f"{place}: {one.error}"

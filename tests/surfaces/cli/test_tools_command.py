@@ -1,0 +1,110 @@
+"""`hermes tools`: what a session gets, why not, and switching it."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+MINE = """\
+from hermes.tools.decorator import tool
+
+
+@tool(toolset="mine", check_fn=lambda: {available})
+def shout(text: str) -> str:
+    \"\"\"Say it loudly.\"\"\"
+    return text.upper()
+"""
+
+
+@pytest.fixture
+def tools_dir(home: Path) -> Path:
+    folder = home / "tools"
+    folder.mkdir()
+    return folder
+
+
+def listed(run: Run) -> dict[str, Any]:
+    done = run("tools", "list", "--json")
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    assert isinstance(value, dict)
+    return value
+
+
+def states(run: Run) -> dict[str, str]:
+    return {one["name"]: one["state"] for one in listed(run)["tools"]}
+
+
+def test_built_ins_and_own_tools_are_listed_with_their_state(run: Run, tools_dir: Path) -> None:
+    (tools_dir / "shout.py").write_text(MINE.format(available=True), encoding="utf-8")
+    found = states(run)
+    assert found["read_file"] == "offered"
+    assert found["shout"] == "offered"
+    shown = run("tools").stdout
+    assert "shout" in shown
+    assert "offered," in shown
+
+
+def test_an_unavailable_tool_says_why(run: Run, tools_dir: Path) -> None:
+    (tools_dir / "shout.py").write_text(MINE.format(available=False), encoding="utf-8")
+    line = next(one for one in listed(run)["tools"] if one["name"] == "shout")
+    assert (line["state"], line["why"]) == ("unavailable", "its check says no")
+
+
+def test_a_broken_file_is_shown_with_its_line_and_costs_nothing_else(run: Run, tools_dir: Path) -> None:
+    (tools_dir / "broken.py").write_text(
+        "from tools.registry import registry\n1 / 0\nregistry.register()\n", encoding="utf-8"
+    )
+    found = listed(run)
+    assert found["problems"] == [f"{tools_dir / 'broken.py'}, line 2: ZeroDivisionError: division by zero"]
+    assert "line 2" in run("tools").stderr
+
+
+def test_toolsets_are_switched_off_and_on_again(run: Run) -> None:
+    assert run("tools", "disable", "file").returncode == 0
+    assert states(run)["read_file"] == "off"
+    assert run("tools", "enable", "file").returncode == 0
+    assert states(run)["read_file"] == "offered"
+    assert run("tools", "enable", "file", "--platform", "cron").returncode == 0
+    refused = run("tools", "disable", "file", "--platform", "cron")
+    assert refused.returncode != 0
+    assert "comes with hermes-cron" in refused.stderr
+
+
+def test_a_name_that_is_none_gets_one_sentence(run: Run) -> None:
+    for words, said in (
+        (("tools", "disable", "flie"), "Did you mean 'file'?"),
+        (("tools", "disable", "read_file"), "its toolset is 'file'"),
+        (("tools", "info", "read_fil"), "Did you mean 'read_file'?"),
+    ):
+        done = run(*words)
+        assert done.returncode != 0
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_info_of_a_tool_and_of_a_toolset(run: Run) -> None:
+    tool = json.loads(run("tools", "info", "read_file", "--json").stdout)
+    assert tool["toolset"] == "file"
+    assert "path" in tool["parameters"]
+    group = json.loads(run("tools", "info", "debugging", "--json").stdout)
+    assert group["includes"] == ["web", "file"]
+    assert "path" in run("tools", "info", "read_file").stdout
+
+
+def test_project_tools_run_only_in_a_trusted_folder(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / ".hermes" / "tools"
+    folder.mkdir(parents=True)
+    (folder / "shout.py").write_text(MINE.format(available=True), encoding="utf-8")
+    before = listed(run)
+    assert "shout" not in {one["name"] for one in before["tools"]}
+    assert "hermes tools trust" in before["problems"][0]
+    assert run("tools", "trust").returncode == 0
+    assert states(run)["shout"] == "offered"
+    assert run("tools", "trust", "--remove").returncode == 0
+    assert "shout" not in states(run)
