@@ -1,12 +1,14 @@
 """Run a started child to its end within its time, keeping what it prints; whatever happens, nothing of it stays."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from hermes.seams import Child
 from hermes.tools.environments.spool import Spool
 from hermes.tools.supervisor.threads import RunBlocking
 
+End = Callable[[], Awaitable[None]]
 TIMEOUT_GRACE_S = 0.5
 INTERRUPT_GRACE_S = 0.3
 TIMED_OUT = 124
@@ -28,10 +30,13 @@ class Ended(NamedTuple):
     timed_out: bool
 
 
-async def run_child(child: Child, spool: Spool, limit_s: float | None, run_blocking: RunBlocking) -> Ended:
+async def run_child(
+    child: Child, spool: Spool, limit_s: float | None, run_blocking: RunBlocking, end: End | None = None
+) -> Ended:
     """Read `child` into `spool` until it ends or `limit_s` has passed; then it is stopped, and that is no error.
 
-    A cancellation stops the child and passes on. The child is released in every case.
+    A cancellation stops the child and passes on. The child is released in every case. `end` stops what the child only
+    stands for: the command on the other side of an ssh connection.
     """
     try:
         try:
@@ -39,20 +44,24 @@ async def run_child(child: Child, spool: Spool, limit_s: float | None, run_block
                 await _read(child, spool, run_blocking)
                 return Ended(_code(await child.wait()), timed_out=False)
         except TimeoutError:
+            if end is not None:
+                await end()
             await child.stop(TIMEOUT_GRACE_S)
             await _read(child, spool, run_blocking)
             return Ended(TIMED_OUT, timed_out=True)
         except asyncio.CancelledError as cancelled:
-            await _stop_quickly(child)
+            await _stop_quickly(child, end)
             raise CommandInterrupted(spool.finish().decode("utf-8", "replace")) from cancelled
     finally:
         child.release()
 
 
-async def _stop_quickly(child: Child) -> None:
+async def _stop_quickly(child: Child, end: End | None) -> None:
     # The keeper goes on with it should this wait be cut short by a second cancellation or by the limit.
     try:
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(1.0 if end is None else 3.0):
+            if end is not None:
+                await end()
             await child.stop(INTERRUPT_GRACE_S)
     except TimeoutError:
         return

@@ -53,6 +53,7 @@ class Sandbox:
     def __init__(self, options: SandboxOptions) -> None:
         self.options = options
         self._allowed: list[str] = []
+        self._planned: dict[bool, list[str]] = {}  # by whether there are hooks to protect: found out once, then kept
 
     @property
     def writable(self) -> tuple[str, ...]:
@@ -66,21 +67,25 @@ class Sandbox:
             found = found.parent
         folder = str(found if found.is_dir() else found.parent)
         self._allowed.append(folder)
+        self._planned.clear()
         return folder
 
     def wrap(self, argv: tuple[str, ...], env: Mapping[str, str], *, terminal: bool = False) -> tuple[str, ...]:
         """`argv` inside the sandbox. Blocks for a few `stat` calls."""
         words = [
-            *("bwrap", "--die-with-parent", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+            *("bwrap", "--die-with-parent", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         ]
         if terminal:
             words += ["--dev-bind", "/dev/pts", "/dev/pts"]
         if not self.options.network:
             words.append("--unshare-net")
-        for _, mount in sorted(self._mounts(env), key=lambda each: each[0].count("/")):
-            words += mount  # outer folders first: an inner mount lies on top of the one around it
-        return (*words, "--", *argv)
+        has_hooks = Path(f"{self.options.workspace}/.git").is_dir()
+        if has_hooks not in self._planned:
+            # Outer folders first: an inner mount lies on top of the one around it.
+            mounts = sorted(self._mounts(env), key=lambda each: each[0].count("/"))
+            self._planned[has_hooks] = [word for _, mount in mounts for word in mount]
+        return (*words, *self._planned[has_hooks], "--", *argv)
 
     def _mounts(self, env: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
         options = self.options
@@ -89,7 +94,7 @@ class Sandbox:
         writable += [f"{home}/{name}" for name in TOOL_CACHES] if home else []
         writable += [env["VIRTUAL_ENV"]] if env.get("VIRTUAL_ENV") else []
         mounts: list[tuple[str, tuple[str, ...]]] = [
-            (path, ("--bind-try", path, path)) for path in map(os.path.realpath, writable)
+            (path, ("--bind", path, path)) for path in map(os.path.realpath, writable) if Path(path).exists()
         ]
         hooks = os.path.realpath(f"{options.workspace}/.git/hooks")
         if Path(hooks).parent.is_dir():

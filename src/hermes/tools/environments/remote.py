@@ -1,0 +1,297 @@
+"""What ssh and the container backends share: commands and files through a client program that reaches a bash there."""
+
+import asyncio
+import posixpath
+import secrets
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from hermes.errors import ToolError
+from hermes.scope import TurnScope
+from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
+from hermes.tools.environments import remote_files, remote_shell, shell
+from hermes.tools.environments.background import Background
+from hermes.tools.environments.remote_background import RemoteProcesses
+from hermes.tools.environments.running import run_child
+from hermes.tools.environments.spool import Spool
+from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+
+CREATION_LIMIT_S = 60.0
+SCRIPT_LIMIT_S = 60.0
+_END_LIMIT_S = 5.0
+_NOISE_KEPT = 65536
+_HELD_BACK = 8192  # more than the longest last line: a mark and a path
+
+
+class Output(NamedTuple):
+    """What a script gave back."""
+
+    code: int
+    output: bytes
+    errors: str
+
+
+class Common(Struct, frozen=True, kw_only=True):
+    """What every remote environment is made of."""
+
+    supervisor: Supervisor
+    run_blocking: RunBlocking = in_daemon_thread
+    spill_folder: Path | None = None
+    client_env: dict[str, str] = {}  # for the client program on this machine, never for commands there
+    init_files: tuple[str, ...] = ()
+    creation_limit_s: float = CREATION_LIMIT_S
+
+
+class RemoteEnvironment:
+    """Base of the backends that are reached through a client program. It never runs a command on this machine.
+
+    Subclasses say how to create the other side (`_create`), how to reach a program there (`_reach`), and how to let
+    go of it (`_release`).
+    """
+
+    kind = ""
+
+    def __init__(self, common: Common, cwd: str) -> None:
+        self.id = f"{self.kind}-{secrets.token_hex(4)}"
+        self._common = common
+        self._cwd = cwd
+        self._home = ""
+        self._state = ""  # the folder of the shell's state, there; empty until it was made
+        self._making = asyncio.Lock()  # guards `_state`
+        self._snapshot = 0
+        self._next = 1
+        self._is_closed = False
+        self._background = RemoteProcesses(self.id, self._ready_script)
+
+    # -- what a backend says ---------------------------------------------------------------------------------------
+
+    async def _create(self) -> None:
+        """Make or find the other side; raises `ToolError` or `MissingPart` with one sentence."""
+
+    async def _refresh(self) -> None:
+        """Before a command: mend what can be mended without losing the state there."""
+
+    def _reach(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """The command line of the client that runs `argv` there with our stdin, stdout and stderr."""
+        raise NotImplementedError
+
+    async def _release(self) -> None:
+        """Let go of the other side."""
+
+    # -- the seam --------------------------------------------------------------------------------------------------
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    @property
+    def background(self) -> Background:
+        return self._background
+
+    async def execute(
+        self,
+        command: str,
+        decision: Decision,
+        scope: TurnScope,
+        *,
+        timeout_s: float | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
+    ) -> ExecResult:
+        """Run `command` there. `ToolError` when the other side is not there, also when it goes away meanwhile."""
+        if not decision.allowed:
+            raise ToolError(decision.reason or "the command was not allowed")
+        if "\0" in command:
+            raise ToolError("a command cannot hold a NUL character")
+        await self._ready()
+        number, self._next = self._next, self._next + 1
+        mark = f"{self.id}:{number}:{secrets.token_hex(4)}"
+        spool = MarkedSpool(self._common.spill_folder or Path(tempfile.gettempdir()), mark)
+        argv = await self._call(command, mark, number, cwd)
+        spec = SpawnSpec(argv=self._reach(argv), cwd="/", env=self._common.client_env, stdin=stdin, owner=mark)
+        child = await self._common.supervisor.spawn(decision, spec)
+
+        async def end() -> None:
+            await self._end(mark)
+
+        ended = await run_child(child, spool, scope.limit(timeout_s), self._common.run_blocking, end)
+        output = spool.finish().decode("utf-8", "replace")
+        if not ended.timed_out:
+            self._settle(spool, ended.code, output, number)
+        return ExecResult(
+            output=output,
+            exit_code=ended.code,
+            cwd=self._cwd,
+            backend=self.kind,
+            timed_out=ended.timed_out,
+            total_bytes=spool.total_bytes,
+            spill_path=str(spool.path) if spool.path else None,
+        )
+
+    async def stat(self, path: str) -> FileInfo | None:
+        return await remote_files.stat_path(self._ready_script, await self._absolute(path))
+
+    async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        return await remote_files.read_path(self._ready_script, await self._absolute(path), offset, size)
+
+    async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        await remote_files.write_path(self._ready_script, await self._absolute(path), data, mode)
+
+    async def remove(self, path: str) -> None:
+        await remote_files.remove_path(self._ready_script, await self._absolute(path))
+
+    async def rename(self, old: str, new: str) -> None:
+        await remote_files.rename_path(self._ready_script, await self._absolute(old), await self._absolute(new))
+
+    async def list_dir(self, path: str) -> list[str]:
+        return await remote_files.list_path(self._ready_script, await self._absolute(path))
+
+    async def close(self) -> None:
+        """Remove the shell's state there and let go of the other side. It is not an error when that is gone."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._state:
+            await self.script('rm -rf -- "$1"', self._state)
+        await self._release()
+
+    # -- scripts ---------------------------------------------------------------------------------------------------
+
+    async def script(
+        self, script: str, *args: str, stdin: bytes | None = None, limit_s: float = SCRIPT_LIMIT_S
+    ) -> Output:
+        """Run a script of our own there, outside the session's shell state."""
+        argv = self._reach(("bash", "--noprofile", "--norc", "-c", script, "bash", *args))
+        return await self.client(argv, stdin=stdin, limit_s=limit_s)
+
+    async def client(self, argv: tuple[str, ...], *, stdin: bytes | None = None, limit_s: float) -> Output:
+        """Run the client program on this machine, for the runtime's own work."""
+        spec = SpawnSpec(
+            argv=argv, cwd="/", env=self._common.client_env, stdin=stdin, owner=self.id, merge_stderr=False
+        )
+        child = await self._common.supervisor.spawn(Decision.own(f"{self.kind} backend"), spec)
+        # Without a file behind it: what a script answers is wanted whole.
+        spool = Spool(Path(), memory_bytes=1 << 40, disk_bytes=0)
+        ended = await run_child(child, spool, limit_s, self._common.run_blocking)
+        errors = child.stderr_tail().decode("utf-8", "replace")
+        if ended.timed_out:
+            errors += f"\nno answer within {limit_s:g} s"
+        return Output(ended.code, spool.finish(), errors)
+
+    async def _ready_script(self, script: str, *args: str, stdin: bytes | None = None) -> Output:
+        await self._ready()
+        answer = await self.script(script, *args, stdin=stdin)
+        if self._client_failed(answer.code, answer.errors):
+            raise self._lost(answer.errors)
+        return answer
+
+    def _client_failed(self, code: int, errors: str) -> bool:
+        """Whether the client itself failed, not the program it runs there."""
+        raise NotImplementedError
+
+    async def _ready(self) -> None:
+        if self._is_closed:
+            raise ToolError(f"this {self.kind} environment was closed; start a new session")
+        if self._state:
+            await self._refresh()
+            return
+        async with self._making:
+            if self._state:
+                return
+            try:
+                async with asyncio.timeout(self._common.creation_limit_s):
+                    await self._create()
+                    answer = await self.script(remote_shell.BEGIN, self._cwd, *self._common.init_files)
+            except TimeoutError:
+                limit = self._common.creation_limit_s
+                raise ToolError(f"the {self.kind} environment was not ready within {limit:g} s") from None
+            if answer.code != 0:
+                raise ToolError(f"the {self.kind} environment cannot be used: {_last_line(answer.errors)}")
+            state, self._home, self._cwd = answer.output.decode("utf-8", "surrogateescape").split("\0")[:3]
+            self._state = state
+
+    async def _call(self, command: str, mark: str, number: int, cwd: str | None) -> tuple[str, ...]:
+        how = ""
+        if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
+            file = f"{self._state}/command-{number}"
+            await remote_files.write_path(self._ready_script, file, command.encode("utf-8", "surrogateescape"), 0o600)
+            command, how = file, "file"
+        where, state = await self._absolute(cwd or "."), self._state
+        return (
+            *("bash", "--noprofile", "--norc", "-c", remote_shell.CALL, "bash", mark, f"{state}/cwd-{number}"),
+            *(command, where, f"{state}/snapshot-{self._snapshot}", f"{state}/snapshot-{number}"),
+            *(f"{state}/cwd-{number}", how),
+        )
+
+    async def _end(self, mark: str) -> None:
+        await self.script(remote_shell.END, mark, limit_s=_END_LIMIT_S)
+
+    def _settle(self, spool: "MarkedSpool", code: int, output: str, number: int) -> None:
+        if not spool.was_begun:
+            raise self._lost(output)
+        if spool.ended_in is None:
+            raise ToolError(
+                f"the {self.kind} environment went away while the command ran (code {code}); whether it took effect "
+                f"is not known. It had printed: {output[-2000:]}"
+            )
+        if spool.ended_in:
+            self._cwd, self._snapshot = spool.ended_in, number
+
+    def _lost(self, errors: str) -> ToolError:
+        """The other side is gone: say so, and make it anew at the next call. Nothing runs elsewhere meanwhile."""
+        self._state = ""
+        self._snapshot = 0
+        return ToolError(
+            f"the {self.kind} environment cannot be reached, and nothing was run: {_last_line(errors)}. "
+            "The next call tries to reach it again; exported variables and functions are lost."
+        )
+
+    async def _absolute(self, path: str) -> str:
+        if path.startswith("~"):
+            await self._ready()
+            path = self._home + path[1:]
+        if not path.startswith("/") and not self._cwd.startswith("/"):
+            await self._ready()  # where the session stands is known once the other side has told it
+        return posixpath.normpath(posixpath.join(self._cwd, path))
+
+
+class MarkedSpool(Spool):
+    """A spool that takes the first and the last line of `remote_shell.CALL` out of the stream."""
+
+    def __init__(self, folder: Path, mark: str) -> None:
+        super().__init__(folder)
+        self._mark = f"<{mark}>".encode()
+        self._pending = b""
+        self.was_begun = False
+        self.ended_in: str | None = None  # None: the last line never came; "": it told no folder
+
+    def add(self, data: bytes) -> None:
+        self._pending += data
+        if not self.was_begun:
+            # The client may say something of its own first: a warning, a banner.
+            _, begun, rest = self._pending.partition(self._mark + b"\n")
+            if not begun:
+                self._pending = self._pending[-_NOISE_KEPT:]
+                return
+            self.was_begun = True
+            self._pending = rest
+        if len(self._pending) > _HELD_BACK:
+            super().add(self._pending[:-_HELD_BACK])
+            self._pending = self._pending[-_HELD_BACK:]
+
+    def finish(self) -> bytes:
+        text, found, where = self._pending.rpartition(b"\n" + self._mark)
+        if found:
+            self.ended_in = where.decode("utf-8", "surrogateescape").removesuffix("\n")
+            self._pending = text
+        super().add(self._pending)
+        self._pending = b""
+        return super().finish()
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no reason was given"

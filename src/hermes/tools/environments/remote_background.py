@@ -1,0 +1,156 @@
+"""Background processes where only a shell can be reached: files in the temporary folder there, no stdin."""
+
+import asyncio
+import secrets
+import time
+
+import msgspec
+
+from hermes.errors import ToolError
+from hermes.seams import Decision
+from hermes.tools.environments import notices as wording
+from hermes.tools.environments import shell
+from hermes.tools.environments.background import Order, Record, State
+from hermes.tools.environments.notices import Breaker, WatchLimit
+from hermes.tools.environments.remote_files import RunScript
+from hermes.tools.terminal.shown import plain
+
+_KILL_WAIT_S = 8.0
+_LOG_BYTES = 1 << 20  # of a log, what is fetched: its end
+
+# Arguments: stem of the files, the record, the command, the folder to run in. `setsid` takes it out of the session that
+# ends with the connection; the subshell writes the exit code when the command has ended.
+_START = f"""
+COMMAND={shell.quoted(shell.COMMAND)}
+stem=$1
+printf '%s' "$2" >"$stem.json" || exit 1
+(
+  export HERMES_CHILD_OF="$stem"
+  setsid bash -c 'stem=$1; shift
+    bash --noprofile --norc -c "$@" </dev/null >"$stem.log" 2>&1
+    echo $? >"$stem.exit"' bash "$stem" "$COMMAND" bash "$3" "$4" "$5" /dev/null /dev/null "" \\
+    </dev/null >/dev/null 2>&1 &
+  echo $! >"$stem.pid"
+)
+cat "$stem.pid"
+"""
+_ALL = (
+    """for file in "${TMPDIR:-/tmp}"/hermes_bg_*.json; do [ -f "$file" ] && cat "$file" && printf '\\0'; done; true"""
+)
+_STATE = """
+if [ -f "$1.exit" ]; then echo exited; cat "$1.exit"; stat -c %Y "$1.exit"
+elif kill -0 "$(cat "$1.pid")" 2>/dev/null; then echo running; else echo exited; fi
+"""
+_END = """
+for signal in TERM KILL KILL; do
+  files=$(grep -lz -- "^HERMES_CHILD_OF=$1\\$" /proc/[0-9]*/environ 2>/dev/null)
+  [ -n "$files" ] || break
+  for file in $files; do file=${file#/proc/}; kill -$signal "${file%/environ}" 2>/dev/null; done
+  sleep "$2"
+done
+[ -f "$1.exit" ] || echo 143 >"$1.exit"
+"""
+
+
+class RemoteProcesses:
+    """`Background` by scripts. A later session on the same machine finds what runs there."""
+
+    def __init__(self, environment_id: str, run: RunScript) -> None:
+        self._environment_id = environment_id
+        self._run = run
+        self._limits: dict[str, WatchLimit] = {}
+        self._read_to: dict[str, int] = {}
+        self._seen: set[str] = set()
+        self._breaker = Breaker()
+
+    async def start(self, order: Order, decision: Decision) -> Record:
+        if not decision.allowed:
+            raise ToolError(decision.reason or "the command was not allowed")
+        if order.pty:
+            raise ToolError("this backend has no terminals for background processes; start it without pty")
+        ident = f"proc_{secrets.token_hex(6)}"
+        record = Record(id=ident, order=order, pid=0, started_at=time.time(), backend=self._environment_id)
+        answer = await self._run(
+            _START, _stem(ident), msgspec.json.encode(record).decode(), order.command, order.cwd, "/dev/null"
+        )
+        if answer.code != 0:
+            raise ToolError(f"could not start it in the background: {answer.errors.strip()}")
+        return msgspec.structs.replace(record, pid=int(answer.output))
+
+    async def records(self, task_id: str | None = None) -> list[Record]:
+        answer = await self._run(_ALL)
+        found = [msgspec.json.decode(each, type=Record) for each in answer.output.split(b"\0") if each]
+        found.sort(key=lambda record: record.started_at)
+        return [record for record in found if task_id is None or record.order.task_id == task_id]
+
+    async def find(self, ident: str) -> Record | None:
+        record = next((record for record in await self.records() if record.id == ident), None)
+        if record is None:
+            return None
+        pid = (await self._run('cat "$1.pid"', _stem(ident))).output.strip() or b"0"
+        return msgspec.structs.replace(record, pid=int(pid))
+
+    async def state(self, record: Record) -> State:
+        words = (await self._run(_STATE, _stem(record.id))).output.decode().split()
+        if words[:1] == ["running"]:
+            return State(status="running")
+        if len(words) < 3:
+            return State(status="exited")
+        return State(status="exited", exit_code=int(words[1]), ended_at=float(words[2]))
+
+    async def log(self, record: Record) -> bytes:
+        return (await self._run('tail -c "$2" -- "$1.log" 2>/dev/null', _stem(record.id), str(_LOG_BYTES))).output
+
+    async def kill(self, record: Record, grace_s: float = 1.0) -> bool:
+        if (await self.state(record)).status == "exited":
+            return False
+        async with asyncio.timeout(grace_s * 3 + _KILL_WAIT_S):
+            await self._run(_END, _stem(record.id), f"{min(grace_s, 1.0):g}")
+        return True
+
+    async def write(self, record: Record, data: bytes) -> None:
+        raise ToolError(f"{record.id} has no stdin: background processes on this backend cannot be written to")
+
+    async def close_stdin(self, record: Record) -> None:
+        raise ToolError(f"{record.id} has no stdin: background processes on this backend cannot be written to")
+
+    async def mark_seen(self, record: Record) -> None:
+        self._seen.add(record.id)
+
+    async def notices(self, session_id: str) -> list[str]:
+        told: list[str] = []
+        for record in await self.records():
+            if record.order.session_id != session_id or not (record.order.notify or record.order.watch):
+                continue
+            if record.id not in self._seen:
+                told += await self._news_of(record)
+        return told
+
+    async def end_session(self, session_id: str) -> int:
+        killed = 0
+        for record in await self.records():
+            if record.order.session_id == session_id and await self.kill(record):
+                killed += 1
+        return killed
+
+    async def _news_of(self, record: Record) -> list[str]:
+        text = plain((await self.log(record)).decode("utf-8", "replace"))
+        limit = self._limits.setdefault(record.id, WatchLimit())
+        told: list[str] = []
+        new = text[self._read_to.get(record.id, 0) :]
+        self._read_to[record.id] = len(text)
+        for pattern in record.order.watch if not limit.given_up else ():
+            hits = [line for line in new.splitlines() if pattern in line]
+            if hits and limit.allow() and self._breaker.allow():
+                told.append(wording.matched(record, pattern, hits))
+                break
+        if record.order.notify or limit.given_up:
+            state = await self.state(record)
+            if state.status == "exited":
+                self._seen.add(record.id)
+                told.append(wording.completion(record, state.exit_code, text))
+        return told
+
+
+def _stem(ident: str) -> str:
+    return f"/tmp/hermes_bg_{ident}"  # noqa: S108 - on the other side, where it is the one folder that is always there
