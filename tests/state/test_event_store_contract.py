@@ -188,6 +188,20 @@ async def test_a_started_call_stays_open_until_it_is_closed(store: EventStore) -
     assert [run.call for run in record.open_calls] == [inner]
 
 
+async def test_a_part_of_a_session_can_be_loaded(store: EventStore) -> None:
+    await begin(store)
+    first, *_ = await store.commit(
+        MessageAppended("s", Message(role="assistant", tool_calls=(CALL,))), CallJournalled("s", CALL)
+    )
+    second, _ = await store.commit(MessageAppended("s", Message(role="user", content="b")), ContextAttached("s", "x"))
+    record = await store.load("s", after=first)
+    assert record is not None
+    assert [message.id for message in record.messages] == [second]
+    assert record.contexts == {second: "x"}
+    assert record.message_count == 2
+    assert [run.call for run in record.open_calls] == [CALL]
+
+
 async def test_attempts_add_to_the_totals_of_their_session(store: EventStore) -> None:
     await begin(store)
     for number, cost in enumerate((0.25, None, 0.5)):

@@ -73,8 +73,10 @@ async def mixed(path: Path, name: str, count: int) -> None:
                 CallClosed(name, key, "ok"),
                 MessageAppended(name, Message(role="tool", content=f"r{key} done", tool_call_id=key, status="ok")),
             )
-            tell(f"ack r{key} {rows[0]}")
+            tell(f"ack r{key} {rows[1]}")
             number += 1
+            if lane == 0 and number % 12 == 0:
+                await asyncio.to_thread(store.index_all)
 
     async with asyncio.TaskGroup() as group:
         for lane in range(3):

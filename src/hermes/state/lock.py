@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 from hermes.errors import StoreError, StoreUnavailable
@@ -23,8 +24,9 @@ _SET, _WAIT, _GET = (getattr(fcntl, f"F_OFD_{name}", None) for name in ("SETLK",
 class FairLock:
     """Held by one holder at a time, in the order of asking. One object is for one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, flock: Callable[[int, int], None] = fcntl.flock) -> None:
         self.path = path
+        self._flock = flock
         self._fd = -1
         self._number: int | None = None
 
@@ -49,25 +51,25 @@ class FairLock:
     def acquire(self) -> None:
         """Wait for the turn, however long; others that asked before go first."""
         try:
-            if self._nobody_waits() and self._try():
+            if self._nobody_waits() and self._try(self._fd):
                 return
             self._queue()
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self._flock(self._fd, fcntl.LOCK_EX)
         except OSError as error:
             self._leave_line()
             raise StoreError(f"cannot lock {str(self.path)!r}: {error.strerror}") from error
 
     def release(self) -> None:
         """Let the next one in."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._flock(self._fd, fcntl.LOCK_UN)
         self._leave_line()
 
     def _check_exclusion(self) -> None:
         probe = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            excluded = not _flock_now(probe)
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self._flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            excluded = not self._try(probe)
+            self._flock(self._fd, fcntl.LOCK_UN)
         except BlockingIOError:
             return  # another process holds it: locks work
         except OSError as error:
@@ -88,8 +90,14 @@ class FairLock:
         answer = fcntl.fcntl(self._fd, _GET, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
         return bool(_FLOCK.unpack(answer)[0] == fcntl.F_UNLCK)
 
-    def _try(self) -> bool:
-        return _flock_now(self._fd)
+    def _try(self, handle: int) -> bool:
+        try:
+            self._flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        return True
 
     def _queue(self) -> None:
         if _SET is None or _WAIT is None:
@@ -114,13 +122,3 @@ class FairLock:
 
     def _byte(self, command: int, kind: int, offset: int) -> None:
         fcntl.fcntl(self._fd, command, _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0))
-
-
-def _flock_now(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return False
-        raise
-    return True

@@ -30,8 +30,8 @@ _CONTEXTS = (
     " WHERE m.session_id = ? AND m.active = 1 AND m.id > ?"
 )
 _OPEN_CALLS = (
-    "SELECT call_id, name, message_id, call, started_at FROM tool_runs"
-    " WHERE session_id = ? AND status IS NULL ORDER BY id"
+    "SELECT r.call_id, r.name, r.call, m.tool_calls, r.started_at FROM tool_runs r LEFT JOIN messages m"
+    " ON m.id = r.message_id WHERE r.session_id = ? AND r.status IS NULL ORDER BY r.id"
 )
 
 
@@ -60,7 +60,7 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after:
         ended=head[5] is not None,
         messages=messages,
         contexts=contexts,
-        open_calls=tuple(_open_calls(runs, messages)),
+        open_calls=tuple(_open_call(*run) for run in runs),
         totals=Usage(*head[6:11]),
         cost_usd=head[11],
         title=read_text(head[12]),
@@ -139,19 +139,11 @@ def _with_id(message: Message, row_id: int) -> Message:
     return Message(**(fields | {"id": row_id}))
 
 
-def _open_calls(runs: list[tuple[Any, ...]], messages: tuple[Message, ...]) -> list[OpenCall]:
-    if not runs:
-        return []
-    by_id = {message.id: message for message in messages}
-    found = []
-    for call_id, name, message_id, packed, started_at in runs:
-        if packed is not None:
-            call = dicts.call_from_dict(decode_json(packed))
-        else:
-            asked = by_id[message_id].tool_calls if message_id in by_id else ()
-            call = next((call for call in asked if call.id == call_id), ToolCall(id=call_id, name=name))
-        found.append(OpenCall(call, started_at))
-    return found
+def _open_call(call_id: str, name: str, packed: Column, asked: Column, started_at: float) -> OpenCall:
+    if packed is not None:
+        return OpenCall(dicts.call_from_dict(decode_json(packed)), started_at)
+    calls = [dicts.call_from_dict(raw) for raw in decode_json(asked) or ()]
+    return OpenCall(next((call for call in calls if call.id == call_id), ToolCall(id=call_id, name=name)), started_at)
 
 
 def _row_id(row: tuple[Any, ...]) -> int:

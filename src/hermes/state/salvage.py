@@ -126,7 +126,7 @@ def _copy_pages(aside: Path, new: sqlite3.Connection) -> None:
 
 
 def _two_columns(values: list[Any]) -> str | None:
-    if len(values) != 2 or not isinstance(values[1], str | bytes):
+    if len(values) != 2 or not isinstance(values[1], str):
         return None
     if values[0] is None:
         return "request_context"

@@ -1,0 +1,281 @@
+"""Damaged, foreign, older and newer files."""
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import StoreError, StoreUnavailable
+from hermes.ops import AttemptOpened, CallJournalled, MessageAppended, SessionCreated
+from hermes.state import SessionDB, SqliteStore
+from hermes.state.repair import repair
+from hermes.types import Message, ToolCall
+
+PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
+
+
+def filled(path: Path, sessions: int = 6, messages: int = 60) -> dict[str, list[str]]:
+    """A store with known words in it, checkpointed into its main file."""
+    said: dict[str, list[str]] = {}
+    with SessionDB(path) as db:
+        for number in range(sessions):
+            name = f"s{number}"
+            db.create_session(name, "cli", system_prompt="P" * 3000)
+            said[name] = [f"{name} message {n} " + "words " * (n * 40 % 900) for n in range(messages)]
+            for text in said[name]:
+                db.append_message(name, "user", text)
+        db.store.index_all()
+        db.store.reclaim()
+    return said
+
+
+def overwrite_start(path: Path, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.write(data)
+
+
+def kept(path: Path) -> dict[str, list[str]]:
+    with SessionDB(path) as db:
+        ids = [row["id"] for row in db.list_sessions_rich(limit=100)]
+        return {name: [row["content"] for row in db.get_messages(name)] for name in sorted(ids)}
+
+
+@pytest.mark.parametrize("length", [100, 4096], ids=["header", "first-page"])
+def test_a_file_without_its_beginning_is_kept_aside_and_everything_is_salvaged(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "state.db"
+    said = filled(path)
+    overwrite_start(path, b"\0" * length)
+    damaged = path.read_bytes()
+
+    store = SqliteStore(path)
+    assert store.salvaged is not None
+    aside = store.salvaged.aside
+    assert aside.read_bytes() == damaged
+    assert str(aside) in store.notes[0]
+    prompt = store.load_sync("s0")
+    assert prompt is not None
+    assert prompt.system_prompt == "P" * 3000
+    store.close_sync()
+    assert kept(path) == said
+    with SessionDB(path) as db:
+        assert len(db.search_messages("message", limit=1000)) == 360
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_file_with_torn_pages_gives_back_what_is_readable(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "state.db"
+    said = filled(path)
+    rng = random.Random(seed)
+    pages = path.stat().st_size // 4096
+    with open(path, "r+b") as file:
+        for _ in range(3):
+            file.seek(rng.randrange(1, pages) * 4096)
+            file.write(rng.randbytes(4096))
+    report = repair(path)
+    with closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    after = kept(path)
+    total = sum(len(texts) for texts in said.values())
+    # A torn page holds at most some dozens of these rows; all others must be there, and none may be invented.
+    assert sum(len(texts) for texts in after.values()) >= total - 3 * 45
+    assert all(set(texts) <= set(said[name]) for name, texts in after.items())
+    if report.aside is not None:
+        assert report.aside.exists()
+        assert str(report.aside) in "\n".join(report.lines())
+
+
+def test_a_file_that_is_something_else_is_kept_aside(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_text("this was never a database, but it is somebody's file " * 200)
+    with SessionDB(path) as db:
+        assert db.store.salvaged is not None
+        assert "never a database" in db.store.salvaged.aside.read_text()
+        assert db.session_count() == 0
+
+
+def test_a_store_in_use_follows_a_salvaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    filled(path, 1, 3)
+    with SessionDB(path) as user, SessionDB(path) as mender:
+        assert user.message_count("s0") == 3
+        mender.store.write_alone(lambda conn: conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+        mender.store._file._lock.acquire()
+        conn = mender.store._file._conn
+        assert conn is not None
+        conn.close()
+        mender.store._file._conn = None
+        mender.store._file._salvage()
+        mender.store._file._lock.release()
+        user.append_message("s0", "user", "later")
+        assert user.message_count("s0") == 4
+        assert mender.message_count("s0") == 4
+
+
+def test_a_newer_schema_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    filled(path, 1, 1)
+    with closing(sqlite3.connect(path)) as conn:
+        conn.execute("PRAGMA user_version = 999")
+        conn.commit()
+    with pytest.raises(StoreUnavailable, match=r"newer Hermes \(schema 999"):
+        SqliteStore(path)
+    with closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == 999
+
+
+def foreign(path: Path) -> None:
+    """A file as Hermes Agent's documentation describes it, with its own indexes and triggers."""
+    with closing(sqlite3.connect(path)) as conn:
+        conn.executescript("""
+            CREATE TABLE schema_version (version INTEGER);
+            INSERT INTO schema_version VALUES (11);
+            CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, model TEXT, title TEXT, started_at REAL,
+                ended_at REAL, end_reason TEXT, message_count INTEGER DEFAULT 0, parent_session_id TEXT);
+            CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content TEXT,
+                tool_calls TEXT, timestamp REAL);
+            CREATE VIRTUAL TABLE messages_fts USING fts5(content, content=messages, content_rowid=id);
+            CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN
+                INSERT INTO messages_fts(rowid, content) VALUES (new.id, new.content); END;
+            INSERT INTO sessions VALUES ('a', 'cli', 'm', 'Same', 1.0, NULL, NULL, 2, NULL);
+            INSERT INTO sessions VALUES ('b', 'cli', 'm', 'Same', 2.0, NULL, NULL, 0, NULL);
+            INSERT INTO messages(session_id, role, content, timestamp) VALUES ('a', 'user', 'an old question', 1.0);
+        """)
+        conn.execute(
+            "INSERT INTO messages(session_id, role, content, timestamp) VALUES ('a', 'user', ?, 2.0)",
+            ('\0json:[{"type": "text", "text": "parts"}]',),
+        )
+        conn.commit()
+
+
+def test_a_file_of_hermes_agent_is_taken_over_after_a_copy(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    foreign(path)
+    with SessionDB(path) as db:
+        assert [row["content"] for row in db.get_messages("a")] == [
+            "an old question",
+            [{"type": "text", "text": "parts"}],
+        ]
+        assert len(db.search_messages("question")) == 1
+        assert (db.get_session_title("a"), db.get_session_title("b")) == (None, "Same")
+        db.append_message("a", "user", "a new question")
+        assert len(db.search_messages("question")) == 2
+        (copy,) = tmp_path.glob("state.db.schema0-*")
+        assert str(copy) in db.store.notes[0]
+    with closing(sqlite3.connect(copy)) as conn:
+        assert conn.execute("SELECT count(*) FROM messages").fetchone()[0] == 2
+        assert conn.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'").fetchone()[0] == 1
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    foreign(path)
+    with closing(sqlite3.connect(path)) as conn:
+        conn.executescript("CREATE VIEW tool_runs AS SELECT 1 AS id;")  # takes a name that the schema needs
+        before = conn.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
+    with pytest.raises(StoreUnavailable):
+        SqliteStore(path)
+    with closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall() == before
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == 0
+
+
+CRASH = """
+import asyncio, os, signal, sys
+from hermes.ops import *
+from hermes.state import SqliteStore
+from hermes.types import *
+store = SqliteStore(sys.argv[1])
+call = ToolCall("c1", "deploy", "{}")
+store.commit_sync(
+    SessionCreated(session_id="s"), MessageAppended("s", Message(role="user", content="deploy it")),
+    AttemptOpened(attempt_id="a1", session_id="s", purpose="turn", provider="p", model="m"),
+    MessageAppended("s", Message(role="assistant", tool_calls=(call,))), CallJournalled("s", call))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_repair_tells_the_model_about_a_call_that_never_ended(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    source = str(Path(__file__).parents[2] / "src")
+    subprocess.run([sys.executable, "-c", CRASH, str(path)], env={**os.environ, "PYTHONPATH": source}, check=False)
+    with SessionDB(path) as db:
+        record = db.store.load_sync("s")
+        assert record is not None
+        assert [run.call.name for run in record.open_calls] == ["deploy"]
+    report = repair(path)
+    assert [line.split(":")[0] for line in report.done] == [
+        "1 tool calls had started and never ended",
+        "1 of them were answered in the transcript, so that the model is told",
+        "1 model requests were never closed",
+        "3 messages were not in the search index yet",
+    ]
+    with SessionDB(path) as db:
+        last = db.get_messages("s")[-1]
+        assert (last["role"], last["status"], last["tool_call_id"]) == ("tool", "unknown", "c1")
+        assert db.list_attempts()[0]["outcome"] == "unknown"
+    assert repair(path).lines() == [f"{path}: sound, nothing to repair"]
+
+
+def test_repair_leaves_calls_of_living_processes_alone(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    store.commit_sync(
+        SessionCreated(session_id="s"),
+        AttemptOpened(attempt_id="a", session_id="s", purpose="turn", provider="p", model="m"),
+        CallJournalled("s", ToolCall("c", "t")),
+    )
+    assert repair(tmp_path / "state.db").was_sound
+    store.close_sync()
+
+
+def test_repair_counts_anew_adopts_orphans_and_finds_torn_blobs(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    filled(path, 2, 3)
+    with SessionDB(path) as db:
+        db.append_message("s0", "user", "torn " * 20_000)
+        db.append_message("s1", "user", [{"type": "image_url", "image_url": {"url": PIXELS}}])
+        db.store.index_all()
+        db._execute("UPDATE sessions SET message_count = 99 WHERE id = 's0'")
+        db._execute("DELETE FROM sessions WHERE id = 's1'")
+        torn = next(file for file in db.store.blobs.files() if file.stat().st_size == 100_000)
+        torn.write_bytes(b"half")
+        # The session still opens, and says where something is missing.
+        assert db.get_messages("s0")[-1]["content"].startswith("[The stored content of this message is lost: blob")
+    report = repair(path)
+    assert [line.split(" ", 1)[1] for line in report.done] == [
+        "session rows were made anew for messages without one",
+        "sessions had a wrong message count",
+    ]
+    assert [torn.name in line for line in report.lost] == [True]
+    with SessionDB(path) as db:
+        session = db.get_session("s1")
+        assert session is not None
+        assert (session["source"], session["message_count"]) == ("recovered", 4)
+        db.append_message("s0", "user", "torn " * 20_000)
+        assert db.get_messages("s0")[-2]["content"] == "torn " * 20_000, "the same content written again heals it"
+
+
+def test_repair_of_nothing_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no session file"):
+        repair(tmp_path / "none.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_content_larger_than_a_page_survives_a_raw_read(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = SqliteStore(path)
+    texts = ["a" * 30_000, "\ud800 lone", "数" * 9_000, ""]
+    await store.commit(
+        SessionCreated(session_id="s"), *(MessageAppended("s", Message(role="user", content=t)) for t in texts)
+    )
+    await store.close()
+    overwrite_start(path, b"\xff" * 4096)
+    mended = SqliteStore(path)
+    record = mended.load_sync("s")
+    assert record is not None
+    assert [message.content for message in record.messages] == texts
+    mended.close_sync()
