@@ -7,17 +7,19 @@ Prints its port, then the monotonic time at which each request was complete, and
 
 import asyncio
 import json
+import os
 import sys
 import time
+from collections.abc import Mapping
 
 CHUNKS = 8
 
 
-def sse(*deltas: dict[str, object], finish: str) -> bytes:
-    events = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+def sse(*deltas: Mapping[str, object], finish: str) -> bytes:
+    events: list[object] = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
     usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-    events.append({"choices": [], "usage": usage})  # type: ignore[dict-item]
+    events.append({"choices": [], "usage": usage})
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
     return body.encode()
 
@@ -76,7 +78,7 @@ async def main() -> None:
     server = await loop.create_server(lambda: Canned(latency_s), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     ended = asyncio.Event()
-    loop.add_reader(sys.stdin, lambda: ended.set() if not sys.stdin.buffer.read1(1024) else None)
+    loop.add_reader(sys.stdin, lambda: ended.set() if not os.read(0, 1024) else None)
     await ended.wait()
     server.close()
 

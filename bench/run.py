@@ -86,7 +86,8 @@ def first() -> None:
         script.write_text("import sys\nfrom hermes.surfaces.cli.main import main\nsys.exit(main())\n")
         ask = [sys.executable, "-P", str(script), "chat", "-q", "Hi", "--model", "m", "--base-url", server.url]
         floor = [sys.executable, str(ROOT / "bench" / "floor.py"), server.url, f"{folder}/floor.db"]
-        ours, least = [], []
+        ours: list[float] = []
+        least: list[float] = []
         for _ in range(RUNS + 1):
             for args, times, requests in ((floor, least, 1), (ask, ours, 2)):
                 start = time.monotonic()
@@ -121,6 +122,7 @@ def turn() -> None:
 async def _turn() -> None:
     from hermes import AIAgent
     from hermes.models.http import HttpClient
+    from hermes.seams import ModelRequest
 
     with canned() as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder
@@ -128,7 +130,12 @@ async def _turn() -> None:
         recorded: list[bytes] = []
         model = agent._assembled().client.model
         body_of = model.body  # type: ignore[attr-defined]
-        model.body = lambda request: recorded.append(body_of(request)) or recorded[-1]  # type: ignore[attr-defined,func-returns-value]
+
+        def recording(request: ModelRequest) -> bytes:
+            recorded.append(body_of(request))
+            return recorded[-1]
+
+        model.body = recording  # type: ignore[attr-defined]
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
         conn.execute("PRAGMA journal_mode=WAL")
         conn.execute("PRAGMA synchronous=FULL")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from hermes import AIAgent
-from hermes.models.chat_completions import ChatCompletions, Endpoint
+from hermes.models.chat_completions import chat_completions
+from hermes.models.endpoint import Endpoint
 from hermes.models.loop_http import LoopHttp
 from hermes.runtime.requests import OUTCOME_UNKNOWN
 from hermes.seams import ModelRequest
@@ -50,7 +51,7 @@ def check_body(request: ModelRequest) -> None:
                 assert not open_ids
             open_ids += [call.id for call in message.tool_calls]
     assert not open_ids
-    ChatCompletions(Endpoint(base_url="http://127.0.0.1", model="m"), LoopHttp()).body(request)
+    chat_completions(Endpoint(base_url="http://127.0.0.1", model="m"), LoopHttp()).body(request)
 
 
 @pytest.mark.parametrize("part", range(max(1, KILLS // ROUNDS_PER_TEST)))
