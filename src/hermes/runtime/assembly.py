@@ -22,6 +22,7 @@ from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
 from hermes.runtime.requests import build_units
 from hermes.runtime.shared import Shared, shared
+from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.seams import Environment, EventStore, Gate, Model, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.hooks import Hooks
@@ -40,6 +41,7 @@ class Assembly:
     services: Services
     store: TrackedStore
     warm: WarmHistories
+    views: Views
     client: ModelClient
     request_options: RequestOptions
     prefill: tuple[Unit, ...]
@@ -50,11 +52,12 @@ class Assembly:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
         ensure_builtins()
         if record is not None and record.tool_definitions:
-            return SessionView.from_json(record.tool_definitions, registry)
+            return self.views.of(record.tool_definitions)
         wanted = self.options.tools
-        return freeze(
+        made = freeze(
             get_tool_definitions(wanted.enabled_toolsets, wanted.disabled_toolsets, quiet_mode=True), registry
         )
+        return self.views.of(made.to_json())
 
     def frozen(self, view: ToolView) -> str:
         """The view as it is stored with the session."""
@@ -103,6 +106,7 @@ def assemble(
         services=services,
         store=store,
         warm=parts.warm,
+        views=parts.views,
         client=client,
         request_options=_request_options(options),
         prefill=tuple(build_units([from_dict(raw) for raw in options.model.prefill_messages or ()])),

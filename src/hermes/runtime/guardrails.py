@@ -1,12 +1,11 @@
 """Notice a turn that goes in circles: tell the model first, then end the turn."""
 
 import hashlib
-import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct, convert
+from msgspec import Struct, convert, json
 
 from hermes.tools.registry import tool_error
 from hermes.tools.results import as_object
@@ -88,7 +87,7 @@ class Guardrails:
 
     def before(self, name: str, args: JsonObject | str, *, read_only: bool = False) -> GuardrailDecision:
         """Whether the call may run at all."""
-        if not self._config.hard_stop_enabled:
+        if not self._config.hard_stop_enabled or not (self._failures or self._same):
             return ALLOW
         key = signature(name, args)
         stop = self._config.hard_stop_after
@@ -120,11 +119,12 @@ class Guardrails:
         read_only: bool = False,
     ) -> GuardrailDecision:
         """What the result adds to the picture."""
-        key, identity = signature(name, args), _identity(content)
+        body = as_object(content)
+        key, identity = signature(name, args), _identity(content, body)
         self._trail.append((key, identity))
         last, count = self._same.get(key, ("", 0))
         count = count + 1 if last == identity else 1
-        if is_failure(content, status):
+        if _failed(body, status):
             self._failures[key] = self._failures.get(key, 0) + 1
             self._tool_failures[name] = self._tool_failures.get(name, 0) + 1
             self._same[key] = (identity, count)
@@ -163,6 +163,8 @@ class Guardrails:
         return self._warn(code, name, count, key, text)
 
     def _judge_cycle(self, name: str, key: str) -> GuardrailDecision:
+        if len(self._trail) < _CYCLES[0] * _CYCLE_WARN:
+            return ALLOW
         trail = list(self._trail)
         for length in _CYCLES:
             block = tuple(trail[-length:])
@@ -193,25 +195,22 @@ class Guardrails:
 
 def signature(name: str, args: JsonObject | str) -> str:
     """A tool with its arguments, whatever the order of their keys."""
-    text = args if isinstance(args, str) else json.dumps(args, sort_keys=True, ensure_ascii=False, default=str)
-    return f"{name}:{_digest(text)}"
+    data = args.encode("utf-8", "replace") if isinstance(args, str) else json.encode(args, order="sorted")
+    return f"{name}:{hashlib.sha256(data).hexdigest()}"
 
 
 def is_failure(content: Content, status: ResultStatus) -> bool:
     """A call that did not end well, or a command that left with another code than 0."""
+    return _failed(as_object(content), status)
+
+
+def _failed(body: JsonObject | None, status: ResultStatus) -> bool:
     if status != "ok":
         return True
-    body = as_object(content)
     code = body.get("exit_code") if body else None
     return isinstance(code, int) and code != 0
 
 
-def _identity(content: Content) -> str:
-    body = as_object(content)
-    if body is not None:
-        return _digest(json.dumps(body, sort_keys=True, ensure_ascii=False))
-    return _digest(text_of(content))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+def _identity(content: Content, body: JsonObject | None) -> str:
+    data = text_of(content).encode("utf-8", "replace") if body is None else json.encode(body, order="sorted")
+    return hashlib.sha256(data).hexdigest()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.models.loop_http import LoopHttp
+from hermes.runtime.views import Views
 from hermes.runtime.warm import WarmHistories
 from hermes.seams import EventStore
 from hermes.tools.pool import DaemonPool
@@ -46,6 +47,7 @@ class Shared:
         self.clock = SystemClock()
         self.ids = RandomIds()
         self.warm = WarmHistories()
+        self.views = Views()
 
     def store(self, file: Path, durability: str) -> EventStore:
         """The store at `file`; all agents of the process write through the same one."""
