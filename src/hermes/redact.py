@@ -1,0 +1,272 @@
+"""Keep secrets out of everything that is stored, logged, shown or sent, and put them back when a file is written.
+
+A secret becomes a marker such as `⟦secret#3f9a1c207b44⟧`: no program prints it by chance, nobody takes it for a
+value, and the `Redactor` that made it can turn it back into the bytes it stands for.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple
+from urllib.parse import quote, quote_plus
+
+MARKER = re.compile("⟦secret#([0-9a-f]{12})⟧")
+_MIN_REGISTERED = 6
+_MAX_FORMS = 20_000
+
+# Values that are recognised by their own shape. Each has a plain word that must occur before the expression is tried.
+_SHAPES: tuple[tuple[str, str], ...] = (
+    ("sk-", r"\bsk-(?:ant-|proj-|or-v1-|live-|svcacct-)?[A-Za-z0-9_-]{20,}"),
+    ("sk_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("rk_", r"\brk_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("gh", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
+    ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
+    ("glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("xox", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
+    ("xapp-", r"\bxapp-\d-[A-Za-z0-9-]{10,}"),
+    ("hooks.slack.com", r"hooks\.slack\.com/services/[A-Za-z0-9/_-]{20,}"),
+    ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
+    ("ASIA", r"\bASIA[0-9A-Z]{16}\b"),
+    ("AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("ya29.", r"\bya29\.[0-9A-Za-z_-]{20,}"),
+    ("hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("npm_", r"\bnpm_[A-Za-z0-9]{36}"),
+    ("pypi-", r"\bpypi-[A-Za-z0-9_-]{50,}"),
+    ("SG.", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("key-", r"\bkey-[0-9a-f]{32}\b"),
+    ("dop_v1_", r"\bdop_v1_[0-9a-f]{60,}"),
+    ("shpat_", r"\bshpat_[0-9a-fA-F]{32}"),
+    ("gsk_", r"\bgsk_[A-Za-z0-9]{40,}"),
+    ("xai-", r"\bxai-[A-Za-z0-9]{40,}"),
+    ("r8_", r"\br8_[A-Za-z0-9]{30,}"),
+    ("pplx-", r"\bpplx-[A-Za-z0-9]{40,}"),
+    ("tvly-", r"\btvly-[A-Za-z0-9-]{20,}"),
+    ("fc-", r"\bfc-[0-9a-f]{32}\b"),
+    ("AGE-SECRET-KEY-", r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    (":AA", r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b"),
+)
+_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----")
+_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----")
+_COMPILED = tuple((word, re.compile(pattern)) for word, pattern in _SHAPES)
+
+_KEY_WORDS = re.compile(r"(?i)key|token|secret|passw|pwd|credential|auth|bearer|://")
+_ASSIGNED = re.compile(
+    r"""(?:(?<=_)key|api[_-]?key|token|secret|passwd|password|passphrase|credential|pwd)\b["']?\s{0,8}(?:=>|=|:)\s{0,8}
+        (?P<quote>["']?)(?P<value>[^\s"'`,;&<>(){}\[\]$\\]{8,})(?P=quote)(?=[\s"'`,;&)\]}]|\Z)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)\s+([A-Za-z0-9_.~+/=-]{16,})")
+_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]{1,128}:([^\s/@]{4,256})@", re.IGNORECASE)
+
+
+# What may stand inside a secret that was wrapped, printed with escapes or cut by control characters.
+_BREAK = re.compile(r"\\?[\r\n]+[ \t]*|\\[nr]|[\x00-\x08\x0b\x0c\x0e-\x1f\u200b-\u200d\ufeff]")
+
+
+class Found(NamedTuple):
+    """A registered secret seen in another coat: base64 is reported, since a part of it may be cut at any place."""
+
+    name: str
+    form: str
+    position: int
+
+
+class Redactor:
+    """Holds the secrets of one runtime. Registering and redacting are cheap; nothing is written anywhere."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._originals: dict[str, str] = {}
+        self._forms: dict[str, str] = {}
+        self._base64: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        for secret in secrets:
+            self.register(secret)
+
+    def register(self, value: str, name: str = "") -> bool:
+        """Treat `value` as a secret from now on, in its plain, JSON, URL and line-broken forms.
+
+        False when it is too short or too common a word to be hidden without harm.
+        """
+        value = value.strip()
+        if len(value) < _MIN_REGISTERED or value.lower() in _COMMON or len(self._forms) > _MAX_FORMS:
+            return False
+        if value in self._names:
+            return True
+        self._names[value] = name
+        for form in _forms(value):
+            self._forms.setdefault(_BREAK.sub("", form), value)
+        for form in _base64_forms(value):
+            self._base64.setdefault(form, value)
+        return True
+
+    def redact(self, text: str) -> str:
+        """`text` with every secret replaced by its marker; text without secrets comes back unchanged."""
+        if self._forms:
+            text = self._hide_registered(text)
+        if "PRIVATE KEY-----" in text:
+            text = self._hide_private_keys(text)
+        for word, pattern in _COMPILED:
+            if word in text:
+                text = pattern.sub(lambda found: self._mark(found.group()), text)
+        if _KEY_WORDS.search(text):
+            text = _ASSIGNED.sub(self._assigned, text)
+            text = _BEARER.sub(self._inner, text)
+            text = _URL_PASSWORD.sub(self._inner, text)
+        return text
+
+    def restore(self, text: str) -> str:
+        """`text` with its markers turned back into what they stood for; `UnknownMarker` for one not made here.
+
+        A file that is read, shown to a model and written back keeps its bytes; a marker never reaches a file.
+        """
+
+        def original(found: re.Match[str]) -> str:
+            known = self._originals.get(found[1])
+            if known is None:
+                raise UnknownMarker(found.group())
+            return known
+
+        return MARKER.sub(original, text) if "⟦" in text else text
+
+    def find_encoded(self, text: str) -> list[Found]:
+        """Where registered secrets occur as base64, so that a sink can report or refuse it."""
+        return [
+            Found(self._names.get(value, ""), "base64", text.index(form))
+            for form, value in self._base64.items()
+            if form in text
+        ]
+
+    def holds_secret(self, text: str) -> bool:
+        """Whether `redact` would change `text`."""
+        return self.redact(text) != text
+
+    def _hide_registered(self, text: str) -> str:
+        """Search the text without its line breaks, then hide the stretch of the real text that was hit."""
+        breaks = [(found.start(), found.end()) for found in _BREAK.finditer(text)]
+        joined = _BREAK.sub("", text) if breaks else text
+        spans: list[tuple[int, int]] = []
+        for form in self._forms:
+            start = joined.find(form)
+            while start >= 0:
+                spans.append((start, start + len(form)))
+                start = joined.find(form, start + len(form))
+        if not spans:
+            return text
+        return self._replaced(text, _merged(spans), breaks)
+
+    def _replaced(self, text: str, spans: list[tuple[int, int]], breaks: list[tuple[int, int]]) -> str:
+        starts: list[int] = []  # where each break stands in the joined text
+        removed = [0]
+        for start, end in breaks:
+            starts.append(start - removed[-1])
+            removed.append(removed[-1] + end - start)
+        out: list[str] = []
+        done = 0
+        for start, end in spans:
+            real_start = start + removed[bisect_right(starts, start)]
+            real_end = end + removed[bisect_left(starts, end)]
+            out += [text[done:real_start], self._mark(text[real_start:real_end])]
+            done = real_end
+        return "".join([*out, text[done:]])
+
+    def _hide_private_keys(self, text: str) -> str:
+        out: list[str] = []
+        done = 0
+        begin = _KEY_BEGIN.search(text)
+        while begin is not None:
+            end = _KEY_END.search(text, begin.end())
+            if end is None:
+                break
+            out += [text[done : begin.start()], self._mark(text[begin.start() : end.end()])]
+            done = end.end()
+            begin = _KEY_BEGIN.search(text, done)
+        return "".join([*out, text[done:]])
+
+    def _mark(self, original: str) -> str:
+        digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        self._originals[digest] = original
+        return f"⟦secret#{digest}⟧"
+
+    def _assigned(self, found: re.Match[str]) -> str:
+        value = found["value"]
+        if not _looks_secret(value):
+            return found.group()
+        return found.group().replace(value, self._mark(value))
+
+    def _inner(self, found: re.Match[str]) -> str:
+        value = found[1]
+        if not _looks_secret(value) and "://" not in found.group():
+            return found.group()
+        return found.group().replace(value, self._mark(value))
+
+
+class UnknownMarker(ValueError):
+    """A text to be written holds a marker that stands for nothing known here; writing it would destroy a value."""
+
+    def __init__(self, marker: str) -> None:
+        super().__init__(
+            f"the text holds the placeholder {marker}, which stands for no known value; leave that line unchanged"
+        )
+        self.marker = marker
+
+
+_COMMON = frozenset(
+    {"password", "secret", "changeme", "example", "localhost", "default", "undefined", "development", "production"}
+)
+_CODE = re.compile(
+    r"[A-Za-z_][\w]*(?:[.:]{1,2}[A-Za-z_][\w]*)*\Z"
+)  # an identifier or a dotted path: source, not a value
+_PLACEHOLDER = re.compile(
+    r"(?i)x{4,}|\*{3,}|\.{3,}|your|example|changeme|placeholder|dummy|redacted|todo|<|none|null|true|false"
+)
+
+
+def _looks_secret(value: str) -> bool:
+    """Whether a value next to a telling name is a real one: not a name in source code, not a stand-in."""
+    if MARKER.search(value) or "⟦" in value or _PLACEHOLDER.search(value):
+        return False
+    if value.startswith(("/", "./", "~", "$", "%", "http://", "https://", "os.", "process.", "@")):
+        return False
+    if _CODE.match(value):
+        kinds = bool(re.search(r"\d", value)) + bool(re.search(r"[a-z]", value)) + bool(re.search(r"[A-Z]", value))
+        return (
+            kinds >= 2 and len(value) >= 12 and bool(re.search(r"\d", value)) and "." not in value and "_" not in value
+        )
+    return len(set(value)) > 4
+
+
+def _forms(value: str) -> set[str]:
+    escaped = json.dumps(value)[1:-1]
+    raw = json.dumps(value, ensure_ascii=False)[1:-1]
+    forms = {value, escaped, raw, json.dumps(escaped)[1:-1], quote(value, safe=""), quote(value), quote_plus(value)}
+    forms.add(re.sub(r"%[0-9A-F]{2}", lambda found: found.group().lower(), quote(value, safe="")))
+    if "\n" in value:
+        forms |= {line for line in (part.strip() for part in value.splitlines()) if len(line) >= 16}
+    return {form for form in forms if len(form) >= _MIN_REGISTERED}
+
+
+def _base64_forms(value: str) -> set[str]:
+    """The stable middle of the value's base64 at each of the three byte offsets."""
+    raw = value.encode("utf-8", "surrogatepass")
+    forms = set()
+    for lead in range(3):
+        encoded = base64.b64encode(b"\0" * lead + raw).decode()
+        start = (lead * 8 + 5) // 6
+        core = encoded.rstrip("=")[start:-2]
+        if len(core) >= 8:
+            forms |= {core, core.translate(str.maketrans("+/", "-_"))}
+    return forms
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
