@@ -1,6 +1,7 @@
 """Tool definitions and direct calls under the contract's names; the work is in `hermes.tools`."""
 
 from collections.abc import Iterable
+from time import monotonic
 from typing import Any
 
 from hermes.tools.coercion import coerce_args
@@ -36,6 +37,14 @@ def get_tool_definitions(
     found.
     """
     if quiet_mode:
+        until, generation, enabled_then, disabled_then, made = _memo.last
+        if (
+            monotonic() < until
+            and generation == registry._generation
+            and enabled_toolsets == enabled_then
+            and disabled_toolsets == disabled_then
+        ):
+            return made.copy()
         return _memo.get(enabled_toolsets, disabled_toolsets)
     enabled = None if enabled_toolsets is None else list(enabled_toolsets)
     made = make(enabled, list(disabled_toolsets or ()), quiet=False)

@@ -91,8 +91,8 @@ async def test_paths_of_later_waves_start_from_where_earlier_ones_went(tmp_path:
     mover = tool("cd", cd)
     write = tool("w", lambda args: "{}", PATH, traits=Traits(effects=effects))
     async with room(tmp_path, mover, write) as it:
-        await it.run(ToolCall("1", "cd"), ToolCall("2", "w", '{"path": "x"}'))
-    assert seen[-1] == f"file:{tmp_path / 'sub' / 'x'}"
+        await it.run(ToolCall("1", "cd"), ToolCall("2", "w", '{"path": "x"}'), ToolCall("3", "w", '{"path": "y"}'))
+    assert seen[-2:] == [f"file:{tmp_path / 'sub' / 'x'}", f"file:{tmp_path / 'sub' / 'y'}"]
 
 
 async def test_interactive_and_undeclared_tools_run_alone(tmp_path: Path) -> None:

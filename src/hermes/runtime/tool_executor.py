@@ -69,7 +69,7 @@ async def run_calls(
     unkept = list(results.values())
     with contained_prints():
         while pending:
-            places = set(next_wave([batch.effects(one) for one in pending]))
+            places = {0} if len(pending) == 1 else set(next_wave([batch.effects(one) for one in pending]))
             wave = [one for place, one in enumerate(pending) if place in places]
             pending = [one for place, one in enumerate(pending) if place not in places]
             done = await batch.run(wave)

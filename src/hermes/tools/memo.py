@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
+from copy import copy
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -19,21 +20,32 @@ _LOOK_EVERY_S = 0.0001  # how long what a look at the disk said may stand; a cal
 Key: TypeAlias = tuple[frozenset[str] | None, frozenset[str] | None, int, Any, bool]
 
 
+_Last: TypeAlias = tuple[float, int, Any, Any, list[JsonObject]]
+_NOTHING: _Last = (-1.0, -1, None, None, [])
+
+
 class Memo:
-    """The last few answers. Keyed by the toolsets, the registry's generation, the configuration file and kanban."""
+    """The last few answers; `last` is the newest, with what it depends on and until when nothing need be looked at.
+
+    Keyed by the toolsets, the registry's generation, the configuration file and kanban."""
 
     def __init__(self) -> None:
-        self._made: dict[Key, tuple[float, list[JsonObject]]] = {}
-        self._looked = -1.0
+        self._made: dict[Key, tuple[float, list[JsonObject], list[str]]] = {}
+        self.last = _NOTHING
         self._outside: tuple[Any, bool] = (None, False)
         self.last_names: list[str] = []
 
     def get(self, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
         """A fresh list of shared definitions."""
         now = monotonic()
-        if now - self._looked > _LOOK_EVERY_S:
-            self._outside = _outside()
-            self._looked = now
+        made = self._looked_up(now, enabled, disabled)
+        if isinstance(enabled, list | tuple | None) and isinstance(disabled, list | tuple | None):
+            # Copies: the caller may change its lists before it asks again.
+            self.last = (now + _LOOK_EVERY_S, registry.generation, copy(enabled), copy(disabled), made)
+        return made.copy()
+
+    def _looked_up(self, now: float, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
+        self._outside = _outside()
         key = (
             None if enabled is None else frozenset(enabled),
             frozenset(disabled) if disabled else None,
@@ -43,11 +55,13 @@ class Memo:
         found = self._made.get(key)
         if found is None or now - found[0] > CACHE_S:
             return self._make(key, enabled, disabled)
-        return found[1].copy()
+        self.last_names = found[2]
+        return found[1]
 
     def clear(self) -> None:
         """Forget every answer."""
         self._made.clear()
+        self.last = _NOTHING
 
     def _make(self, key: Key, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
         made = make(enabled, disabled, quiet=True)
@@ -55,9 +69,9 @@ class Memo:
         key = (key[0], key[1], registry.generation, *self._outside)  # making them may have loaded tools
         while len(self._made) >= _ENTRIES:
             del self._made[next(iter(self._made))]
-        self._made[key] = (monotonic(), made)
         self.last_names = [one["function"]["name"] for one in made]
-        return made.copy()
+        self._made[key] = (monotonic(), made, self.last_names)
+        return made
 
 
 def make(enabled: Iterable[str] | None, disabled: Iterable[str] | None, *, quiet: bool) -> list[JsonObject]:

@@ -11,7 +11,7 @@ _LONGEST = 128
 
 def repair_name(name: str, known: Iterable[str]) -> str | None:
     """The known tool that `name` means, or None. A near miss counts only when it points to exactly one tool."""
-    names = frozenset(known)
+    names = known if isinstance(known, frozenset) else frozenset(known)
     if name in names:
         return name
     text = name.strip()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hermes.seams import HookBus, ToolRules
+from hermes.tools.hooks import Hooks
 from hermes.types import Content, JsonObject
 
 BEFORE = ("pre_tool_call", "edit_approval")
@@ -31,6 +32,8 @@ class CallFacts:
 
 async def refusal(hooks: HookBus, facts: CallFacts, rules: ToolRules, *, skip_pre_hook: bool = False) -> str | None:
     """Why the call must not run, or None. Each policy is asked exactly once."""
+    if _nobody_listens(hooks, BEFORE):
+        return None
     if not skip_pre_hook:
         reason = await hooks.allow("pre_tool_call", facts.payload())
         if reason is not None:
@@ -44,8 +47,14 @@ async def refusal(hooks: HookBus, facts: CallFacts, rules: ToolRules, *, skip_pr
 
 async def told(hooks: HookBus, facts: CallFacts, content: Content, duration_ms: float) -> Content:
     """Tell the observers, and return the content as the transforms leave it."""
+    if _nobody_listens(hooks, AFTER):
+        return content
     payload = {**facts.payload(), "result": content, "duration_ms": duration_ms}
     await hooks.observe("post_tool_call", payload)
     if isinstance(content, str):
         return await hooks.transform("transform_tool_result", content, payload)
     return content
+
+
+def _nobody_listens(hooks: HookBus, names: tuple[str, ...]) -> bool:
+    return isinstance(hooks, Hooks) and not hooks.has(*names)

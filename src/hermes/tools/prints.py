@@ -1,10 +1,8 @@
 """What a handler prints goes to the log, not into a terminal that is being drawn or a protocol on stdout."""
 
-import contextlib
 import logging
 import sys
 import threading
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -47,34 +45,42 @@ class _Installed:
 _installed = _Installed()
 
 
-@contextlib.contextmanager
-def contained_prints() -> Iterator[None]:
+class contained_prints:  # noqa: N801 - reads as the verb it is
     """While it lasts, `quiet_prints` blocks are silent. Nests and overlaps freely."""
-    with _installed.lock:
-        _installed.users += 1
-        if _installed.users == 1:
-            _installed.streams = (sys.stdout, sys.stderr)
-            _installed.routers = (_Router(sys.stdout), _Router(sys.stderr))
-            sys.stdout, sys.stderr = _installed.routers
-    try:
-        yield
-    finally:
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        with _installed.lock:
+            _installed.users += 1
+            if _installed.users == 1:
+                _installed.streams = (sys.stdout, sys.stderr)
+                _installed.routers = (_Router(sys.stdout), _Router(sys.stderr))
+                sys.stdout, sys.stderr = _installed.routers
+
+    def __exit__(self, *_: object) -> None:
         with _installed.lock:
             _installed.users -= 1
-            if _installed.users == 0 and _installed.streams is not None and _installed.routers is not None:
-                # Only what is still ours is put back: somebody else may have replaced a stream meanwhile.
-                if sys.stdout is _installed.routers[0]:
-                    sys.stdout = _installed.streams[0]
-                if sys.stderr is _installed.routers[1]:
-                    sys.stderr = _installed.streams[1]
-                _installed.streams = _installed.routers = None
+            if _installed.users or _installed.streams is None or _installed.routers is None:
+                return
+            # Only what is still ours is put back: somebody else may have replaced a stream meanwhile.
+            if sys.stdout is _installed.routers[0]:
+                sys.stdout = _installed.streams[0]
+            if sys.stderr is _installed.routers[1]:
+                sys.stderr = _installed.streams[1]
+            _installed.streams = _installed.routers = None
 
 
-@contextlib.contextmanager
-def quiet_prints(tool: str) -> Iterator[None]:
+class quiet_prints:  # noqa: N801 - reads as the verb it is
     """In this context, what is printed belongs to `tool`."""
-    token = _tool.set(tool)
-    try:
-        yield
-    finally:
-        _tool.reset(token)
+
+    __slots__ = ("_token", "_tool")
+
+    def __init__(self, tool: str) -> None:
+        self._tool = tool
+
+    def __enter__(self) -> None:
+        self._token = _tool.set(self._tool)
+
+    def __exit__(self, *_: object) -> None:
+        _tool.reset(self._token)

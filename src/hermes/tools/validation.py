@@ -130,16 +130,31 @@ class Validator:
         self._validator = _compile(schema)
         properties = parameters.get("properties")
         self._known = sorted(properties) if isinstance(properties, dict) else []
+        self._plain = _plain_types(properties) if isinstance(properties, dict) else {}
 
     def check(self, args: JsonObject) -> JsonObject:
         """The coerced arguments; `CallRefused` names each place that does not fit, up to three."""
-        coerced: JsonObject = coerce_args(args, self._parameters)
+        as_wanted = all(type(value) is self._plain.get(name) for name, value in args.items())
+        coerced: JsonObject = args if as_wanted else coerce_args(args, self._parameters)
         if self._validator.is_valid(coerced):
             return coerced
         found = [_sentence(error) for error in islice(self._validator.iter_errors(coerced), _SHOWN_ERRORS)]
         shown = "; ".join(dict.fromkeys(found))
         hint = f" Known fields: {', '.join(self._known)}." if self._known else " The tool takes no arguments."
         raise CallRefused(f"the arguments do not fit the schema: {shown}; nothing was run.{hint}", "invalid_arguments")
+
+
+def _plain_types(properties: JsonObject) -> dict[str, type]:
+    """The properties whose values of this very type need no second look before they are validated."""
+    kinds = {"integer": int, "boolean": bool, "number": float}
+    found: dict[str, type] = {}
+    for name, schema in properties.items():
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        if kind == "string" and schema.get("nullable") is not True:
+            found[name] = str
+        elif isinstance(kind, str) and kind in kinds:
+            found[name] = kinds[kind]
+    return found
 
 
 def _compile(schema: JsonObject) -> Any:

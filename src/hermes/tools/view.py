@@ -25,6 +25,9 @@ class SessionView:
         self._definitions = tuple(definitions)
         self._by_name = {definition.name: definition for definition in self._definitions}
         self._entries = {name: tool for name, tool in entries.items() if name in self._by_name}
+        self._names = frozenset(self._by_name)
+        self._offered = sorted(self._by_name)
+        self._rules = {name: rules_of(tool) for name, tool in self._entries.items()}
         self._validators: dict[str, Any] = {}
 
     @classmethod
@@ -41,15 +44,14 @@ class SessionView:
         return self._definitions
 
     def names(self) -> frozenset[str]:
-        return frozenset(self._by_name)
+        return self._names
 
     def find(self, name: str) -> Registered | None:
         """The registration behind an offered name."""
         return self._entries.get(name)
 
     def rules(self, name: str) -> ToolRules:
-        tool = self._entries.get(name)
-        return rules_of(tool) if tool else ToolRules()
+        return self._rules.get(name) or ToolRules()
 
     def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
         tool = self._entries.get(name)
@@ -84,7 +86,7 @@ class SessionView:
             if name in self._by_name:
                 raise ToolError(f"tool {name!r} was offered when this session began but is not installed now")
             raise ToolError(f"Unknown tool: {name}")
-        return await invoke(tool, args, ctx, enabled_tools=sorted(self._by_name))
+        return await invoke(tool, args, ctx, enabled_tools=self._offered)
 
     def to_json(self) -> str:
         """The definitions as canonical text; stored with the session."""
