@@ -120,7 +120,7 @@ async def test_unchanged_page_is_not_shown_twice(task: Task, tmp_path: Path) -> 
 
     assert (second["status"], second["dedup"], second["content_returned"]) == ("unchanged", True, False)
     assert third["error"].startswith("BLOCKED")
-    assert "error" in changed  # the fourth identical call in a row
+    assert changed["content"] == "1|other\n2|"
 
 
 async def test_page_is_shown_again_after_the_context_was_compressed(task: Task, tmp_path: Path) -> None:
@@ -132,15 +132,23 @@ async def test_page_is_shown_again_after_the_context_was_compressed(task: Task, 
     assert (await task.call("read_file", path="a.txt"))["content"] == "1|one\n2|"
 
 
-async def test_third_read_of_a_changing_file_warns_and_the_fourth_is_blocked(task: Task, tmp_path: Path) -> None:
+async def test_third_equal_read_warns_and_the_fourth_is_blocked(task: Task, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
     answers = []
-    for number in range(4):
-        (tmp_path / "log.txt").write_text("x" * number)
-        answers.append(await task.call("read_file", path="log.txt"))
+    for _ in range(4):
+        answers.append(await task.call("read_file", path="a.txt"))
+        forget_shown(task.memo)
 
     assert "_warning" not in answers[1]
     assert "_warning" in answers[2]
     assert answers[3]["error"].startswith("BLOCKED")
+
+
+async def test_growing_file_may_be_read_again_and_again(task: Task, tmp_path: Path) -> None:
+    for number in range(1, 7):
+        (tmp_path / "log.txt").write_text("x" * number)
+
+        assert (await task.call("read_file", path="log.txt"))["content"] == "1|" + "x" * number
 
 
 async def test_page_over_the_character_limit_is_an_error_with_a_fitting_limit(task: Task, tmp_path: Path) -> None:

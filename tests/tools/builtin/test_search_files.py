@@ -183,6 +183,13 @@ async def test_same_search_is_warned_of_and_then_blocked(task: Task) -> None:
         await task.call("search_files", pattern="needle")
 
 
+async def test_same_search_with_another_result_is_no_repeat(task: Task, tree: Path) -> None:
+    for number in range(6):
+        (tree / "notes.md").write_text("needle\n" * number)
+
+        assert (await task.call("search_files", pattern="needle", path="notes.md"))["total_count"] == number
+
+
 async def test_working_directory_stays(task: Task, tree: Path) -> None:
     await task.call("search_files", pattern="needle", path="src")
 

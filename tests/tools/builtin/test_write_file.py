@@ -1,6 +1,7 @@
 """`write_file` as a model calls it, on real files."""
 
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -84,6 +85,30 @@ async def test_only_new_syntax_errors_are_reported(task: Task, tmp_path: Path) -
         "output": f"{tmp_path}/b.json: line 1, column 7: Expecting value",
     }
     assert unknown["lint"]["status"] == "skipped"
+
+
+async def test_shell_script_is_checked_by_bash(task: Task, tmp_path: Path) -> None:
+    (tmp_path / "old.sh").write_text("if true; then\n")
+
+    right = await task.call("write_file", path="a.sh", content="echo a\n")
+    broken = await task.call("write_file", path="b.sh", content="echo a\nif true; then\n")
+    known = await task.call("write_file", path="old.sh", content="# more\nif true; then\n")
+
+    assert right["lint"] == {"status": "ok", "output": ""}
+    assert broken["lint"]["status"] == "error"
+    assert "line 3" in broken["lint"]["output"]
+    assert known["lint"]["status"] == "ok"
+
+
+async def test_missing_checker_is_no_error(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "cat", "mv", "rm", "env"):
+        (tools / name).symlink_to(shutil.which(name) or "")
+    async with task_in(tmp_path, {"PATH": str(tools)}) as task:
+        answer = await task.call("write_file", path="a.go", content="package main\n")
+
+    assert answer["lint"]["status"] == "skipped"
 
 
 async def test_overwriting_a_change_of_someone_else_is_warned_of(task: Task, tmp_path: Path) -> None:
@@ -193,6 +218,77 @@ async def test_gate_is_asked_and_its_no_holds(task: Task, tmp_path: Path) -> Non
 
     assert not (tmp_path / "secret").exists()
     assert [(action.kind, action.text) for action in task.gate.asked] == [("write", str(tmp_path / "secret/a.txt"))]
+
+
+SECRETS = st.sampled_from(
+    [
+        "ghp_" + "a1B2" * 9,
+        'api_key = "zX9' + "q7W" * 8 + '"',
+        "api_key=api_key",
+        "https://me:pa55w0rd!x@host/",
+        "-----BEGIN PRIVATE KEY-----\nMIIB\nAAAA\n-----END PRIVATE KEY-----",
+        "\u27e6secret#0123456789ab\u27e7",
+        "plain words",
+    ]
+)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(SECRETS, max_size=6), ending=st.sampled_from(["\n", "\r\n"]), restart=st.booleans())
+async def test_file_with_secrets_can_be_written_back_unchanged(
+    tmp_path: Path, lines: list[str], ending: str, restart: bool
+) -> None:
+    data = "\n".join([*lines, ""]).replace("\n", ending).encode()
+    (tmp_path / "a.env").write_bytes(data)
+    async with task_in(tmp_path) as task:
+        page = await task.call("read_file", path="a.env")
+        content = "\n".join(line.partition("|")[2] for line in page["content"].split("\n"))
+        if restart:
+            task.memo.clear()
+        await task.call("write_file", path="a.env", content=content)
+
+    assert (tmp_path / "a.env").read_bytes() == data
+
+
+async def test_secret_is_shown_as_a_marker_and_edits_around_it_keep_it(task: Task, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    file = tmp_path / "a.py"
+    file.write_text(f'TOKEN = "{secret}"\nx = 1\n')
+
+    page = await task.call("read_file", path="a.py")
+    found = await task.call("search_files", pattern="TOKEN")
+    line = page["content"].split("\n")[0].removeprefix("1|")
+    edited = await task.call(
+        "patch", mode="replace", path="a.py", old_string=f"{line}\nx = 1", new_string=f"{line}\nx = 2"
+    )
+    text = f"*** Update File: a.py\n-{line}\n+{line}  # kept\n"
+    patched = await task.call("patch", mode="patch", patch=text)
+
+    assert secret not in str((page, found, edited, patched, task.notes))
+    assert file.read_text() == f'TOKEN = "{secret}"  # kept\nx = 2\n'
+
+
+async def test_unknown_marker_is_not_written(task: Task, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="stands for no known value"):
+        await task.call("write_file", path="a.txt", content="key: \u27e6secret#0123456789ab\u27e7\n")
+
+    assert not (tmp_path / "a.txt").exists()
+
+
+async def test_lines_after_a_secret_of_several_lines_keep_their_numbers(task: Task, tmp_path: Path) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIB\nAAAA\n-----END PRIVATE KEY-----"
+    (tmp_path / "a.txt").write_text(f"first\n{key}\nlast\n")
+
+    page = await task.call("read_file", path="a.txt")
+
+    assert [line.split("|")[0] for line in page["content"].split("\n")] == ["1", "2", "6", "7"]
+
+
+async def test_secrets_are_shown_where_hiding_is_switched_off(task: Task, tmp_path: Path) -> None:
+    task.settings["security"] = {"redact_secrets": False}
+    (tmp_path / "a.txt").write_text("ghp_" + "a1B2" * 9)
+
+    assert (await task.call("read_file", path="a.txt"))["content"] == "1|ghp_" + "a1B2" * 9
 
 
 LINE = st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), max_size=20)

@@ -72,12 +72,13 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
     assert file.decoded is not None  # the file exists
     if workspace.memo.is_stale(place.info, file.data):
         return _stale(workspace, [file])
-    refuse_display_text(wanted.new_string, file.text)
-    key = (place.resolved, digest(f"{wanted.old_string}\0{wanted.new_string}".encode("utf-8", "replace")))
+    old, new = (workspace.veil.reveal(text, file.text) for text in (wanted.old_string, wanted.new_string))
+    refuse_display_text(new, file.text)
+    key = (place.resolved, digest(f"{old}\0{new}".encode("utf-8", "replace")))
     made_before = workspace.memo.applied.get(key)
     change = partial(edits.replace, replace_all=wanted.replace_all, made_before=made_before)
     try:
-        edited = await ctx.in_thread(change, file.decoded.text, wanted.old_string, wanted.new_string)
+        edited = await ctx.in_thread(change, file.decoded.text, old, new)
         data = encode(edited.text, file.decoded.encoding)
     except UnencodableError as error:
         return tool_result(success=False, error=str(error))
@@ -91,7 +92,7 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
     workspace.memo.applied[key] = edited.level
     shown = display_path(place.path, ctx.environment.cwd)
     windows = [Window(span.start, span.end, span.new_start, span.new_end) for span in edited.spans]
-    diff = unified_diff(shown, file.decoded.text, edited.text, windows)
+    diff = workspace.veil.hide(unified_diff(shown, file.decoded.text, edited.text, windows))
     await ctx.note("diff", diff)
     await ctx.note("files", [place.resolved])
     return tool_result(
@@ -119,6 +120,7 @@ async def _apply_patch(ctx: ToolContext, workspace: Workspace, text: str) -> str
     stale = [file for file in files.values() if file.place.info and workspace.memo.is_stale(file.place.info, file.data)]
     if stale:
         return _stale(workspace, stale)
+    _reveal(workspace, changes, files)
     try:
         planned = await ctx.in_thread(plan, changes, {name: file.text for name, file in files.items()})
         for change in planned.files:
@@ -129,13 +131,30 @@ async def _apply_patch(ctx: ToolContext, workspace: Workspace, text: str) -> str
     if planned.is_noop:
         return tool_result(success=True, diff="", note="; ".join(planned.notes) + "; nothing was changed")
     await apply(ctx.environment, workspace, steps)
-    return tool_result(await _report(ctx, steps, planned.notes), level=planned.level)
+    return tool_result(await _report(ctx, workspace, steps, planned.notes), level=planned.level)
 
 
-async def _report(ctx: ToolContext, steps: Sequence[Step], notes: Sequence[str]) -> dict[str, Any]:
+def _reveal(workspace: Workspace, changes: Sequence[v4a.FileChange], files: Mapping[str, TextFile]) -> None:
+    """Put secrets back into the lines of the patch, each from the file it is about."""
+    for change in changes:
+        current = files[change.path].text
+
+        def lines(shown: list[str], current: str | None = current) -> list[str]:
+            return workspace.veil.reveal("\n".join(shown), current).split("\n") if shown else shown
+
+        if isinstance(change, v4a.Add):
+            change.lines = lines(change.lines)
+        elif isinstance(change, v4a.Update):
+            for hunk in change.hunks:
+                hunk.before, hunk.after = lines(hunk.before), lines(hunk.after)
+
+
+async def _report(
+    ctx: ToolContext, workspace: Workspace, steps: Sequence[Step], notes: Sequence[str]
+) -> dict[str, Any]:
     cwd = ctx.environment.cwd
     names = {step: display_path(step.place.path, cwd) for step in steps}
-    diff = "".join(unified_diff(names[step], step.before, step.after) for step in steps)
+    diff = workspace.veil.hide("".join(unified_diff(names[step], step.before, step.after) for step in steps))
     kinds: dict[str, list[str]] = {"files_modified": [], "files_created": [], "files_deleted": []}
     for step in steps:
         kind = "files_created" if step.before is None else "files_deleted" if step.after is None else "files_modified"
@@ -161,7 +180,7 @@ def _stale(workspace: Workspace, files: Sequence[TextFile]) -> str:
     for file in files:
         assert file.place.info is not None  # only a file that exists can be stale
         workspace.memo.saw(file.place.info, digest(file.data))
-        text = file.text or ""
+        text = workspace.veil.hide(file.text or "")
         cut = (
             f"\n… [{len(text) - _MAX_SHOWN_CHARS} more characters; use read_file]"
             if len(text) > _MAX_SHOWN_CHARS
@@ -174,10 +193,14 @@ def _stale(workspace: Workspace, files: Sequence[TextFile]) -> str:
 
 
 def _failed(workspace: Workspace, place: Place, error: str, regions: Sequence[Region] = ()) -> str:
-    result: dict[str, Any] = {"success": False, "error": error}
+    result: dict[str, Any] = {"success": False, "error": workspace.veil.hide(error)}
     if regions:
         result["nearest"] = [
-            {"lines": [region.first_line, region.last_line], "text": region.text, "likeness": region.likeness}
+            {
+                "lines": [region.first_line, region.last_line],
+                "text": workspace.veil.hide(region.text),
+                "likeness": region.likeness,
+            }
             for region in regions
         ]
     if workspace.memo.failed(place.resolved) >= 2:

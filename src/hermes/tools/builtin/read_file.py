@@ -47,7 +47,8 @@ async def read_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object
         return await _read_handle(ctx, wanted)
     workspace = Workspace(ctx, "read_file")
     place = await workspace.locate(wanted.path)
-    times = workspace.memo.asked("read_file", place.resolved, wanted.offset, wanted.limit)
+    stamp = (place.info.mtime_ns, place.info.size) if place.info else None  # a file that changed is worth another look
+    times = workspace.memo.asked("read_file", place.resolved, wanted.offset, wanted.limit, stamp)
     refusal = await _refusal(workspace, place)
     if refusal is not None:
         return refusal
@@ -66,7 +67,7 @@ async def read_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object
     page, content_digest = await _page(read_at, request)
     if page is None:
         return _failed(place.info, f"{wanted.path!r} is binary; inspect it in the terminal (file, xxd)", is_binary=True)
-    shown = _shown(page, place.info.size, wanted, _max_chars(ctx))
+    shown = _shown(page, place.info.size, wanted, workspace, _max_chars(ctx))
     if "error" not in shown:
         workspace.memo.saw(place.info, content_digest)
         key = (place.resolved, wanted.offset, wanted.limit)
@@ -129,8 +130,9 @@ async def _page(read_at: ReadAt, request: PageRequest) -> tuple[Page | None, str
     return pager.finish(is_end=is_end or not chunk), digest(first) if is_end else ""
 
 
-def _shown(page: Page, size: int, wanted: ReadFile, max_chars: int) -> dict[str, Any]:
-    content = page.numbered() if size or page.newlines or page.lines != ("",) else ""
+def _shown(page: Page, size: int, wanted: ReadFile, workspace: Workspace, max_chars: int) -> dict[str, Any]:
+    is_empty = not page.lines or (page.lines == ("",) and not size and not page.newlines)
+    content = "" if is_empty else workspace.veil.numbered(page.first_line, "\n".join(page.lines))
     result = {**_NOTHING, "content": content, "total_lines": page.newlines, "file_size": size}
     if len(content) > max_chars:
         fitting = max(1, int(len(page.lines) * max_chars / len(content) * 0.9))
@@ -162,7 +164,7 @@ async def _read_handle(ctx: ToolContext, wanted: ReadFile) -> str:
     page, _ = await _page(read_at, request)
     if page is None:
         raise ToolError(f"{wanted.path!r} holds binary data, which cannot be shown as lines")
-    return tool_result(_shown(page, size, wanted, _max_chars(ctx)))
+    return tool_result(_shown(page, size, wanted, Workspace(ctx, "read_file"), _max_chars(ctx)))
 
 
 def _failed(info: FileInfo | None, error: str, *, is_binary: bool = False) -> str:

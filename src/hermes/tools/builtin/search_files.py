@@ -30,16 +30,19 @@ class SearchFiles(Struct, frozen=True, forbid_unknown_fields=True):
     'files'). Respects .gitignore and skips hidden and binary files. Use this instead of grep, rg, find or ls."""
 
     pattern: Annotated[str, Meta(description="A regular expression; for target 'files' a glob such as *.py.")]
-    target: Annotated[Literal["content", "files", "grep", "find"], Meta(description="What to search.")] = "content"
+    target: Annotated[
+        Literal["content", "files", "grep", "find"],
+        Meta(description="What to search; grep and find are other words for content and files."),
+    ] = "content"
     path: Annotated[str, Meta(description="Folder or file to search, or a hermes://result/... handle.")] = "."
     file_glob: Annotated[str, Meta(description="Only files of this glob, such as *.py.")] = ""
-    limit: Annotated[int, Meta(description="How many results to show.", ge=1, le=1000)] = 50
+    limit: Annotated[int, Meta(description="How many results to show.", ge=1)] = 50
     offset: Annotated[int, Meta(description="How many results to skip.", ge=0)] = 0
     output_mode: Annotated[
         Literal["content", "files_only", "count"],
         Meta(description="Matching lines, only the names of files, or the number of matches per file."),
     ] = "content"
-    context: Annotated[int, Meta(description="Lines to show around each match.", ge=0, le=50)] = 0
+    context: Annotated[int, Meta(description="Lines to show around each match.", ge=0)] = 0
 
 
 async def search_files(args: Mapping[str, object], *, ctx: ToolContext, **_: object) -> str:
@@ -47,13 +50,18 @@ async def search_files(args: Mapping[str, object], *, ctx: ToolContext, **_: obj
     if not wanted.pattern:
         raise ToolError("the pattern is empty; say what to search for")
     workspace = Workspace(ctx, "search_files")
-    times = workspace.memo.asked("search_files", ctx.environment.cwd, wanted)
-    if times >= 4:
-        raise ToolError(f"BLOCKED: this search was made {times} times in a row; use its result, or change it")
     if wanted.path.startswith(HANDLE_PREFIX):
         result = await _search_handle(ctx, wanted)
     else:
         result = await _search_path(ctx, workspace, wanted)
+    for match in result.get("matches", ()):
+        for key in match.keys() & {"content", "before", "after"}:
+            shown = match[key]
+            match[key] = workspace.veil.hide(shown) if isinstance(shown, str) else list(map(workspace.veil.hide, shown))
+    # Counted with its result: the same search after a change is progress.
+    times = workspace.memo.asked("search_files", ctx.environment.cwd, wanted, tool_result(result))
+    if times >= 4:
+        raise ToolError(f"BLOCKED: this search gave the same {times} times in a row; use its result, or change it")
     if times == 3:
         result["_warning"] = "this search was made three times in a row with the same result; change it or go on"
     return tool_result(result)
@@ -160,14 +168,10 @@ def _effects(args: Mapping[str, Any], ctx: ToolContext) -> Effects:
     return NO_EFFECTS if path.startswith(HANDLE_PREFIX) else reads_file(path, ctx)
 
 
-_SCHEMA = schema_of("search_files", SearchFiles)
-# "grep" and "find" are taken too, for models that know the tool by those words; they are not offered.
-_SCHEMA["parameters"]["properties"]["target"]["enum"] = ["content", "files"]
-
 registry.register(
     name="search_files",
     toolset="file",
-    schema=_SCHEMA,
+    schema=schema_of("search_files", SearchFiles),
     handler=search_files,
     is_async=True,
     emoji="🔎",

@@ -33,9 +33,10 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     place = await workspace.locate(wanted.path)
     await workspace.check_write(place)
     before = await _before(ctx, place)
-    refuse_display_text(wanted.content, before.text)
+    content = workspace.veil.reveal(wanted.content, before.text)
+    refuse_display_text(content, before.text)
     try:
-        new = rewrite(wanted.content, before.decoded)
+        new = rewrite(content, before.decoded)
     except UnencodableError as error:
         raise ToolError(f"the content cannot be written: {error}") from error
     result: dict[str, Any] = {"bytes_written": len(new.data), "dirs_created": await _lacks_folder(ctx, place)}
@@ -45,12 +46,12 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
         )
     if new.note:
         result["warning"] = new.note
-    if place.info is not None and new.data == before.data:
+    if place.info is not None and new.data == before.data and place.info.size == len(new.data):
         result["_hint"] = "the file already had exactly this content; nothing was changed"
     else:
         await workspace.write(place, new.data)
         shown = display_path(place.path, ctx.environment.cwd)
-        await ctx.note("diff", unified_diff(shown, before.text, new.text))
+        await ctx.note("diff", workspace.veil.hide(unified_diff(shown, before.text, new.text)))
         await ctx.note("files", [place.resolved])
     result["lint"] = await lint(ctx, place.path, before.text, new.text)
     return tool_result(result)

@@ -92,11 +92,9 @@ def detect(head: bytes, *, is_whole: bool = True) -> Encoding | None:
 
 def decode(data: bytes) -> Decoded:
     """The text of `data`. `encode(decode(data).text, decode(data).encoding) == data` for all bytes it accepts."""
-    if b"\0" not in data and not data.startswith(_UTF8_BOM):
-        try:
-            return Decoded(data.decode("utf-8"), UTF8)
-        except UnicodeDecodeError:
-            pass  # one of the others, or no text
+    plain = _plain_utf8(data)  # nearly every file; `detect` would decode it a second time
+    if plain is not None:
+        return Decoded(plain, UTF8)
     encoding = detect(data)
     if encoding is None:
         raise NotTextError("the file is binary")
@@ -123,6 +121,15 @@ def line_endings(text: str) -> LineEndings:
     counts = Counter({Endings.LF: lone_lf, Endings.CRLF: crlf, Endings.CR: lone_cr})
     main, _ = counts.most_common(1)[0]  # ties keep the order above, so no newline at all means LF
     return LineEndings(main, is_mixed=sum(count > 0 for count in counts.values()) > 1)
+
+
+def _plain_utf8(data: bytes) -> str | None:
+    if b"\0" in data or data.startswith(_UTF8_BOM):
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _detect_bare(head: bytes, is_whole: bool) -> Encoding | None:

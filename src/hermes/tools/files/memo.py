@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from hermes.redact import Redactor
 from hermes.seams import FileInfo
 from hermes.tools.files.tokens import Level
 
@@ -47,6 +48,7 @@ class FileMemo:
     failures: dict[str, int] = field(default_factory=dict)
     applied: dict[tuple[str, str], Level] = field(default_factory=dict)  # by path and digest of the edit
     last: Repeat = _NOTHING_ASKED
+    redactor: Redactor = field(default_factory=Redactor)
 
     @classmethod
     def of(cls, memo: dict[str, Any]) -> "FileMemo":
