@@ -97,7 +97,7 @@ class MessagesWire:
         if first.role == "assistant":
             return encode({"role": "assistant", "content": self._assistant(first)})
         blocks = [_result(message) for message in unit.messages] if first.role == "tool" else _blocks(first.content)
-        if unit.context:
+        if unit.context.strip():
             blocks.append(_text(unit.context))
         return encode({"role": "user", "content": blocks})
 

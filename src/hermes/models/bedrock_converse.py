@@ -116,7 +116,7 @@ class ConverseWire:
         if first.role == "assistant":
             return encode({"role": "assistant", "content": self._assistant(first)})
         blocks = [_result(message) for message in unit.messages] if first.role == "tool" else _blocks(first.content)
-        if unit.context:
+        if unit.context.strip():
             blocks.append({"text": unit.context})
         return encode({"role": "user", "content": blocks})
 

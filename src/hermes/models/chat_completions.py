@@ -111,7 +111,7 @@ class ChatWire:
         if first.role == "tool":
             return _results(unit)
         content = _user_content(first.content or "")
-        if unit.context:
+        if unit.context.strip():
             content = (
                 f"{content}\n\n{unit.context}" if isinstance(content, str) else [*content, _text_part(unit.context)]
             )
@@ -188,7 +188,7 @@ def _results(unit: Unit) -> list[JsonObject]:
         text = "\n".join(texts(message.content)) or SEE_PICTURE
         out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": text})
         after += shown
-    if unit.context:
+    if unit.context.strip():
         after.append(_text_part(unit.context))
     if after:
         out.append({"role": "user", "content": after})

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hermes.errors import ProviderError, ProviderReason
-from hermes.models.http_errors import HttpConnectError, HttpError, HttpStatusError, HttpTimeoutError
+from hermes.models.http_errors import HttpBodyError, HttpConnectError, HttpError, HttpStatusError, HttpTimeoutError
 
 _CONTEXT = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long"
@@ -24,7 +24,9 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _IMAGE = re.compile(
-    r"image.{0,60}(too large|exceed|invalid|could not|unsupported|process)|invalid image", re.IGNORECASE
+    r"image.{0,60}(too large|exceed|invalid|could not|unsupported|process)|invalid image"
+    r"|(could not|cannot|unable to|failed to) (process|read|decode|download).{0,20}image",
+    re.IGNORECASE,
 )
 _TOOL = re.compile(
     r"""(?:tools?|function)[^a-z]{0,3}.{0,80}?['"`]([A-Za-z0-9_.:-]{1,64})['"`]|tools\.(\d+)\b|tools\[(\d+)\]""",
@@ -46,6 +48,8 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
             reason="connection",
             retryable=True,
         )
+    if isinstance(error, HttpBodyError):
+        return ProviderError(f"the answer of {model!r} is not valid: {error}", reason="server_error", retryable=True)
     if isinstance(error, HttpError):
         return ProviderError(f"the connection to {model!r} broke: {error}", reason="connection", retryable=True)
     message, code = _message_of(error)
@@ -88,8 +92,10 @@ def _reason(message: str, status: int | None) -> tuple[ProviderReason, bool, str
         return "rate_limit", True, ""
     if status in (503, 529):
         return "overloaded", True, ""
-    if status == 413 or _CONTEXT.search(message):
+    if _CONTEXT.search(message):
         return "context_overflow", False, ""
+    if status == 413:
+        return "payload_too_large", False, ""
     if status == 404 or _NO_MODEL.search(message):
         return "model_not_found", False, ". Choose another with: hermes model"
     if status in _TRANSIENT_STATUS:

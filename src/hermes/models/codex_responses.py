@@ -104,7 +104,7 @@ def _items(unit: Unit) -> list[JsonObject]:
     if first.role == "tool":
         return _results(unit)
     content = _user_content(first.content or "")
-    if unit.context:
+    if unit.context.strip():
         content.append(_input_text(unit.context))
     return [{"type": "message", "role": "user", "content": content}]
 
@@ -133,7 +133,7 @@ def _results(unit: Unit) -> list[JsonObject]:
         output = "\n".join(texts(message.content)) or SEE_PICTURE
         items.append({"type": "function_call_output", "call_id": message.tool_call_id, "output": output})
         after += [_input_image(part) for part in images(message)]
-    if unit.context:
+    if unit.context.strip():
         after.append(_input_text(unit.context))
     return [*items, {"type": "message", "role": "user", "content": after}] if after else items
 

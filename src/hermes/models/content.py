@@ -43,12 +43,12 @@ def picture(part: ImagePart, *, types: Sequence[str], max_bytes: int, urls: bool
     kind = (found[1] or part.media_type).lower().replace("image/jpg", "image/jpeg")
     if kind not in types:
         return NO_PICTURE.format(why=f"this model does not read {kind or 'its format'}")
-    data = "".join(found[4].split())
-    if not found[3] or not _is_base64(data):
-        return NO_PICTURE.format(why="its data is damaged")
+    data = found[4]
     if len(data) > max_bytes:
         size = len(data) / MB
-        return NO_PICTURE.format(why=f"its {size:.1f} MB are more than the {max_bytes / MB:g} MB this model takes")
+        return NO_PICTURE.format(why=f"its {size:.1f} MB are more than the {max_bytes / MB:.3g} MB this model takes")
+    if not found[3] or not _is_base64(data):
+        return NO_PICTURE.format(why="its data is damaged")
     return Picture(media_type=kind, data=data)
 
 

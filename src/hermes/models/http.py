@@ -26,6 +26,7 @@ from hermes.seams import DEFAULT_LIMITS, HttpLimits
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 ERROR_BODY_BYTES = 64 * 1024
 PROBE_BODY_BYTES = 8 * 1024 * 1024
@@ -115,7 +116,7 @@ class HttpClient:
             async with waits.next(0):
                 return await self._open().request(
                     method,
-                    url,
+                    _verbatim(url),
                     headers=headers,
                     data=io.BytesIO(body) if len(body) > _WHOLE_BODY_BYTES else body or None,
                     timeout=aiohttp.ClientTimeout(connect=connect_s),
@@ -245,6 +246,15 @@ def _hang_up(answer: "aiohttp.ClientResponse") -> None:
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
     answer.close()
+
+
+def _verbatim(url: str) -> "str | URL":
+    """`url` so that its escapes are sent as they are: a signature covers them, and aiohttp would undo some."""
+    if "%" not in url or not url.isascii() or " " in url:
+        return url
+    from yarl import URL  # noqa: PLC0415 - comes with aiohttp
+
+    return URL(url, encoded=True)
 
 
 def _address(url: str) -> str:

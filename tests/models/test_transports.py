@@ -1,0 +1,341 @@
+"""Every transport against the scripted server: the same answers, the same faults, the same endings."""
+
+import asyncio
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from hermes.errors import ProviderError
+from hermes.models.http import HttpClient
+from hermes.models.transport import HttpModel
+from hermes.scope import TurnScope
+from hermes.seams import HttpLimits, ModelRequest, Unit
+from hermes.testing.replies import Reply, calls, calls_with, fault, says, thinks
+from hermes.testing.server import ScriptedServer
+from hermes.types import (
+    CallAnnounced,
+    Message,
+    ModelEvent,
+    ModelResponse,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from tests.models.wires import CASES, CHAT, CONVERSE, MESSAGES, RESPONSES, WireCase, asked, every_wire, request
+
+BOTH = thinks("Let me look first.") + says("Two calls: grün 🌲.") + calls("read", path="a") + calls("list")
+COUNTS = {"input_tokens": 11, "output_tokens": 7, "cache_read_tokens": 5}
+QUICK = HttpLimits(connect_s=5.0, first_byte_s=0.2, idle_s=0.2)
+
+
+async def ask(model: HttpModel, what: ModelRequest | None = None) -> list[ModelEvent]:
+    return [event async for event in model.stream(what or asked(), TurnScope())]
+
+
+async def answer_to(case: WireCase, http: HttpClient, *replies: Reply, **options: Any) -> ModelResponse:
+    """The last answer of a conversation of one question per reply."""
+    async with ScriptedServer(replies) as server, asyncio.timeout(20):
+        model = case.model(server, http)
+        for _ in replies:
+            *_, last = await ask(model, asked(**options))
+    server.assert_finished()
+    assert isinstance(last, ModelResponse)
+    return last
+
+
+@every_wire
+@pytest.mark.parametrize("stream", [True, False])
+async def test_words_thoughts_calls_and_counts_arrive(case: WireCase, http: HttpClient, stream: bool) -> None:
+    async with ScriptedServer([BOTH.with_usage(**COUNTS)]) as server:
+        *deltas, last = await ask(case.model(server, http), asked(stream=stream))
+    assert isinstance(last, ModelResponse)
+    message = last.message
+    assert (message.content, message.reasoning) == (BOTH.text, BOTH.thinking)
+    assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == [
+        ("call_1_0", "read", '{"path":"a"}'),
+        ("call_1_1", "list", "{}"),
+    ]
+    assert (last.finish_reason, last.partial, last.model) == ("tool_calls", False, case.model_name)
+    usage = last.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (11, 7, 5)
+    assert "".join(event.text for event in deltas if isinstance(event, TextDelta)) == BOTH.text
+    assert "".join(event.text for event in deltas if isinstance(event, ReasoningDelta)) == BOTH.thinking
+    assert [event.name for event in deltas if isinstance(event, CallAnnounced)] == ["read", "list"]
+    assert sum(isinstance(event, ModelResponse) for event in deltas) == 0
+
+
+@every_wire
+async def test_what_was_answered_is_taken_back_by_the_same_provider(case: WireCase, http: HttpClient) -> None:
+    """An answer with reasoning and calls, stored and sent back with its results, is a request that is right."""
+    first = await answer_to(case, http, BOTH)
+    history = [Message(role="user", content="hi"), first.message]
+    history += [
+        Message(role="tool", content=f"result of {call.name}", tool_call_id=call.id, tool_name=call.name)
+        for call in first.message.tool_calls
+    ]
+    async with ScriptedServer([says("Done.")]) as server:
+        model = case.model(server, http, replay_reasoning=case is CHAT)
+        *_, last = await ask(model, request(*history))
+        body = case.check(model.body(request(*history)))
+    server.assert_finished()
+    assert isinstance(last, ModelResponse)
+    assert last.message.content == "Done."
+    assert BOTH.thinking in json.dumps(body, ensure_ascii=False)
+
+
+@every_wire
+@pytest.mark.parametrize(
+    ("finish", "expected"), [("length", "length"), ("content_filter", "content_filter"), ("stop", "stop")]
+)
+async def test_the_reason_to_stop_is_told(case: WireCase, http: HttpClient, finish: Any, expected: str) -> None:
+    found = await answer_to(case, http, says("words").finishing(finish))
+    assert found.finish_reason == expected
+
+
+REFUSALS: dict[str, tuple[Reply, str, bool]] = {
+    "rate_limit": (fault("rate_limit", retry_after=7), "rate_limit", True),
+    "rate_limit without a time": (fault("rate_limit"), "rate_limit", True),
+    "server_error": (fault("server_error"), "server_error", True),
+    "overloaded": (fault("overloaded"), "overloaded", True),
+    "unauthorized": (fault("unauthorized"), "auth", False),
+    "no_credit": (fault("no_credit"), "billing", False),
+    "model_not_found": (fault("model_not_found"), "model_not_found", False),
+    "bad_tool": (fault("bad_tool", tool="read"), "tool_rejected", False),
+    "bad_image": (fault("bad_image"), "image_rejected", False),
+    "context_overflow": (fault("context_overflow"), "context_overflow", False),
+    "too_large": (fault("too_large"), "payload_too_large", False),
+    "policy_blocked": (fault("policy_blocked"), "policy_blocked", False),
+    "reset": (fault("reset"), "connection", True),
+    "disconnect": (fault("disconnect"), "connection", True),
+    "stall": (fault("stall"), "timeout", True),
+    "truncated_json": (calls("read", path="x" * 200).failing("truncated_json", after=2), "server_error", True),
+}
+
+
+@every_wire
+@pytest.mark.parametrize("name", REFUSALS)
+async def test_a_failure_is_named_by_who_must_act(case: WireCase, http: HttpClient, name: str) -> None:
+    reply, reason, retryable = REFUSALS[name]
+    async with ScriptedServer([reply]) as server, asyncio.timeout(20):
+        with pytest.raises(ProviderError) as caught:
+            await ask(case.model(server, http, limits=QUICK))
+    assert (caught.value.reason, caught.value.retryable) == (reason, retryable), str(caught.value)
+    if name == "rate_limit":
+        assert caught.value.retry_after_s == 7.0
+    if name == "bad_tool":
+        assert caught.value.subject == "read"
+
+
+@every_wire
+@pytest.mark.parametrize("name", ["reset", "disconnect", "stall"])
+async def test_a_stream_that_dies_after_words_is_a_partial_answer(case: WireCase, http: HttpClient, name: str) -> None:
+    words = "This answer does not get to its end. " * 4
+    async with ScriptedServer([says(words).failing(name, after=6)]) as server, asyncio.timeout(20):
+        *_, last = await ask(case.model(server, http, limits=QUICK))
+    assert isinstance(last, ModelResponse)
+    assert last.partial
+    assert words.startswith(str(last.message.content))
+    assert last.message.content
+    assert last.usage == Usage()
+
+
+@every_wire
+async def test_words_without_an_end_are_a_partial_answer(case: WireCase, http: HttpClient) -> None:
+    found = await answer_to(case, http, says("all words").failing("cut_before_end"))
+    assert (found.message.content, found.partial) == ("all words", True)
+
+
+@every_wire
+async def test_calls_without_an_end_are_never_handed_out(case: WireCase, http: HttpClient) -> None:
+    async with ScriptedServer([calls("read", path="x").failing("cut_before_end")]) as server:
+        with pytest.raises(ProviderError, match="ended before"):
+            await ask(case.model(server, http))
+
+
+@every_wire
+@pytest.mark.parametrize("name", ["split_utf8", "duplicate", "late", "not_streamed", "wrong_usage"])
+async def test_an_odd_but_whole_answer_is_read_once(case: WireCase, http: HttpClient, name: str) -> None:
+    found = await answer_to(case, http, (says("grün 🌲 und 日本") + calls("list")).failing(name))
+    assert (found.message.content, found.partial) == ("grün 🌲 und 日本", False)
+    assert [call.name for call in found.message.tool_calls] == ["list"]
+    if name == "wrong_usage":
+        assert found.usage.input_tokens is None
+
+
+@every_wire
+async def test_arguments_arrive_as_the_model_wrote_them(case: WireCase, http: HttpClient) -> None:
+    found = await answer_to(case, http, calls_with("read", '{"path": "a'))
+    assert found.message.tool_calls[0].arguments == '{"path": "a'
+
+
+@every_wire
+async def test_a_web_page_is_not_an_answer(case: WireCase, http: HttpClient) -> None:
+    async with ScriptedServer([fault("not_sse")]) as server:
+        with pytest.raises(ProviderError) as caught:
+            await ask(case.model(server, http))
+    assert "web page" in str(caught.value) or caught.value.reason in ("connection", "server_error", "format_error")
+
+
+@every_wire
+async def test_cancelling_closes_the_request(case: WireCase, http: HttpClient) -> None:
+    async with (
+        ScriptedServer([says("word " * 30).failing("stall", after=6), says("next")]) as server,
+        asyncio.timeout(10),
+    ):
+        model, scope = case.model(server, http), TurnScope()
+        async with asyncio.TaskGroup() as group:
+
+            async def run() -> None:
+                async with scope:
+                    async for _ in model.stream(asked(), scope):
+                        scope.cancel("enough")
+
+            group.create_task(run())
+        assert scope.cancelled
+        *_, last = await ask(model)
+    assert isinstance(last, ModelResponse)
+    assert last.message.content == "next"
+
+
+async def test_a_provider_without_streams_is_asked_for_whole_answers(http: HttpClient) -> None:
+    def reply(got: Any) -> Reply:
+        return says("whole") if not got.json["stream"] else fault("no_streams")
+
+    from hermes.testing.server import FAULTS, Failing  # noqa: PLC0415
+
+    async def no_streams(failing: Failing) -> None:
+        await failing.error(400, "unsupported", "Streaming is not supported for this model")
+
+    if "no_streams" not in FAULTS.names():
+        FAULTS.add("no_streams", no_streams)
+    async with ScriptedServer(reply) as server:
+        model = CHAT.model(server, http)
+        with pytest.raises(ProviderError) as caught:
+            await ask(model)
+        assert (caught.value.retryable, caught.value.retry_after_s) == (True, 0.0)
+        *_, last = await ask(model)
+        await ask(model)
+    assert isinstance(last, ModelResponse)
+    assert last.message.content == "whole"
+    assert [got.json["stream"] for got in server.requests] == [True, False, False]
+
+
+# -- the prefix --------------------------------------------------------------------------------------------------
+
+
+def growing() -> list[list[Message]]:
+    """A conversation at each of its requests."""
+    steps: list[list[Message]] = [[Message(role="user", content="Begin.")]]
+    for n in range(12):
+        last = steps[-1]
+        asked_for = Message(
+            role="assistant",
+            content=f"Step {n}",
+            tool_calls=(ToolCall(f"call.{n}:a", "read", f'{{"path": "{n}"}}'), ToolCall(f"c{n}", "list")),
+            reasoning="hm",
+            reasoning_details=[{"type": "thinking", "thinking": "hm", "signature": f"s{n}"}],
+            codex_reasoning_items=[{"type": "reasoning", "summary": [], "encrypted_content": f"e{n}"}],
+        )
+        results = [ToolResult(call_id=call.id, name=call.name, content=f"result {n}") for call in asked_for.tool_calls]
+        rows = [
+            Message(role="tool", content=r.content, tool_call_id=r.call_id, tool_name=r.name, status=r.status)
+            for r in results
+        ]
+        steps.append([*last, asked_for, *rows])
+    return steps
+
+
+@every_wire
+def test_each_request_is_a_byte_prefix_of_the_next(case: WireCase) -> None:
+    model, other = case.offline(), case.offline()
+    bodies = [model.body(request(*messages)) for messages in growing()]
+    for before, after in itertools.pairwise(bodies):
+        assert after.startswith(before.removesuffix(b"]}"))
+    assert [other.body(request(*messages)) for messages in reversed(growing())] == bodies[::-1]
+
+
+MARKERS = {"messages": b',"cache_control":{"type":"ephemeral"}', "converse": b',{"cachePoint":{"type":"default"}}'}
+
+
+@pytest.mark.parametrize("case", [MESSAGES, CONVERSE], ids=lambda case: case.name)
+def test_cache_markers_apart_the_prefix_holds(case: WireCase) -> None:
+    model = case.offline(cache_markers=True)
+    bodies = [model.body(request(*messages)) for messages in growing()]
+    for body in bodies:
+        case.check(body)
+    assert all(2 <= body.count(MARKERS[case.name]) <= 4 for body in bodies)
+    plain = [body.replace(MARKERS[case.name], b"") for body in bodies]
+    for before, after in itertools.pairwise(plain):
+        assert after.startswith(before.removesuffix(b"]}"))
+
+
+@every_wire
+def test_a_unit_is_encoded_once(case: WireCase) -> None:
+    model = case.offline()
+    wire: Any = model._wire
+    encoded: list[int] = []
+    inner = wire.unit
+
+    def counting(unit: Unit) -> bytes:
+        encoded.append(id(unit))
+        made: bytes = inner(unit)
+        return made
+
+    wire.unit = counting
+    units = request(*growing()[-1]).units
+    memo: dict[str, Any] = {}
+    for size in range(1, len(units) + 1, 2):
+        whole = asked()
+        model.body(ModelRequest(system=whole.system, tools=whole.tools, units=units[:size], memo=memo))
+    assert len(encoded) == len(set(encoded)) == len(units)
+
+
+@every_wire
+def test_a_last_word_without_tools_is_a_request_that_is_right(case: WireCase) -> None:
+    whole = request(*growing()[-1])
+    last = ModelRequest(system=whole.system, tools=(), units=whole.units)
+    case.check(case.offline().body(last))
+
+
+# -- fields of each protocol -------------------------------------------------------------------------------------
+
+
+def fields(case: WireCase, **options: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(case.offline().body(asked(**options)))
+    return found
+
+
+def test_options_reach_chat_completions() -> None:
+    body = fields(CHAT, max_tokens=9, service_tier="flex", reasoning={"effort": "high"}, extra_body={"seed": 4})
+    assert (body["max_tokens"], body["service_tier"], body["reasoning_effort"], body["seed"]) == (9, "flex", "high", 4)
+    object_style = json.loads(CHAT.offline(reasoning="object").body(asked(reasoning={"enabled": False})))
+    assert object_style["reasoning"] == {"enabled": False}
+    assert fields(CHAT, tool_choice="read")["tool_choice"] == {"type": "function", "function": {"name": "read"}}
+
+
+def test_options_reach_anthropic_messages() -> None:
+    body = fields(MESSAGES, max_tokens=9, reasoning={"effort": "high"}, tool_choice="required")
+    assert (body["max_tokens"], body["thinking"]) == (20096, {"type": "enabled", "budget_tokens": 16000})
+    assert (body["temperature"], body["tool_choice"]) == (1, {"type": "any"})
+
+
+def test_options_reach_responses() -> None:
+    body = fields(RESPONSES, max_tokens=9, reasoning={"effort": "minimal"})
+    assert (body["max_output_tokens"], body["reasoning"]) == (9, {"effort": "low", "summary": "auto"})
+    assert (body["store"], body["prompt_cache_key"], body["instructions"]) == (False, "s1", "You help.")
+    assert body["include"] == ["reasoning.encrypted_content"]
+
+
+def test_options_reach_converse() -> None:
+    body = fields(CONVERSE, max_tokens=9, tool_choice="read")
+    assert body["inferenceConfig"] == {"maxTokens": 9}
+    assert body["toolConfig"]["toolChoice"] == {"tool": {"name": "read"}}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_request_at_rest_is_right(case: WireCase) -> None:
+    case.check(case.offline().body(asked()))
