@@ -46,6 +46,7 @@ def list_(cli: Cli, as_json: bool, summary: bool = False) -> None:
         )
         cli.out.line()
     cli.out.line(f"{counts['offered']} offered, {counts['unavailable']} unavailable, {counts['off']} switched off.")
+    cli.out.flush()
     for problem in report.problems:
         cli.out.note(f"warning: {problem}")
 
@@ -90,6 +91,7 @@ def enable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
         if not set(report.resolve([name])) <= set(report.resolve(on)):
             _save(cli, key, [*on, name])
         cli.out.line(f"{name} is on.")
+    cli.out.flush()
     cli.out.note("New sessions get it; sessions that exist keep their tools.")
 
 
@@ -115,6 +117,7 @@ def disable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
             off = _listed(cli, "agent.disabled_toolsets")
             _save(cli, "agent.disabled_toolsets", list(dict.fromkeys([*off, name])))
         cli.out.line(f"{name} is off.")
+    cli.out.flush()
     cli.out.note("New sessions are without it; sessions that exist keep their tools.")
 
 
