@@ -156,6 +156,7 @@ class RemoteEnvironment:
         self._is_closed = True
         if self._state:
             await self.script('rm -rf -- "$1"', self._state)
+            self._state = ""
         await self._release()
 
     # -- scripts ---------------------------------------------------------------------------------------------------
