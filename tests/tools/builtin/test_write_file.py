@@ -27,7 +27,7 @@ async def test_new_file_is_written_with_its_folders(task: Task, tmp_path: Path) 
     assert (tmp_path / "src/pkg/a.py").read_text() == "x = 1\n"
     assert answer == {"bytes_written": 6, "dirs_created": True, "lint": {"status": "ok", "output": ""}}
     assert task.notes["diff"] == "--- /dev/null\n+++ b/src/pkg/a.py\n@@ -0,0 +1 @@\n+x = 1\n"
-    assert task.notes["files"] == [str(tmp_path / "src/pkg/a.py")]
+    assert task.notes["files_changed"] == [str(tmp_path / "src/pkg/a.py")]
 
 
 async def test_mode_and_link_stay(task: Task, tmp_path: Path) -> None:
@@ -179,6 +179,16 @@ async def test_links_and_dots_do_not_lead_out_of_the_safe_root(
     await task.call("write_file", path="root/a.txt", content="x")
 
     assert list(outside.iterdir()) == []
+
+
+async def test_safe_root_may_be_a_link(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "root").symlink_to("real")
+    monkeypatch.setenv("HERMES_WRITE_SAFE_ROOT", str(tmp_path / "root"))
+
+    await task.call("write_file", path="root/a.txt", content="x")
+
+    assert (tmp_path / "real" / "a.txt").read_text() == "x"
 
 
 async def test_link_to_a_protected_file_is_refused(task: Task, tmp_path: Path) -> None:

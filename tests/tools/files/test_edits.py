@@ -154,6 +154,22 @@ def test_spans_give_lines_of_the_new_text() -> None:
     assert [(span.first_line, span.last_line) for span in edited.spans] == [(1, 2), (4, 5)]
 
 
+@pytest.mark.parametrize(
+    ("text", "old"),
+    [
+        ("foo " * 500_000, "foo  \nbar"),  # one line of 2 MB, with the anchor everywhere
+        ("word(“x”) " * 200_000 + "needle", 'needle "y"'),
+        (" " * 2_000_000 + "x\n", "  x  \n y"),
+        ("a\n" * 500_000, "a \nb"),
+        ("x\n", " " * 200_000 + "x y"),
+    ],
+    ids=["anchor everywhere", "long line", "spaces", "short lines", "long pattern"],
+)
+def test_search_that_finds_nothing_ends(text: str, old: str) -> None:
+    with pytest.raises(NotFoundError):
+        replace(text, old, "z")
+
+
 @settings(max_examples=EXAMPLES)
 @given(TEXTS, st.data(), st.text(alphabet="abqZ \n\t", max_size=20))
 def test_nothing_outside_the_span_changes(text: str, data: st.DataObject, new: str) -> None:

@@ -94,7 +94,7 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
     windows = [Window(span.start, span.end, span.new_start, span.new_end) for span in edited.spans]
     diff = workspace.veil.hide(unified_diff(shown, file.decoded.text, edited.text, windows))
     await ctx.note("diff", diff)
-    await ctx.note("files", [place.resolved])
+    await ctx.note("files_changed", [place.resolved])
     return tool_result(
         success=True,
         diff=diff,
@@ -165,7 +165,7 @@ async def _report(
         if step.after is not None
     }
     await ctx.note("diff", diff)
-    await ctx.note("files", [step.place.resolved for step in steps])
+    await ctx.note("files_changed", [step.place.resolved for step in steps])
     result: dict[str, Any] = {"success": True, "diff": diff, **{kind: found for kind, found in kinds.items() if found}}
     if checks:
         result["lint"] = checks if len(steps) > 1 else next(iter(checks.values()))

@@ -52,7 +52,7 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
         await workspace.write(place, new.data)
         shown = display_path(place.path, ctx.environment.cwd)
         await ctx.note("diff", workspace.veil.hide(unified_diff(shown, before.text, new.text)))
-        await ctx.note("files", [place.resolved])
+        await ctx.note("files_changed", [place.resolved])
     result["lint"] = await lint(ctx, place.path, before.text, new.text)
     return tool_result(result)
 

@@ -15,6 +15,7 @@ SHAPES: dict[Level, tuple[Shape, ...]] = {
 _MAX_TOKENS = 20_000
 # Above this many places of the anchor, one pass over the text is cheaper than looking around each.
 _MAX_ANCHORS = 50
+_MAX_AROUND_CHARS = 100_000
 
 
 class Match(NamedTuple):
@@ -48,13 +49,15 @@ class Wanted:
         """Go through the text; when a plain word of it is rare, only through its surroundings."""
         anchor, breaks = self._plain_word()
         places = [match.start for match in exact_matches(text, anchor, _MAX_ANCHORS + 1)] if anchor else []
-        if not anchor or len(places) > _MAX_ANCHORS:
+        # Each break before the word takes at most one newline of the file, so a match starts in these lines.
+        windows = [(_lines_back(text, at, breaks) or 0, at) for at in places[:_MAX_ANCHORS]]
+        is_costly = len(places) > _MAX_ANCHORS or sum(at - first for first, at in windows) > _MAX_AROUND_CHARS
+        if not anchor or is_costly:
             yield from (found.span() for found in pattern.finditer(text))
             return
         done = 0
-        for at in places:
-            # Each break before the word takes at most one newline of the file, so a match starts in these lines.
-            start = max(_lines_back(text, at, breaks) or 0, done)
+        for first, at in windows:
+            start = max(first, done)
             while start <= at:
                 found = pattern.match(text, start)
                 if found is not None and found.end() > at:
@@ -91,7 +94,8 @@ class Wanted:
                 if found is not None:
                     yield found.span()
                     done = found.end()
-            at = text.find(anchor, max(at + 1, done))
+            newline = text.find("\n", at)  # every start for this line has been tried
+            at = text.find(anchor, max(newline, done)) if newline != -1 else -1
 
     def _starts(self, text: str, line_start: int, shape: Shape) -> Iterator[int]:
         """Where in the line at `line_start` a match may begin."""

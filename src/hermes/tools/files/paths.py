@@ -14,7 +14,7 @@ _START_UP_AND_CREDENTIALS = """
     .kshrc .cshrc .tcshrc .login .config/fish/config.fish .netrc .pgpass .npmrc .pypirc .git-credentials
 """
 _HOME_FILES = frozenset(_START_UP_AND_CREDENTIALS.split())
-_SYSTEM_FOLDERS = ("/etc", "/boot", "/proc", "/sys", "/dev", "/usr/lib/systemd", "/lib/systemd")
+_SYSTEM_FOLDERS = ("/etc", "/private/etc", "/boot", "/proc", "/sys", "/dev", "/usr/lib/systemd", "/lib/systemd")
 _SYSTEM_FILES = frozenset({"/var/run/docker.sock", "/run/docker.sock"})
 _PRIVATE_KEYS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "authorized_keys"})
 _DEVICES_THAT_NEVER_END = ("/dev/", "/proc/self/fd/", "/proc/kcore", "/proc/kmsg")

@@ -37,7 +37,7 @@ Line: TypeAlias = tuple[Token, ...]
 _EOL = r"(?>\r\n|\n|\r)"
 _AT_LINE_START = r"(?:(?<=[\r\n])|\A)"
 _AT_LINE_END = r"[ \t]*+(?=[\r\n]|\Z)"
-_LINE = re.compile(r"([ \t]*)(.*?)([ \t]*(?:\r\n|\n|\r|\Z))", re.DOTALL)
+_BREAKS = re.compile(r"(\r\n|\n|\r)")
 # Combining marks stay with their letter: a composed letter in the file is one character.
 _WORDS = re.compile(r"\\.|\.\.\.|[\w\u0300-\u036f]+|[ \t]+|.", re.DOTALL)
 _CLUSTER = re.compile(r"\\.|\.\.\.|.[\u0300-\u036f]*", re.DOTALL)
@@ -56,16 +56,20 @@ _ELLIPSIS = r"(?:\.\.\.|…)"
 def lines_of(text: str) -> list[Line]:
     """The lines of `text` as tokens. A text that ends in a newline has no empty line after it."""
     lines: list[Line] = []
-    position = 0
-    while position < len(text):
-        found = _LINE.match(text, position)
-        assert found is not None  # every part of the pattern may be empty
-        indent, content, tail = found.groups()
-        words = [Token("words", word) for word in _WORDS.findall(content)]
-        # A blank line has no indentation of its own: its spaces count as trailing.
-        ending = Token("break", tail if content else indent + tail)
-        lines.append((Token("indent", indent), *words, ending) if content else (ending,))
-        position = found.end()
+    parts = _BREAKS.split(text)  # a line, its break, a line, its break, ..., what is left
+    for content, ending in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        words = content.strip(" \t")
+        if not words:
+            # A blank line has no indentation of its own: its spaces count as trailing.
+            lines.append((Token("break", content + ending),))
+            continue
+        indent = content[: len(content) - len(content.lstrip(" \t"))]
+        tail = content[len(indent) + len(words) :] + ending
+        lines.append(
+            (Token("indent", indent), *(Token("words", word) for word in _WORDS.findall(words)), Token("break", tail))
+        )
+    if lines and lines[-1] == (Token("break", ""),):
+        lines.pop()
     return lines
 
 

@@ -60,6 +60,7 @@ class Workspace:
         self._ctx = ctx
         self._tool = tool
         self._cross_profile = cross_profile
+        self._known_rules: PathRules | None = None
         self.memo = FileMemo.of(ctx.memo)
         security = ctx.settings.get("security") or {}
         self.veil = Veil(self.memo.redactor, is_on=bool(security.get("redact_secrets", True)))
@@ -151,12 +152,24 @@ class Workspace:
         return lines[-1] if answer.exit_code == 0 and lines else "/root"
 
     async def _rules(self) -> PathRules:
-        home, safe_root = await self._home(), os.environ.get("HERMES_WRITE_SAFE_ROOT", "")
+        if self._known_rules is None:
+            self._known_rules = await self._make_rules()
+        return self._known_rules
+
+    async def _make_rules(self) -> PathRules:
+        roots = [
+            await self._real_root(root) for root in os.environ.get("HERMES_WRITE_SAFE_ROOT", "").split(":") if root
+        ]
+        home, safe_root = await self._home(), ":".join(roots)
         if self._ctx.environment.kind != "local":
             return PathRules.from_settings(home=home, safe_root=safe_root)
-        ours, profiles = _real(hermes_home()), _real(profiles_dir(root_home()))
-        rules = PathRules.from_settings(home=home, hermes_home=ours, profiles=profiles, safe_root=safe_root)
-        return replace(rules, crosses_profiles=self._cross_profile)
+        return replace(_local_rules(home, safe_root), crosses_profiles=self._cross_profile)
+
+    async def _real_root(self, root: str) -> str:
+        """A folder that writes are confined to, with its links followed, as they are in what is compared with it."""
+        path = paths.absolute(root, cwd=self._ctx.environment.cwd, home=await self._home())
+        info = await self._ctx.environment.stat(path)
+        return info.path if info is not None else path
 
     async def _future_path(self, path: str) -> str:
         """Where a file that does not exist yet would be: below its nearest folder that exists, links followed."""
@@ -175,8 +188,13 @@ class Workspace:
         return path
 
 
-def _real(path: Path) -> str:
-    return os.path.realpath(path)
+def _local_rules(home: str, safe_root: str) -> PathRules:
+    return PathRules.from_settings(
+        home=os.path.realpath(home),
+        hermes_home=os.path.realpath(hermes_home()),
+        profiles=os.path.realpath(profiles_dir(root_home())),
+        safe_root=safe_root,
+    )
 
 
 async def lint(ctx: ToolContext, path: str, before: str | None, after: str) -> dict[str, Any]:
