@@ -1,0 +1,167 @@
+"""Decide: analysis, policy and grants in, one verdict out. Pure; asking and recording happen elsewhere."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from typing import Literal
+
+from msgspec import Struct
+
+from hermes.tools.approval.model import Analysis, Effect, Severity
+from hermes.tools.approval.patterns import search, search_hardline
+from hermes.tools.approval.policy import Grant, Policy, Rule, effects_within, path_class, rule_matches, words_match
+from hermes.tools.approval.text import MAX_BYTES
+
+REFUSED = (
+    "This was not allowed. Reach the goal another way, or tell the user what you need; "
+    "do not try it again in other words."
+)
+"""What the model reads when an action is denied: never how the rule could be lifted."""
+
+_NEVER_BROAD = frozenset({"unknown", "inline_code", "decoded_code", "remote_code", "own_files", "own_runtime"})
+_CONTAINERS = frozenset({"docker", "podman", "singularity", "apptainer", "modal", "daytona", "vercel"})
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """Where the action comes from and runs."""
+
+    tool: str = "terminal"
+    backend: str = "local"
+    has_host_mounts: bool = False
+    session_id: str = ""
+    task_id: str = ""
+    binding: str = ""  # see `policy.binding`
+    is_bypassed: bool = False  # a person switched asking off for this session
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """The decision. `effects` are those that led to it; `scopes` are the kinds of yes that may be offered."""
+
+    outcome: Literal["allow", "ask", "deny"]
+    reason: str
+    rule: str = ""
+    effects: tuple[Effect, ...] = ()
+    keys: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    is_hardline: bool = False
+
+
+def decide(analysis: Analysis, policy: Policy, grants: Sequence[Grant], context: Context) -> Verdict:
+    """Allow, ask or deny. Deny always wins; the hardline floor holds in every mode; unknown parts ask."""
+    in_container = context.backend in _CONTAINERS and not context.has_host_mounts
+    blocked = _hardline(analysis)
+    if blocked and not in_container:
+        return Verdict(
+            outcome="deny",
+            reason=f"BLOCKED (hardline): {blocked}",
+            rule="hardline",
+            effects=analysis.dangers,
+            is_hardline=True,
+        )
+    denied = _denied(analysis, policy, context)
+    if denied is not None:
+        return denied
+    if in_container and policy.containers.inside == "allow":
+        return Verdict(outcome="allow", reason="inside a container without host mounts", rule="containers.inside")
+    if policy.mode == "off" or context.is_bypassed:
+        return Verdict(outcome="allow", reason="asking is switched off", rule="mode", effects=analysis.dangers)
+    asked = next(
+        (rule for rule in policy.rules if rule.action == "ask" and rule_matches(rule, analysis, tool=context.tool)),
+        None,
+    )
+    dangers = _dangers(analysis)
+    if not dangers and asked is None:
+        return Verdict(outcome="allow", reason="no dangerous effect", rule="effects", effects=analysis.effects)
+    covered = asked is None and _allowed_by_rules(analysis, policy, context)
+    if covered:
+        return Verdict(outcome="allow", reason="every part is allowed", rule=covered, effects=analysis.effects)
+    return _with_grants(dangers, asked, policy, grants, context)
+
+
+def _hardline(analysis: Analysis) -> str | None:
+    dangers = analysis.dangers
+    if dangers and dangers[0].severity is Severity.HARDLINE:
+        return dangers[0].key
+    return search_hardline(analysis.command) if len(analysis.command) <= MAX_BYTES else None
+
+
+def _dangers(analysis: Analysis) -> tuple[Effect, ...]:
+    if analysis.dangers:
+        return analysis.dangers
+    key = search(analysis.command) if len(analysis.command) <= MAX_BYTES else None
+    return (Effect("unknown", Severity.ASK, f"looks like: {key}"),) if key else ()
+
+
+def _denied(analysis: Analysis, policy: Policy, context: Context) -> Verdict | None:
+    for glob in policy.deny:
+        if fnmatch(analysis.normalised.lower(), glob.lower()):
+            return Verdict(outcome="deny", reason="a deny rule matches", rule=f"deny {glob}", effects=analysis.dangers)
+    for rule in policy.rules:
+        if rule.action == "deny" and rule_matches(rule, analysis, tool=context.tool):
+            return Verdict(outcome="deny", reason="a deny rule matches", rule=rule.label, effects=analysis.dangers)
+    return None
+
+
+def _allowed_by_rules(analysis: Analysis, policy: Policy, context: Context) -> str:
+    """The rules that together cover every command of the script, or "" when a part is left over."""
+    if analysis.unknown or not analysis.commands:
+        return ""
+    rules = [rule for rule in policy.rules if rule.action == "allow" and fnmatch(context.tool, rule.tool)]
+    used: dict[str, Rule] = {}
+    for command in analysis.commands:
+        rule = next((rule for rule in rules if not rule.command or words_match(rule.command, command)), None)
+        if rule is None:
+            return _allowlisted(analysis, policy)
+        used[rule.label] = rule
+    if all(effects_within(rule, analysis.effects) for rule in used.values()):
+        return ", ".join(used)
+    return _allowlisted(analysis, policy)
+
+
+def _allowlisted(analysis: Analysis, policy: Policy) -> str:
+    if len(analysis.commands) != 1:
+        return ""
+    command = analysis.normalised.strip()
+    return next((f"command_allowlist {entry}" for entry in policy.allowlist if fnmatch(command, entry)), "")
+
+
+def _with_grants(
+    dangers: tuple[Effect, ...], asked: Rule | None, policy: Policy, grants: Sequence[Grant], context: Context
+) -> Verdict:
+    exact = any(_is_exact(grant, context) for grant in grants)
+    if exact:
+        return Verdict(outcome="allow", reason="this was approved as shown", rule="grant", effects=dangers)
+    left = tuple(effect for effect in dangers if not _is_granted(effect, policy, grants, context))
+    if not left and asked is None:
+        return Verdict(outcome="allow", reason="this kind of effect was approved", rule="grant", effects=dangers)
+    scopes = (
+        ("once", "task")
+        if any(effect.kind in _NEVER_BROAD for effect in left) or asked
+        else ("once", "task", "session", "always")
+    )
+    keys = tuple(dict.fromkeys(effect.key for effect in left))
+    reason = "; ".join(keys) or (asked.label if asked else "")
+    return Verdict(
+        outcome="ask", reason=reason, rule=asked.label if asked else "effects", effects=left, keys=keys, scopes=scopes
+    )
+
+
+def _is_exact(grant: Grant, context: Context) -> bool:
+    if not context.binding or grant.binding != context.binding:
+        return False
+    if grant.scope == "once":
+        return True
+    return grant.scope == "task" and grant.task_id == context.task_id
+
+
+def _is_granted(effect: Effect, policy: Policy, grants: Sequence[Grant], context: Context) -> bool:
+    if effect.severity is Severity.HARDLINE or effect.kind in _NEVER_BROAD:
+        return False
+    if effect.key in policy.allowlist:
+        return True
+    place = path_class(effect)
+    return any(
+        grant.key == effect.key
+        and grant.path_class == place
+        and (grant.scope == "always" or (grant.scope == "session" and grant.session_id == context.session_id))
+        for grant in grants
+    )

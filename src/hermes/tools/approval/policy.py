@@ -1,0 +1,141 @@
+"""The policy as data: what config.yaml says about asking, and the grants that people gave."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from msgspec import Struct, field
+
+from hermes.errors import ConfigError
+from hermes.tools.approval.analysis import analyse
+from hermes.tools.approval.model import Analysis, Effect, SimpleCommand
+
+Mode = Literal["manual", "smart", "off"]
+GrantScope = Literal["once", "task", "session", "always"]
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One line of the policy. A field left out matches everything.
+
+    `allow` covers a command when every part of it is covered; `ask` and `deny` apply when any part matches.
+    """
+
+    action: Literal["allow", "ask", "deny"]
+    name: str = ""
+    tool: str = "*"
+    command: str = ""  # words, each a glob: "git push *"; a shorter rule matches a longer command
+    paths: tuple[str, ...] = ()  # globs on the paths touched
+    hosts: tuple[str, ...] = ()  # globs on the hosts contacted
+    effect: str = ""  # a key such as "recursive delete"
+    match: tuple[str, ...] = ()  # commands that the rule must match, checked when the policy is loaded
+    not_match: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return self.name or f"{self.action} {self.command or self.effect or self.tool}"
+
+
+class Containers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What counts inside a container that has nothing of the host mounted."""
+
+    inside: Literal["allow", "check"] = "allow"
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The `approvals` section of config.yaml, and `command_allowlist` beside it."""
+
+    mode: Mode = "manual"
+    timeout: float = 60
+    gateway_timeout: float = 300
+    cron_mode: Literal["deny", "approve"] = "deny"
+    deny: tuple[str, ...] = ()  # globs on the whole command
+    rules: tuple[Rule, ...] = ()
+    containers: Containers = field(default_factory=Containers)
+    allowlist: tuple[str, ...] = ()  # keys, or globs on a whole command without shell operators
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """A yes somebody gave. `once` and `task` hold for what was shown; the others for a kind of effect and place."""
+
+    scope: GrantScope
+    key: str
+    path_class: str = ""
+    binding: str = ""  # command, cwd and script contents; for once and task
+    session_id: str = ""
+    task_id: str = ""
+    id: str = ""
+
+
+def check_examples(policy: Policy) -> None:
+    """Raise `ConfigError` for the first rule whose `match` or `not_match` example contradicts it."""
+    for rule in policy.rules:
+        for example in rule.match:
+            if not rule_matches(rule, analyse(example), tool="terminal"):
+                raise ConfigError(f"approvals.rules: {rule.label!r} does not match its example {example!r}")
+        for example in rule.not_match:
+            if rule_matches(rule, analyse(example), tool="terminal"):
+                raise ConfigError(f"approvals.rules: {rule.label!r} matches {example!r}, which it says it must not")
+
+
+def rule_matches(rule: Rule, analysis: Analysis, *, tool: str) -> bool:
+    """Whether the rule speaks about this action."""
+    if not fnmatchcase(tool, rule.tool):
+        return False
+    if rule.action == "allow":
+        return _covers(rule, analysis)
+    if rule.command and not any(words_match(rule.command, command) for command in analysis.commands):
+        return False
+    if rule.effect and not any(effect.key == rule.effect for effect in analysis.effects):
+        return False
+    if rule.paths and not any(_any_glob(path, rule.paths) for path in analysis.paths):
+        return False
+    return not rule.hosts or any(_any_glob(host, rule.hosts) for host in analysis.hosts)
+
+
+def _covers(rule: Rule, analysis: Analysis) -> bool:
+    if analysis.unknown or not analysis.commands:
+        return False
+    if rule.command and not all(words_match(rule.command, command) for command in analysis.commands):
+        return False
+    return effects_within(rule, analysis.effects)
+
+
+def effects_within(rule: Rule, effects: Sequence[Effect]) -> bool:
+    """Whether everything the effects touch lies within the rule's paths, hosts and effect."""
+    dangers = [effect for effect in effects if effect.severity > 0]
+    if rule.effect and any(effect.key != rule.effect for effect in dangers):
+        return False
+    if rule.paths and not all(_any_glob(path, rule.paths) for effect in effects for path in effect.paths):
+        return False
+    return not rule.hosts or all(_any_glob(host, rule.hosts) for effect in effects for host in effect.hosts)
+
+
+def words_match(pattern: str, command: SimpleCommand) -> bool:
+    """`git push *` against resolved words; the program may be named by its path."""
+    wanted = pattern.split()
+    have = [command.argv[0].rsplit("/", 1)[-1], *command.argv[1:]]
+    if len(wanted) > len(have) and wanted[len(have) :] != ["*"]:
+        return False
+    return all(fnmatchcase(word, glob) for word, glob in zip(have, wanted, strict=False))
+
+
+def _any_glob(text: str, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(text, glob) or (glob.endswith("/**") and text.startswith(glob[:-2])) for glob in globs)
+
+
+def binding(command: str, cwd: str, scripts: Mapping[str, bytes] | None = None) -> str:
+    """What a `once` or `task` yes is bound to: the command, where it runs, and the script files it runs."""
+    digest = hashlib.sha256(f"{command}\0{cwd}".encode("utf-8", "replace"))
+    for path in sorted(scripts or {}):
+        digest.update(b"\0" + path.encode("utf-8", "replace") + b"\0" + hashlib.sha256((scripts or {})[path]).digest())
+    return digest.hexdigest()
+
+
+def path_class(effect: Effect) -> str:
+    """The class a session or always grant is limited to: the workspace, temp, or one named root."""
+    if effect.path_class in ("workspace", "temp") or not effect.paths:
+        return effect.path_class if effect.paths else ""
+    first = effect.paths[0]
+    parts = first.split("/")
+    return "root:" + "/".join(parts[:3] if first.startswith("/") else parts[:2])

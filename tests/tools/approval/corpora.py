@@ -1,0 +1,26 @@
+"""The two corpora, read from their files."""
+
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+
+
+def destructive() -> list[tuple[str, str]]:
+    """(action, command) for every rewrite of a destructive action."""
+    found = []
+    action = ""
+    for line in _lines("destructive.txt"):
+        if line.startswith("== "):
+            action = line[3:]
+        else:
+            found.append((action, line.replace("↵", "\n")))
+    return found
+
+
+def everyday() -> list[str]:
+    return [line.replace("↵", "\n") for line in _lines("everyday.txt")]
+
+
+def _lines(name: str) -> list[str]:
+    text = (_HERE / name).read_text(encoding="utf-8")
+    return [line for line in text.split("\n") if line and not line.startswith("# ")]

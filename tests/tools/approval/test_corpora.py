@@ -1,0 +1,38 @@
+"""No rewrite of a destructive action passes unseen, and everyday work is hardly ever asked about."""
+
+from hermes.tools.approval import Severity, analyse, detect_dangerous_command, detect_hardline_command
+from tests.tools.approval.corpora import destructive, everyday
+
+
+def test_the_corpora_are_as_large_as_the_contract_asks() -> None:
+    rewrites = destructive()
+    assert len({command for _, command in rewrites}) >= 300
+    assert len({action for action, _ in rewrites}) >= 20
+    assert len(set(everyday())) >= 500
+
+
+def test_no_destructive_rewrite_is_missed() -> None:
+    missed = [(action, command) for action, command in destructive() if not detect_dangerous_command(command)[0]]
+    assert missed == []
+
+
+def test_no_destructive_rewrite_is_missed_by_the_tree_alone() -> None:
+    missed = [(action, command) for action, command in destructive() if analyse(command).severity < Severity.ASK]
+    assert missed == []
+
+
+def test_at_most_one_everyday_command_in_fifty_asks() -> None:
+    commands = everyday()
+    asked = [command for command in commands if detect_dangerous_command(command)[0]]
+    assert len(asked) <= len(commands) * 0.02, asked
+
+
+def test_no_everyday_command_hits_the_floor() -> None:
+    assert [command for command in everyday() if detect_hardline_command(command)[0]] == []
+
+
+def test_wiping_the_root_is_hardline_in_nearly_every_spelling() -> None:
+    rewrites = [command for action, command in destructive() if action == "wipe the root"]
+    soft = [command for command in rewrites if not detect_hardline_command(command)[0]]
+    # A name the grammar cannot read, and a list only `find` knows, are asked about instead.
+    assert set(soft) <= {"{rm,-rf,/}", "find / -type f -print0 | xargs -0 rm -f"}

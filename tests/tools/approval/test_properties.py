@@ -1,0 +1,70 @@
+"""Whatever text comes in: no exception, bounded work, and hiding a command never makes it safer."""
+
+import os
+
+import pytest
+from hermes.tools.approval import Severity, analyse, detect_dangerous_command
+from hermes.tools.approval.text import clean
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+_EXAMPLES = 2000 if os.environ.get("HERMES_TEST_FULL") else 200
+_PARTS = st.sampled_from(
+    ["rm", " ", "-rf", "/", "$(", ")", "`", "'", '"', "\\", "\n", ";", "|", "&", "&&", "||", "{", "}", "(", "<<E", "<<<", ">", "<(",
+     "$x", "${x", "x=", "if", "then", "fi", "for", "do", "done", "case", "esac", "in", "*", "[", "]]", "$((", "))", "\0", "é",
+     "\u200b", "eval", "bash -c", "python -c", "xargs", "find", "-exec", "sudo", "echo", "#", "$'", "~", "!", "=", "+=", "[[",
+     "function f", "f()", "\ud800", "\ue0ff1\ue0ff", "base64 -d", "printf", "%s", "psql -c", "awk", "sed -i"]
+)  # fmt: skip
+
+
+@settings(max_examples=_EXAMPLES, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_gets_an_answer(text: str) -> None:
+    assert detect_dangerous_command(text)[0] in (True, False)
+
+
+@settings(max_examples=_EXAMPLES, deadline=None)
+@given(st.lists(_PARTS, max_size=60).map("".join))
+def test_any_heap_of_shell_tokens_gets_an_answer(text: str) -> None:
+    assert analyse(text).severity in tuple(Severity)
+
+
+@settings(max_examples=_EXAMPLES, deadline=None)
+@given(st.lists(_PARTS, max_size=20).map("".join))
+def test_a_line_before_never_hides_a_command(text: str) -> None:
+    analysis = analyse(f"{text}\nrm -rf /")
+    assert analysis.severity > Severity.NOTE or "rm -rf /" in text or _swallows(text)
+
+
+def _swallows(text: str) -> bool:
+    """Text that keeps the next line from being a command: an open quote or here-document is a parse error elsewhere."""
+    return any(mark in text for mark in ("'", '"', "<<", "#", "`", "$(", "\\", "$'", "[", "(", "case", "=", "<", "{"))
+
+
+@settings(max_examples=_EXAMPLES, deadline=None)
+@given(st.integers(0, 8), st.sampled_from(["\0", "\u200b", "\u2060", "\ufeff", "\u00ad"]))
+def test_invisible_characters_do_not_hide_a_command(position: int, mark: str) -> None:
+    command = "rm -rf /"
+    assert analyse(command[:position] + mark + command[position:]).severity is Severity.HARDLINE
+
+
+@pytest.mark.parametrize("noise", ["x", "\0", "\ud800", "é", "$(", "'", "\n", "|", "a;"])
+def test_a_megabyte_of_garbage_is_unknown_and_not_parsed(noise: str) -> None:
+    text = (noise * 1_000_000)[:1_000_000]
+    analysis = analyse(text)
+    assert analysis.unknown or len(clean(text)) <= 64 * 1024
+
+
+@pytest.mark.parametrize(
+    "unit", ["$(", "a|", "a;", "\n", " ", "'", '"', "`", "({", "<<A ", "if a; then ", "x=$x$x;", "{a,b}", ")", "a[;", "bash -c '"]
+)
+def test_work_is_bounded_by_length(unit: str) -> None:
+    text = (unit * 20_000)[:20_000]
+    analysis = analyse(text)
+    assert len(analysis.commands) <= 500
+    assert len(analysis.effects) <= 200
+
+
+def test_a_secret_growth_of_variables_is_cut() -> None:
+    doubling = "x=aaaaaaaa;" + "x=$x$x;" * 60 + "echo $x"
+    assert max((len(word) for command in analyse(doubling).commands for word in command.argv), default=0) <= 20_000
