@@ -98,22 +98,30 @@ def test_a_file_that_is_something_else_is_kept_aside(tmp_path: Path) -> None:
         assert db.session_count() == 0
 
 
-def test_a_store_in_use_follows_a_salvaged_file(tmp_path: Path) -> None:
+DAMAGE_AND_REPAIR = """
+import sys
+from hermes.state.repair import repair
+with open(sys.argv[1], "r+b") as file:
+    file.seek(4 * 4096)
+    file.write(b"\\xa5" * 3 * 4096)
+report = repair(sys.argv[1])
+sys.exit(0 if report.aside else 9)
+"""
+
+
+def test_a_store_in_use_follows_a_file_that_another_process_repaired(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    filled(path, 1, 3)
-    with SessionDB(path) as user, SessionDB(path) as mender:
-        assert user.message_count("s0") == 3
-        mender.store.write_alone(lambda conn: conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
-        mender.store._file._lock.acquire()
-        conn = mender.store._file._conn
-        assert conn is not None
-        conn.close()
-        mender.store._file._conn = None
-        mender.store._file._salvage()
-        mender.store._file._lock.release()
+    filled(path, 2, 40)
+    with SessionDB(path) as user:
+        assert user.message_count() == 80
+        source = str(Path(__file__).parents[2] / "src")
+        command = [sys.executable, "-c", DAMAGE_AND_REPAIR, str(path)]
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, check=True, capture_output=True)
+        before = user.message_count()
         user.append_message("s0", "user", "later")
-        assert user.message_count("s0") == 4
-        assert mender.message_count("s0") == 4
+        assert user.message_count() == before + 1
+        with SessionDB(path) as other:
+            assert other.message_count() == before + 1
 
 
 def test_a_newer_schema_is_refused_and_not_touched(tmp_path: Path) -> None:

@@ -51,12 +51,19 @@ class FairLock:
     def acquire(self) -> None:
         """Wait for the turn, however long; others that asked before go first."""
         try:
-            if self._nobody_waits() and self._try(self._fd):
+            if self.try_acquire():
                 return
             self._queue()
             self._flock(self._fd, fcntl.LOCK_EX)
         except OSError as error:
             self._leave_line()
+            raise StoreError(f"cannot lock {str(self.path)!r}: {error.strerror}") from error
+
+    def try_acquire(self) -> bool:
+        """Take it if it is free and nobody stands in line."""
+        try:
+            return self._nobody_waits() and self._try(self._fd)
+        except OSError as error:
             raise StoreError(f"cannot lock {str(self.path)!r}: {error.strerror}") from error
 
     def release(self) -> None:

@@ -1,4 +1,8 @@
-"""The one thread that writes: jobs from any thread or loop, several to a transaction."""
+"""Writing: one thread takes jobs from any thread or loop, several to a transaction.
+
+Two switches of threads cost as much as a commit on a fast disk. So a caller that is alone writes itself, in the place
+of the thread, when nothing waits: a plain thread always, a loop only where commits are too quick to be noticed.
+"""
 
 import asyncio
 import logging
@@ -15,6 +19,8 @@ Work = Callable[[sqlite3.Connection], Answer]
 
 GROUP_LIMIT = 256
 BETWEEN_IDLE_S = 0.002  # between two pieces of deferred work: room for whoever else waits for the file
+QUICK_S = 0.0005  # commits that take less may run on an event loop: about as long as any callback
+BREATHS = 8  # commits on a loop before it gets a turn
 IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
 
 _log = logging.getLogger(__name__)
@@ -23,8 +29,14 @@ _log = logging.getLogger(__name__)
 class Backend(Protocol):
     """What the writer needs to know about the file it writes to."""
 
+    commit_s: float  # how long a commit takes, lately
+
     def begin(self) -> sqlite3.Connection:
         """Take the lock between processes and start a transaction."""
+        ...
+
+    def try_begin(self) -> sqlite3.Connection | None:
+        """`begin` if nobody has to be waited for, else None."""
         ...
 
     def alone(self, work: Work[Any]) -> Any:
@@ -35,6 +47,10 @@ class Backend(Protocol):
     def rollback(self) -> None: ...
     def committed(self) -> None:
         """Called after each group was acknowledged, outside the transaction."""
+        ...
+
+    def wants_work(self) -> bool:
+        """Whether so much deferred work is waiting that the thread should be woken for it."""
         ...
 
     def idle(self) -> bool:
@@ -73,13 +89,24 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()  # guards _thread and _closed
         self._closed = False
+        self._turn = threading.Lock()  # held by whoever uses the backend
+        self._last_task = 0
+        self._on_loop = 0
 
     async def write(self, work: Work[Answer]) -> Answer:
-        """Run `work` in a transaction; return when it is durable. The loop is never blocked.
+        """Run `work` in a transaction; return when it is durable. The loop never waits for a disk or for others.
 
         A cancelled waiter gives up waiting, not the write: it may still be committed.
         """
         job = _Job(work)
+        task = id(asyncio.current_task())
+        # Another task since the last time: more of them may be coming, and together they are cheaper.
+        alone, self._last_task = task == self._last_task, task
+        if alone and self._backend.commit_s < QUICK_S and self._write_here(job, wait=False):
+            self._on_loop += 1
+            if self._on_loop % BREATHS == 0:
+                await asyncio.sleep(0)
+            return job.result()
         job.loop = asyncio.get_running_loop()
         job.waiter = job.loop.create_future()
         self._put(job)
@@ -90,6 +117,8 @@ class Writer:
         """`write` for a plain thread; `alone` runs it outside a transaction."""
         job = _Job(work)
         job.alone = alone
+        if not alone and self._write_here(job, wait=True):
+            return job.result()
         job.done = threading.Lock()
         job.done.acquire()
         self._put(job)
@@ -106,13 +135,10 @@ class Writer:
             if thread is not None:
                 self._jobs.put(None)
         if thread is None:
-            self._backend.shut()
+            with self._turn:
+                self._backend.shut()
         elif thread is not threading.current_thread():
             thread.join()
-
-    def nudge(self) -> None:
-        """Let the deferred work begin, without waiting for it."""
-        self._put(_Job(lambda _: None))
 
     def _put(self, job: _Job[Any]) -> None:
         if self._thread is None or self._closed:
@@ -131,7 +157,8 @@ class Writer:
             while not ending:
                 group, ending = self._next_group(wait_s)
                 if group:
-                    self._write_group(group)
+                    with self._turn:
+                        self._write_group(group)
                     _acknowledge(group)
                     wait_s = IDLE_S
                     self._guarded(self._backend.committed)
@@ -153,6 +180,27 @@ class Writer:
         except Empty:
             return group, False
         return group, True
+
+    def _write_here(self, job: _Job[Any], *, wait: bool) -> bool:
+        """Run the job in this thread if nothing else is going on; whether it was run."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._closed or not self._jobs.empty():
+                return False
+            conn = self._backend.begin() if wait else self._backend.try_begin()
+            if conn is None:
+                return False
+            self._in_transaction(conn, [job])
+            wanted = self._backend.wants_work()
+        except Exception as error:  # noqa: BLE001 - handed to the waiter, as the thread would do it
+            job.error = _as_store_error(error)
+            wanted = False
+        finally:
+            self._turn.release()
+        if wanted:
+            self._put(_Job(lambda _: None))
+        return True
 
     def _write_group(self, group: list[_Job[Any]]) -> None:
         alone = [job for job in group if job.alone]
@@ -178,7 +226,9 @@ class Writer:
             job.error = _as_store_error(error)
 
     def _transaction(self, group: list[_Job[Any]]) -> None:
-        conn = self._backend.begin()
+        self._in_transaction(self._backend.begin(), group)
+
+    def _in_transaction(self, conn: sqlite3.Connection, group: list[_Job[Any]]) -> None:
         try:
             for job in group:
                 job.answer = job.work(conn)
@@ -189,7 +239,8 @@ class Writer:
 
     def _guarded(self, step: Callable[[], object]) -> object:
         try:
-            return step()
+            with self._turn:
+                return step()
         except Exception:  # noqa: BLE001 - the writer's border: deferred work must not end the thread that all sessions need
             _log.exception("deferred work of the store failed")
             return None

@@ -1,0 +1,262 @@
+"""The writing connection: the lock in front of it, opening, salvage, and the work that can wait."""
+
+import logging
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from hermes.errors import StoreError, StoreUnavailable
+from hermes.state import schema
+from hermes.state.codec import Fetch
+from hermes.state.connection import BUSY_TIMEOUT_MS, Durability, JournalMode, choose_journal, connect, file_system_of
+from hermes.state.lock import FairLock
+from hermes.state.migrate import migrate
+from hermes.state.salvage import Salvaged, is_damage, salvage
+from hermes.state.search import index
+from hermes.state.writer import Work
+
+INDEX_BATCH = 256
+TAIL_WAKES = 64  # not indexed messages for which it is worth waking the writing thread
+TAIL_LIMIT = 512  # ... before indexing no longer waits for a quiet moment
+CHECK_EVERY = 16
+CHECKPOINT_EVERY = 256
+
+_log = logging.getLogger(__name__)
+
+
+class WriteFile:
+    """The writing connection and the lock in front of it; used by one thread at a time."""
+
+    def __init__(self, path: Path, durability: Durability, fetch: Fetch, vfs: str | None = None) -> None:
+        self.notes: list[str] = []
+        self.salvaged: Salvaged | None = None
+        self.commit_s = 1.0  # how long a commit takes here, lately
+        self._path = path
+        self._durability = durability
+        self._fetch = fetch
+        self._vfs = vfs
+        self._lock = FairLock(path.with_name(path.name + "-lock"))
+        self._conn: sqlite3.Connection | None = None
+        self._inode = 0
+        self._commits = 0
+        self._checkpointed = 0
+        self._mark = 0  # what is surely indexed; another process may have gone further
+        self.mode: JournalMode = "wal"
+
+    def open(self) -> None:
+        """Open or make the file; whatever forbids it is a `StoreUnavailable` with the reason."""
+        folder = self._path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+        self._lock.open()
+        try:
+            self._lock.acquire()
+            try:
+                self._connect()
+            finally:
+                self._lock.release()
+        except sqlite3.Error as error:
+            self._lock.close()
+            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {error}") from error
+        except OSError as error:
+            self._lock.close()
+            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {error.strerror}") from error
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def begin(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        try:
+            conn = self._current()
+            conn.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._lock.release()
+            raise
+        return conn
+
+    def try_begin(self) -> sqlite3.Connection | None:
+        """`begin` if nobody has to be waited for, else None."""
+        if self.mode != "wal" or self._conn is None or not self._lock.try_acquire():
+            return None
+        conn = self._conn
+        try:
+            if self._path.stat().st_ino == self._inode and _begin_now(conn):
+                return conn
+        except BaseException:
+            self._lock.release()
+            raise
+        self._lock.release()
+        return None
+
+    def alone(self, work: Work[Any]) -> Any:
+        """Run `work` under the lock, outside a transaction."""
+        self._lock.acquire()
+        try:
+            return work(self._current())
+        finally:
+            self._lock.release()
+
+    def commit(self) -> None:
+        conn = self._conn
+        assert conn is not None
+        began = time.perf_counter()
+        try:
+            conn.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+        self._lock.release()
+        self._commits += 1
+        took = time.perf_counter() - began
+        self.commit_s = took if self._commits == 1 else 0.75 * self.commit_s + 0.25 * took
+
+    def rollback(self) -> None:
+        try:
+            if self._conn is not None and self._conn.in_transaction:
+                self._conn.execute("ROLLBACK")
+        finally:
+            self._lock.release()
+
+    def wants_work(self) -> bool:
+        """Whether enough is waiting to wake the writing thread for it; asked after each commit."""
+        if self._commits % CHECK_EVERY or self._conn is None:
+            return False
+        return self._commits - self._checkpointed >= CHECKPOINT_EVERY or self._behind(self._conn) >= TAIL_WAKES
+
+    def committed(self) -> None:
+        """Index when much is waiting, also while the writer is never idle: searches scan what is not indexed."""
+        if self._conn is None:
+            return
+        if self._commits - self._checkpointed >= CHECKPOINT_EVERY:
+            self._checkpoint(self._conn)
+        if self._commits % CHECK_EVERY == 0 and self._behind(self._conn) >= TAIL_LIMIT:
+            self.idle()
+
+    def idle(self) -> bool:
+        """Index one batch; whether there is more."""
+        if self._conn is None or self._behind(self._conn) <= 0:
+            return False
+        conn = self.begin()
+        try:
+            self._mark, count = index.index_batch(conn, self._fetch, INDEX_BATCH)
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+        return count == INDEX_BATCH
+
+    def _checkpoint(self, conn: sqlite3.Connection) -> None:
+        """Move the log into the file. Here, not in a commit, so that no waiter pays for it."""
+        self._checkpointed = self._commits
+        if self.mode == "wal":
+            conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _behind(self, conn: sqlite3.Connection) -> int:
+        row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        return (row[0] if row else 0) - self._mark
+
+    def shut(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+        self._lock.close()
+
+    def _connect(self) -> None:
+        """Open the file, under the lock; a damaged one is kept aside and salvaged."""
+        if not self._path.exists():
+            # Made here to be private from its first byte. Never opened by hand again: closing a second handle
+            # would drop SQLite's own locks on it.
+            self._path.touch(mode=0o600)
+        try:
+            self._open_connection()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self._salvage()
+            self._open_connection()
+
+    def _open_connection(self) -> None:
+        conn = connect(self._path, durability=self._durability, writer=True, vfs=self._vfs)
+        try:
+            self._prepare(conn)
+        except BaseException:
+            conn.close()
+            raise
+        self._conn, self._inode = conn, self._path.stat().st_ino
+
+    def _salvage(self) -> None:
+        self.salvaged = salvage(self._path)
+        self._note(self.salvaged.sentence())
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+            _log.warning("%s: %s", self._path, note)
+
+    def salvage_if_damaged(self, conn: sqlite3.Connection) -> None:
+        """Check the whole file; when it is damaged, put a salvaged one in its place."""
+        try:
+            sound = conn.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+        except sqlite3.DatabaseError:
+            sound = False
+        if not sound:
+            conn.close()
+            self._conn = None
+            self._salvage()
+            self._open_connection()
+
+    def _prepare(self, conn: sqlite3.Connection) -> None:
+        version = conn.execute("PRAGMA user_version").fetchone()[0]
+        if version > schema.SCHEMA_VERSION:
+            raise StoreUnavailable(
+                f"{str(self._path)!r} was written by a newer Hermes (schema {version}, this one knows "
+                f"{schema.SCHEMA_VERSION}); update Hermes, or choose another HERMES_HOME"
+            )
+        if version == 0:
+            conn.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only before the first table
+        self.mode, note = choose_journal(conn, file_system_of(self._path.parent))
+        if note is not None:
+            self._note(note)
+        if version < schema.SCHEMA_VERSION:
+            copy = migrate(conn, self._path)
+            if copy is not None:
+                self._note(
+                    f"the file was brought to schema {schema.SCHEMA_VERSION}; the old one is kept at {str(copy)!r}"
+                )
+        self._mark = index.watermark(conn)
+        if not index.is_sound(conn):
+            conn.execute("BEGIN IMMEDIATE")
+            index.reset(conn)
+            conn.execute("COMMIT")
+            self._mark = 0
+
+    def _current(self) -> sqlite3.Connection:
+        """The connection, to the file that has the name now: a repair may have put another in its place."""
+        try:
+            if self._conn is not None and self._path.stat().st_ino == self._inode:
+                return self._conn
+        except FileNotFoundError as error:
+            raise StoreError(f"{str(self._path)!r} was removed while it was in use") from error
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+        self._connect()
+        assert self._conn is not None
+        return self._conn
+
+
+def _begin_now(conn: sqlite3.Connection) -> bool:
+    conn.execute("PRAGMA busy_timeout = 0")
+    try:
+        conn.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            return False
+        raise
+    finally:
+        conn.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    return True
