@@ -12,7 +12,6 @@ from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.dicts import from_dict
 from hermes.errors import UserError
-from hermes.model_tools import get_tool_definitions
 from hermes.models.client import ModelClient
 from hermes.models.resolve import resolve_model
 from hermes.ops import SessionRecord
@@ -25,11 +24,11 @@ from hermes.runtime.shared import Shared, shared
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.seams import Environment, EventStore, Gate, Model, PromptSource, RequestOptions, ToolView, Unit
+from hermes.tools.definitions import ViewRequest, session_tools
 from hermes.tools.hooks import Hooks
-from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import registry
 from hermes.tools.shelf import FileShelf
-from hermes.tools.view import SessionView, freeze
+from hermes.tools.view import SessionView
 
 log = logging.getLogger("hermes")
 
@@ -50,14 +49,16 @@ class Assembly:
 
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
-        ensure_builtins()
-        if record is not None and record.tool_definitions:
-            return self.views.of(record.tool_definitions)
         wanted = self.options.tools
-        made = freeze(
-            get_tool_definitions(wanted.enabled_toolsets, wanted.disabled_toolsets, quiet_mode=True), registry
+        request = ViewRequest(
+            home=self.settings.home,
+            settings=self.settings.mapping,
+            enabled=wanted.enabled_toolsets,
+            disabled=wanted.disabled_toolsets or (),
+            project=Path(self.services.environment.cwd) if self.services.environment.kind == "local" else None,
         )
-        return self.views.of(made.to_json())
+        definitions, own = session_tools(request, record.tool_definitions if record else None)
+        return SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
 
     def frozen(self, view: ToolView) -> str:
         """The view as it is stored with the session."""

@@ -35,7 +35,13 @@ class ViewRequest:
 
 
 def session_view(request: ViewRequest, stored: str | None = None) -> SessionView:
-    """The session's frozen view: as it was stored with the session, else made now.
+    """The session's frozen view: as it was stored with the session, else made now."""
+    text, own = session_tools(request, stored)
+    return SessionView.from_json(text, registry, own)
+
+
+def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str, dict[str, Registered]]:
+    """The session's definitions as they are stored with it, and the tools that live in its view only.
 
     Built-ins are known from their manifest; files of the home and of a trusted project are executed when a toolset of
     theirs is asked for. Project tools live in this view only.
@@ -50,9 +56,9 @@ def session_view(request: ViewRequest, stored: str | None = None) -> SessionView
     for broken in found.broken:
         log.warning("tool file %s is left out: line %s: %s", broken.path, broken.line or "?", broken.error)
     if stored:
-        return SessionView.from_json(stored, registry, own)
+        return stored, own
     names = select(Groups(registry, custom), request.enabled, request.disabled, own)
-    return freeze(offered(names, own), registry, own)
+    return freeze(offered(names, own), registry, own).to_json(), own
 
 
 def load_home(home: Path, wanted: Iterable[str] | None = None) -> Loaded:

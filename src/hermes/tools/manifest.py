@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-import hermes
 from hermes.config import paths
 from hermes.tools.discovery import BUILTIN_DIR, BUILTIN_PACKAGE, BrokenFile, registers_tools
 from hermes.tools.registry import Registered, ToolEntry, ToolRegistry, registry
@@ -216,12 +215,12 @@ def _read(cache: Path, folder: Path) -> dict[str, FileRecord]:
     except (OSError, msgspec.DecodeError, ValueError) as error:
         log.info("the manifest of built-in tools cannot be used and is made anew: %s", error)
         return {}
-    current = (_FORMAT, hermes.__version__, sys.version, str(folder))
+    current = (_FORMAT, _version(), sys.version, str(folder))
     return manifest.files if (manifest.format, manifest.version, manifest.python, manifest.folder) == current else {}
 
 
 def _write(cache: Path, folder: Path, files: dict[str, FileRecord]) -> None:
-    manifest = Manifest(_FORMAT, hermes.__version__, sys.version, str(folder), files)
+    manifest = Manifest(_FORMAT, _version(), sys.version, str(folder), files)
     temporary = cache.with_name(f".{cache.name}.{os.getpid()}")
     try:
         text = json.dumps(msgspec.to_builtins(manifest), ensure_ascii=False)
@@ -230,6 +229,11 @@ def _write(cache: Path, folder: Path, files: dict[str, FileRecord]) -> None:
         temporary.replace(cache)
     except (OSError, TypeError, ValueError) as error:
         log.info("the manifest of built-in tools was not written; the next start imports them again: %s", error)
+
+
+def _version() -> str:
+    # Read off the module, not imported: the package's top also names the agent, which lies above us.
+    return str(vars(sys.modules["hermes"])["__version__"])
 
 
 def _cache_file() -> Path:

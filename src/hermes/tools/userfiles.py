@@ -30,6 +30,17 @@ class Loaded:
     rejected: list[Rejection] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class FileState:
+    """What is known of a foreign file as long as its stamp is the same."""
+
+    stamp: list[int]
+    registers: bool
+    toolsets: frozenset[str] | None  # None: not to be read off its text
+    executed: bool = False
+    broken: BrokenFile | None = None
+
+
 def load_folder(
     folder: Path,
     origin: Literal["home", "project", "plugin"],
@@ -42,38 +53,45 @@ def load_folder(
     was executed before and has not changed is not executed again.
     """
     found = Loaded()
-    wanted = None if wanted is None else frozenset(wanted)
+    asked = None if wanted is None else frozenset(wanted)
     for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
         if path.name.startswith("_"):
             continue
-        try:
-            tree = ast.parse(path.read_bytes(), filename=str(path))
-        except (OSError, SyntaxError, ValueError) as error:
-            found.broken.append(BrokenFile.of(path, error))
-            continue
-        if not tree_registers(tree):
-            continue
-        named = toolsets_named(tree)
-        if wanted is not None and named is not None and not named & wanted:
-            found.unused.append(path)
-            continue
-        _execute(path, origin, tools, found)
+        with _lock:
+            state = _state_of(path, tools)
+            if state.broken is None and not state.registers:
+                continue
+            if state.broken is None and asked is not None and state.toolsets is not None and not state.toolsets & asked:
+                found.unused.append(path)
+                continue
+            if state.broken is None and not state.executed:
+                refused_before = len(tools.rejections)
+                state.broken = _run(path, origin, tools)
+                state.executed = True
+                found.rejected += tools.rejections[refused_before:]
+        if state.broken is None:
+            found.loaded.append(path)
+        else:
+            found.broken.append(state.broken)
     return found
 
 
-def _execute(path: Path, origin: Literal["home", "project", "plugin"], tools: ToolRegistry, found: Loaded) -> None:
-    with _lock:
+def _state_of(path: Path, tools: ToolRegistry) -> FileState:
+    """What is known of the file, read afresh when it has changed."""
+    try:
         stamp = stamp_of(path)
-        known: tuple[list[int], BrokenFile | None] | None = tools.files.get(path)
-        if known is None or known[0] != stamp:
-            refused_before = len(tools.rejections)
-            known = (stamp, _run(path, origin, tools))
-            tools.files[path] = known
-            found.rejected += tools.rejections[refused_before:]
-    if known[1] is None:
-        found.loaded.append(path)
-    else:
-        found.broken.append(known[1])
+    except OSError as error:
+        return FileState([], registers=False, toolsets=None, broken=BrokenFile.of(path, error))
+    known = tools.files.get(path)
+    if isinstance(known, FileState) and known.stamp == stamp:
+        return known
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+        state = FileState(stamp, registers=tree_registers(tree), toolsets=toolsets_named(tree))
+    except (OSError, SyntaxError, ValueError) as error:
+        state = FileState(stamp, registers=False, toolsets=None, broken=BrokenFile.of(path, error))
+    tools.files[path] = state
+    return state
 
 
 def _run(path: Path, origin: Literal["home", "project", "plugin"], tools: ToolRegistry) -> BrokenFile | None:
