@@ -1,7 +1,7 @@
 """The seams: what each part owes the others. Every protocol has a fake in `hermes.testing` and a contract suite."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -208,7 +208,14 @@ class Child(Protocol):
     @property
     def is_gone(self) -> bool: ...
     def output(self) -> AsyncIterator[bytes]: ...
-    async def wait(self) -> int: ...
+    async def wait(self) -> int:
+        """The exit code, negative for a signal, once nothing of the child is left."""
+        ...
+
+    async def exited(self) -> int:
+        """The exit code as soon as the program itself has ended; see `SpawnSpec.linger_s` for what it left."""
+        ...
+
     async def stop(self, grace_s: float = 1.0) -> None:
         """TERM, grace, KILL for the child and everything that descends from it."""
         ...
@@ -347,6 +354,33 @@ class ToolContext(Protocol):
     async def note(self, key: str, value: Any) -> None:
         """Add to this call's details: what surfaces and the turn's record show (diff, exit code, files)."""
         ...
+
+
+class NestedCalls(Protocol):
+    """Calls that a call makes itself, such as those of a script: through every stage that the model's own go through.
+
+    They are journalled under ids of their own, never become messages, and may be made side by side; what they read
+    and write decides which of them wait for each other.
+    """
+
+    def names(self) -> frozenset[str]:
+        """The tools that can be called."""
+        ...
+
+    def check(self, name: str, args: JsonObject) -> JsonObject:
+        """`args` as the offered schema wants them; `ToolError` when they do not fit it."""
+        ...
+
+    async def call(self, name: str, args: JsonObject, scope: TurnScope) -> Content:
+        """The result of a checked call, within what is left of `scope`; what the handler raises is told in it."""
+        ...
+
+
+@runtime_checkable
+class MakesCalls(Protocol):
+    """A `ToolContext` whose handler may make calls of its own."""
+
+    def nested(self) -> NestedCalls: ...
 
 
 ToolHandler: TypeAlias = Callable[..., str | Content | JsonObject | Awaitable[str | Content | JsonObject]]

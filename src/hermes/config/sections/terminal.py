@@ -24,6 +24,16 @@ class Section(SectionBase, frozen=True):
     lifetime_seconds: Annotated[
         float, key("Idle seconds after which an environment is given up.", env="TERMINAL_LIFETIME_SECONDS", gt=0)
     ] = 300
+    sandbox: Annotated[
+        Literal["auto", "on", "off"],
+        key(
+            "Local commands in bubblewrap: `on` refuses to run without it, `auto` uses it where it works and says once "
+            "where it does not, `off` never does. Linux only."
+        ),
+    ] = "auto"
+    sandbox_network: Annotated[bool, key("Give sandboxed commands the network.")] = True
+    sandbox_writable: Annotated[tuple[str, ...], key("Folders sandboxed commands may write to, beyond the usual.")] = ()
+    max_processes: Annotated[int, key("Processes one command may have before it is ended; 0 is no limit.", ge=0)] = 4096
     env_passthrough: Annotated[tuple[str, ...], key("Variables commands see although they look like secrets.")] = ()
     shell_init_files: Annotated[tuple[str, ...], key("Files sourced when a session's shell is made.")] = ()
     auto_source_bashrc: Annotated[bool, key("Source ~/.bashrc when a session's shell is made.")] = True
@@ -52,6 +62,9 @@ class Section(SectionBase, frozen=True):
     docker_run_as_host_user: Annotated[
         bool, key("Run in the container under your own user id.", env="TERMINAL_DOCKER_RUN_AS_HOST_USER")
     ] = False
+    docker_binary: Annotated[
+        str, key("Program of the docker backend; empty takes docker, else podman.", env="HERMES_DOCKER_BINARY")
+    ] = ""
     docker_network: Annotated[bool, key("Give the container a network.")] = True
     singularity_image: Annotated[str, key("Image of the singularity backend.", env="TERMINAL_SINGULARITY_IMAGE")] = (
         "docker://nikolaik/python-nodejs:python3.11-nodejs20"
@@ -68,3 +81,9 @@ class Section(SectionBase, frozen=True):
     container_persistent: Annotated[
         bool, key("Keep a container's files for the next session.", env="TERMINAL_CONTAINER_PERSISTENT")
     ] = True
+
+    @classmethod
+    def fold(cls, plain: object) -> object:
+        if isinstance(plain, dict) and isinstance(plain.get("sandbox"), bool):
+            return {**plain, "sandbox": "on" if plain["sandbox"] else "off"}  # YAML reads `on` and `off` as booleans
+        return plain

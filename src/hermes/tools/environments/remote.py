@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
-from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
+from hermes.seams import Child, Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import remote_files, remote_shell, shell
 from hermes.tools.environments.background import Background
 from hermes.tools.environments.remote_background import RemoteProcesses
@@ -111,8 +111,7 @@ class RemoteEnvironment:
         mark = f"{self.id}:{number}:{secrets.token_hex(4)}"
         spool = MarkedSpool(self._common.spill_folder or Path(tempfile.gettempdir()), mark)
         argv = await self._call(command, mark, number, cwd)
-        spec = SpawnSpec(argv=self._reach(argv), cwd="/", env=self._common.client_env, stdin=stdin, owner=mark)
-        child = await self._common.supervisor.spawn(decision, spec)
+        child = await self._open(decision, argv, stdin, merge_stderr=True)
 
         async def end() -> None:
             await self._end(mark)
@@ -165,15 +164,31 @@ class RemoteEnvironment:
         self, script: str, *args: str, stdin: bytes | None = None, limit_s: float = SCRIPT_LIMIT_S
     ) -> Output:
         """Run a script of our own there, outside the session's shell state."""
-        argv = self._reach(("bash", "--noprofile", "--norc", "-c", script, "bash", *args))
-        return await self.client(argv, stdin=stdin, limit_s=limit_s)
+        argv = ("bash", "--noprofile", "--norc", "-c", script, "bash", *args)
+        child = await self._open(Decision.own(f"{self.kind} backend"), argv, stdin, merge_stderr=False)
+        return await self._answer(child, limit_s)
 
-    async def client(self, argv: tuple[str, ...], *, stdin: bytes | None = None, limit_s: float) -> Output:
+    async def client(self, argv: tuple[str, ...], *, limit_s: float) -> Output:
         """Run the client program on this machine, for the runtime's own work."""
-        spec = SpawnSpec(
-            argv=argv, cwd="/", env=self._common.client_env, stdin=stdin, owner=self.id, merge_stderr=False
-        )
+        spec = SpawnSpec(argv=argv, cwd="/", env=self._common.client_env, owner=self.id, merge_stderr=False)
         child = await self._common.supervisor.spawn(Decision.own(f"{self.kind} backend"), spec)
+        return await self._answer(child, limit_s)
+
+    async def _open(
+        self, decision: Decision, argv: tuple[str, ...], stdin: bytes | None, *, merge_stderr: bool
+    ) -> Child:
+        """Start `argv` there. A backend without a client program does it in its own way."""
+        spec = SpawnSpec(
+            argv=self._reach(argv),
+            cwd="/",
+            env=self._common.client_env,
+            stdin=stdin,
+            owner=self.id,
+            merge_stderr=merge_stderr,
+        )
+        return await self._common.supervisor.spawn(decision, spec)
+
+    async def _answer(self, child: Child, limit_s: float) -> Output:
         # Without a file behind it: what a script answers is wanted whole.
         spool = Spool(Path(), memory_bytes=1 << 40, disk_bytes=0)
         ended = await run_child(child, spool, limit_s, self._common.run_blocking)
