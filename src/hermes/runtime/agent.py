@@ -16,6 +16,7 @@ from hermes.runtime.callbacks import ContractCallbacks
 from hermes.runtime.context import TurnContext
 from hermes.runtime.conversation_loop import Turn, run_turn
 from hermes.runtime.facade import CallerSink, background, run_sync
+from hermes.runtime.guardrails import GuardrailConfig, Guardrails
 from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import fold, signature
 from hermes.runtime.outcome import Outcome
@@ -249,6 +250,7 @@ class AIAgent:
             max_iterations=limits.max_iterations,
             steer=self._steer,
             prefill=parts.prefill,
+            guardrails=Guardrails(GuardrailConfig.of(parts.services.settings)),
         )
         if self._outcome is not None:
             turn.outcome.totals, turn.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd

@@ -89,7 +89,7 @@ def assemble(
         supervisor=parts.supervisor,
         gate=_gate(options, store, parts),
         hooks=Hooks(parts.pool),
-        shelf=FileShelf(paths.cache_dir(settings.home) / "results", parts.pool.run),
+        shelf=FileShelf.of_session(paths.cache_dir(settings.home) / "results", session_id, parts.pool.run),
         pool=parts.pool,
         clock=parts.clock,
         ids=parts.ids,

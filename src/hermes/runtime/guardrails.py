@@ -40,9 +40,10 @@ class GuardrailConfig(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "GuardrailConfig":
         """From the merged configuration; what is not set keeps its default."""
-        section = dict(settings.get("tool_loop_guardrails") or {})
+        section: JsonObject = dict(settings.get("tool_loop_guardrails") or {})
         stops = {"exact_failure": 5, "same_tool_failure": 8, "idempotent_no_progress": 5, "no_progress": 5}
         section["hard_stop_after"] = {**stops, **(section.get("hard_stop_after") or {})}
+        section["warn_after"] = dict(section.get("warn_after") or {})
         return convert(section, cls)
 
 

@@ -1,5 +1,6 @@
 """Large results on disk: one folder per session, one file per result, open until the session ends."""
 
+import hashlib
 import os
 import re
 import secrets
@@ -33,6 +34,13 @@ class FileShelf:
     def __init__(self, folder: Path, in_thread: InThread | None = None) -> None:
         self._folder = folder
         self._in_thread: InThread = in_thread or DaemonPool(size=4, name="hermes-shelf").run
+
+    @classmethod
+    def of_session(cls, root: Path, session_id: str, in_thread: InThread | None = None) -> "FileShelf":
+        """The shelf of one session under `root`; no other session can open what is on it."""
+        plain = re.sub(r"[^A-Za-z0-9_-]", "-", session_id)[:60]
+        mark = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:8]
+        return cls(root / f"{plain}-{mark}", in_thread)
 
     async def put(self, name: str, data: bytes) -> str:
         sink = self.writer(name)

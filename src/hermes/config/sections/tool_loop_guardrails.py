@@ -25,6 +25,6 @@ class Section(SectionBase, frozen=True):
     """When a model that goes in circles is warned, and when it is stopped."""
 
     warnings_enabled: Annotated[bool, key("Tell the model when it repeats itself.")] = True
-    hard_stop_enabled: Annotated[bool, key("End the turn when it goes on repeating itself.")] = False
+    hard_stop_enabled: Annotated[bool, key("End the turn when it goes on repeating itself.")] = True
     warn_after: Annotated[WarnAfter, key("Repetitions before a warning.")] = WarnAfter()
     hard_stop_after: Annotated[HardStopAfter, key("Repetitions before the turn is ended.")] = HardStopAfter()
