@@ -4,7 +4,7 @@ import itertools
 
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
-from hermes.types import Event
+from hermes.types import Event, JsonObject
 
 
 class MemorySink:
@@ -53,3 +53,19 @@ class FixedGate:
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         self.asked.append(action)
         return self._decision
+
+
+class OpenHooks:
+    """`HookBus` without hooks; it remembers what was observed."""
+
+    def __init__(self) -> None:
+        self.observed: list[tuple[str, JsonObject]] = []
+
+    async def allow(self, hook: str, payload: JsonObject) -> str | None:
+        return None
+
+    async def observe(self, hook: str, payload: JsonObject) -> None:
+        self.observed.append((hook, payload))
+
+    async def transform(self, hook: str, value: str, payload: JsonObject) -> str:
+        return value

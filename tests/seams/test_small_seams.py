@@ -1,0 +1,165 @@
+"""The contract of each small seam, held against every implementation and its fake."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.errors import StoreError, ToolError
+from hermes.runtime.asking import AskingGate
+from hermes.runtime.facade import CallerSink
+from hermes.runtime.prompt import DateLine, FixedText, Identity, ProjectRules, Surroundings, build_prompt
+from hermes.runtime.shared import RandomIds, SystemClock
+from hermes.scope import TurnScope
+from hermes.seams import Action, Clock, Decision, Gate, Ids, PromptSource, ResultShelf, Sink, SpawnSpec, Supervisor
+from hermes.testing.fakes import CountedIds, FixedGate, HandClock, MemorySink
+from hermes.testing.memory_store import MemoryStore
+from hermes.testing.workplace import FakeSupervisor, MemoryEnvironment, MemoryShelf
+from hermes.tools.pool import DaemonPool
+from hermes.tools.shelf import FileShelf
+from hermes.tools.supervisor.supervisor import ProcessSupervisor
+from hermes.types import Event, StatusChanged, TextDelta
+
+
+@pytest.mark.parametrize("clock", [SystemClock(), HandClock()])
+def test_a_clock_never_goes_back(clock: Clock) -> None:
+    assert clock.now() > 0
+    first = clock.monotonic()
+    assert clock.monotonic() >= first
+
+
+@pytest.mark.parametrize("ids", [RandomIds(), CountedIds()])
+def test_ids_are_fresh_and_in_form(ids: Ids) -> None:
+    assert re.fullmatch(r"\d{8}_\d{6}_[0-9a-f]{6}", ids.session())
+    made = [ids.new("call") for _ in range(100)]
+    assert len(set(made)) == 100
+    assert all(re.fullmatch(r"call_\w+", one) for one in made)
+
+
+@pytest.mark.parametrize("kind", ["memory", "caller"])
+def test_a_sink_takes_events_in_order_and_never_blocks(kind: str) -> None:
+    seen: list[Event] = []
+    caller = CallerSink(seen.append)
+    memory = MemorySink()
+    sink: Sink = caller if kind == "caller" else memory
+    events: list[Event] = [StatusChanged("note", str(n)) for n in range(20_000)]
+    for event in events:
+        sink.emit(event)
+    caller.close()
+    caller.drain()
+    assert (seen if kind == "caller" else memory.events) == events
+
+
+def test_a_slow_caller_loses_deltas_and_nothing_else() -> None:
+    seen: list[Event] = []
+    sink = CallerSink(seen.append)
+    for n in range(15_000):
+        sink.emit(TextDelta("x"))
+        if n % 100 == 0:
+            sink.emit(StatusChanged("kept", str(n)))
+    sink.close()
+    sink.drain()
+    assert sum(isinstance(event, StatusChanged) for event in seen) == 150
+    assert sum(isinstance(event, TextDelta) for event in seen) <= 10_000
+
+
+@pytest.fixture(params=["memory", "files"])
+def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> ResultShelf:
+    return MemoryShelf() if request.param == "memory" else FileShelf(tmp_path / "results")
+
+
+async def test_a_shelf_gives_back_every_byte_by_its_handle(shelf: ResultShelf, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 40
+    handle = await shelf.put("terminal", data)
+    assert handle.startswith("hermes://result/")
+    assert await shelf.read(handle) == data
+    assert await shelf.read(handle, 100, 7) == data[100:107]
+    assert await shelf.size(handle) == len(data)
+    other = await shelf.put("terminal", data)
+    assert other != handle
+    file = tmp_path / "spill"
+    file.write_bytes(b"whole")
+    assert await shelf.read(await shelf.put_file("terminal", str(file))) == b"whole"
+    with pytest.raises(ToolError):
+        await shelf.read("hermes://result/none")
+
+
+@pytest.fixture(params=["fake", "real"])
+async def supervisor(request: pytest.FixtureRequest) -> AsyncIterator[Supervisor]:
+    one: Supervisor = FakeSupervisor(b"hello\n") if request.param == "fake" else ProcessSupervisor()
+    yield one
+    await one.close()
+
+
+async def test_a_supervisor_starts_nothing_without_an_allowed_decision(supervisor: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    spec = SpawnSpec(argv=("/bin/touch", str(mark)), cwd=str(tmp_path), env={})
+    with pytest.raises(ToolError):
+        await supervisor.spawn(Decision(allowed=False, reason="no"), spec)
+    assert not mark.exists()
+
+
+async def test_a_child_says_all_it_has_to_say_and_ends(supervisor: Supervisor, tmp_path: Path) -> None:
+    spec = SpawnSpec(argv=("/bin/echo", "hello"), cwd=str(tmp_path), env={})
+    child = await supervisor.spawn(Decision.own("test"), spec)
+    try:
+        assert b"".join([chunk async for chunk in child.output()]) == b"hello\n"
+        assert await asyncio.wait_for(child.wait(), 10) == 0
+        assert child.is_gone
+    finally:
+        child.release()
+
+
+def gates(store: MemoryStore) -> dict[str, Gate]:
+    run = DaemonPool().run
+    return {
+        "fixed": FixedGate(allowed=False, reason="choose another way"),
+        "nobody": AskingGate(store, None, run),
+        "person says no": AskingGate(store, lambda _: False, run),
+    }
+
+
+@pytest.mark.parametrize("name", ["fixed", "nobody", "person says no"])
+async def test_a_gate_that_denies_gives_the_model_a_reason_and_no_key(name: str) -> None:
+    store = MemoryStore()
+    action = Action(kind="command", tool="terminal", text="rm -rf x")
+    decision = await gates(store)[name].decide(action, TurnScope())
+    assert not decision.allowed
+    assert decision.reason
+    assert not re.search(r"config|setting|mode|allowlist|--yolo", decision.reason)
+    if name != "fixed":
+        assert [(row.verdict, row.action) for row in store.approvals] == [("deny", "rm -rf x")]
+
+
+async def test_a_decision_that_cannot_be_recorded_is_no_decision() -> None:
+    store = MemoryStore()
+    store.fail_next(StoreError("the disk is full"))
+    gate = AskingGate(store, lambda _: True, DaemonPool().run)
+    with pytest.raises(StoreError):
+        await gate.decide(Action(kind="command", tool="terminal", text="ls"), TurnScope())
+
+
+def prompt_sources(home: Path) -> list[PromptSource]:
+    environment = MemoryEnvironment()
+    environment.files["/work/AGENTS.md"] = b"---\nx: 1\n---\nUse tabs."
+    return [
+        DateLine(0.0),
+        ProjectRules(environment),
+        FixedText("1-caller", "context", "Be brief."),
+        Surroundings(environment),
+        Identity(home),
+    ]
+
+
+async def test_prompt_sources_are_the_same_each_time_and_joined_in_order(tmp_path: Path) -> None:
+    (tmp_path / "SOUL.md").write_text("I am the soul.")
+    session: dict[str, Any] = {"session_id": "s", "model": "m"}
+    once = await build_prompt(prompt_sources(tmp_path), session)
+    assert once == await build_prompt(prompt_sources(tmp_path), session)
+    places = [
+        once.index(part) for part in ("I am the soul.", "memory backend", "Be brief.", "Use tabs.", "The session")
+    ]
+    assert places == sorted(places)
