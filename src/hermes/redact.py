@@ -236,7 +236,7 @@ def _looks_secret(value: str) -> bool:
         return (
             kinds >= 2 and len(value) >= 12 and bool(re.search(r"\d", value)) and "." not in value and "_" not in value
         )
-    return len(set(value)) > 4
+    return len(set(value)) > 4 and bool(re.search(r"[0-9!@#%^*+=~|]", value))
 
 
 def _forms(value: str) -> set[str]:

@@ -34,5 +34,5 @@ def test_no_everyday_command_hits_the_floor() -> None:
 def test_wiping_the_root_is_hardline_in_nearly_every_spelling() -> None:
     rewrites = [command for action, command in destructive() if action == "wipe the root"]
     soft = [command for command in rewrites if not detect_hardline_command(command)[0]]
-    # A name the grammar cannot read, and a list only `find` knows, are asked about instead.
-    assert set(soft) <= {"{rm,-rf,/}", "find / -type f -print0 | xargs -0 rm -f"}
+    # What `find` would list is known to find alone; it is asked about instead.
+    assert set(soft) <= {"find / -type f -print0 | xargs -0 rm -f"}

@@ -3,18 +3,85 @@
 import os
 
 import pytest
-from hermes.tools.approval import Severity, analyse, detect_dangerous_command
-from hermes.tools.approval.text import clean
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes.tools.approval import Severity, analyse, detect_dangerous_command
+from hermes.tools.approval.text import clean
+
 _EXAMPLES = 2000 if os.environ.get("HERMES_TEST_FULL") else 200
 _PARTS = st.sampled_from(
-    ["rm", " ", "-rf", "/", "$(", ")", "`", "'", '"', "\\", "\n", ";", "|", "&", "&&", "||", "{", "}", "(", "<<E", "<<<", ">", "<(",
-     "$x", "${x", "x=", "if", "then", "fi", "for", "do", "done", "case", "esac", "in", "*", "[", "]]", "$((", "))", "\0", "é",
-     "\u200b", "eval", "bash -c", "python -c", "xargs", "find", "-exec", "sudo", "echo", "#", "$'", "~", "!", "=", "+=", "[[",
-     "function f", "f()", "\ud800", "\ue0ff1\ue0ff", "base64 -d", "printf", "%s", "psql -c", "awk", "sed -i"]
-)  # fmt: skip
+    [
+        "rm",
+        " ",
+        "-rf",
+        "/",
+        "$(",
+        ")",
+        "`",
+        "'",
+        '"',
+        "\\",
+        "\n",
+        ";",
+        "|",
+        "&",
+        "&&",
+        "||",
+        "{",
+        "}",
+        "(",
+        "<<E",
+        "<<<",
+        ">",
+        "<(",
+        "$x",
+        "${x",
+        "x=",
+        "if",
+        "then",
+        "fi",
+        "for",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "in",
+        "*",
+        "[",
+        "]]",
+        "$((",
+        "))",
+        "\0",
+        "é",
+        "\u200b",
+        "eval",
+        "bash -c",
+        "python -c",
+        "xargs",
+        "find",
+        "-exec",
+        "sudo",
+        "echo",
+        "#",
+        "$'",
+        "~",
+        "!",
+        "=",
+        "+=",
+        "[[",
+        "function f",
+        "f()",
+        "\ud800",
+        "\ue0ff1\ue0ff",
+        "base64 -d",
+        "printf",
+        "%s",
+        "psql -c",
+        "awk",
+        "sed -i",
+    ]
+)
 
 
 @settings(max_examples=_EXAMPLES, deadline=None)
@@ -56,7 +123,25 @@ def test_a_megabyte_of_garbage_is_unknown_and_not_parsed(noise: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["$(", "a|", "a;", "\n", " ", "'", '"', "`", "({", "<<A ", "if a; then ", "x=$x$x;", "{a,b}", ")", "a[;", "bash -c '"]
+    "unit",
+    [
+        "$(",
+        "a|",
+        "a;",
+        "\n",
+        " ",
+        "'",
+        '"',
+        "`",
+        "({",
+        "<<A ",
+        "if a; then ",
+        "x=$x$x;",
+        "{a,b}",
+        ")",
+        "a[;",
+        "bash -c '",
+    ],
 )
 def test_work_is_bounded_by_length(unit: str) -> None:
     text = (unit * 20_000)[:20_000]

@@ -28,6 +28,8 @@ _TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_ODD_HEREDOC = re.compile(r"<<-?[ \t]*\S*[^\x00-\x7f]")
 _OPENERS = frozenset({"if", "for", "while", "until", "case", "select"})
 _CLOSERS = frozenset({"fi", "done", "esac"})
 
@@ -37,11 +39,20 @@ def _language() -> tree_sitter.Language:
     return tree_sitter.Language(tree_sitter_bash.language())
 
 
-def parse(source: bytes) -> Node | None:
-    """The root node of `source`, or None when it is a shape the grammar needs quadratic time for."""
-    if source.count(b"|") > _MAX_PIPES or source.count(b"<<") > _MAX_HEREDOCS:
+def parse(source: str) -> Node | None:
+    """The root node of `source`, or None when the grammar cannot be trusted with it. Offsets count characters.
+
+    The grammar's scanner asks the C library for the class of each character and reads outside its tables for some that
+    are not ASCII, so it is shown a stand-in for those; the words are always read from the real text. A here-document
+    whose end is not ASCII could then end too early, and is refused.
+    """
+    if source.count("|") > _MAX_PIPES or source.count("<<") > _MAX_HEREDOCS:
         return None
-    return tree_sitter.Parser(_language()).parse(source).root_node
+    if not source.isascii():
+        if _ODD_HEREDOC.search(source):
+            return None
+        source = _NOT_ASCII.sub("%", source)
+    return tree_sitter.Parser(_language()).parse(source.encode()).root_node
 
 
 def pieces(text: str, lifted: list[str]) -> Iterator[str | None]:

@@ -90,7 +90,8 @@ def _indexed(name: str, index: str | None, scope: Scope, run: Run) -> Values:
 def _operator(rest: str, name: str, values: Values, scope: Scope, expand: Expand) -> Values:
     sliced = _SLICE.match(rest)
     if sliced:
-        return _slice(values, int(sliced[1][:6]), sliced[2])
+        offset = int(sliced[1][:6]) - (1 if name in ("@", "*") and int(sliced[1][:6]) > 0 else 0)
+        return _slice(values, offset, sliced[2])
     head = rest[:2] if rest[:2] in _OPERATORS else rest[:1]
     operand = rest[len(head) :]
     if head.lstrip(":") in ("-", "=", "+", "?"):
@@ -135,7 +136,7 @@ def _slice(values: Values, offset: int, length: str | None) -> Values:
         return cut[:count] if count >= 0 else cut[: len(cut) + count]
 
     if values.is_list:
-        return Values(values.texts[max(0, offset - 1) :][:count], is_list=True)
+        return Values(values.texts[offset:][:count], is_list=True)
     return Values(tuple(one(text) for text in values.texts))
 
 

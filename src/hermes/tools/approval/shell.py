@@ -7,12 +7,14 @@ from hermes.tools.approval import dispatch
 from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.grammar import LIFTED, Node, parse, pieces
-from hermes.tools.approval.lexer import expand, expand_one, expand_quoted
+from hermes.tools.approval.lexer import braces, expand, expand_one, expand_quoted
 from hermes.tools.approval.redirects import Redirect, apply_writes
 from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
 from hermes.tools.approval.text import UNKNOWN
 
-_BLANK = re.compile(rb"(?:\s|\\\n)*\Z")
+_BLANK = re.compile(r"(?:[ \t]|\\\n)*\Z")
+# A command word that is one brace expansion: bash takes it, the grammar does not.
+_BRACE_COMMAND = re.compile(r"((?:^|[;&|\n(])\s*)(\{[^\s;&|(){}'\"$`]*,[^\s;&|(){}'\"$`]*\})(?=[\s;&|)]|$)")
 _LIFTED = re.compile(f"{LIFTED}(\\d+){LIFTED}")
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
 _BLOCKS = frozenset(
@@ -52,8 +54,10 @@ class Follower:
         run.depth += 1
         outputs: list[Out] = []
         errors = 0
+        if "{" in text:
+            text = _BRACE_COMMAND.sub(lambda found: found[1] + " ".join(braces(found[2])), text)
         for piece in pieces(text, run.lifted):
-            source = b"" if piece is None else piece.encode("utf-8", "replace")
+            source = piece or ""
             root = None if piece is None or errors > 1 else parse(source)
             if root is None:
                 run.unknown("a statement is too long or too tangled to be parsed")
@@ -80,7 +84,7 @@ class Follower:
         return dispatch.judge(argv, scope, stdin, via, run)
 
     def _call(
-        self, function: tuple[object, bytes], argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]
+        self, function: tuple[object, str], argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]
     ) -> Out:
         body, source = function
         assert isinstance(body, Node)
@@ -94,14 +98,14 @@ class Follower:
 class _Script:
     """One parsed source: its nodes know their place in `source` only."""
 
-    def __init__(self, follower: Follower, source: bytes, via: tuple[str, ...]) -> None:
+    def __init__(self, follower: Follower, source: str, via: tuple[str, ...]) -> None:
         self.follower = follower
         self.run = follower.run
         self.source = source
         self.via = via
 
     def text(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+        return self.source[node.start_byte : node.end_byte]
 
     def statement(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
         follower = self.follower
@@ -241,7 +245,7 @@ class _Script:
         run.substituted = before
         return apply_writes(resolved, out, scope, run) if resolved else out
 
-    def words(self, nodes: Iterable[Node], scope: Scope) -> list[str]:
+    def words(self, nodes: Iterable[Node], scope: Scope, *, over_lines: bool = False) -> list[str]:
         """Expand the words; neighbours without a gap are one word, whatever the grammar made of them."""
         spans: list[list[int]] = []
         end = -1
@@ -256,15 +260,15 @@ class _Script:
         fields: list[str] = []
         previous = -1
         for start, end in spans:
-            if previous >= 0 and start - previous > 1 and not self._is_gap(previous, start):
+            if previous >= 0 and not over_lines and not self._is_gap(previous, start):
                 self.run.unknown("the command does not parse as bash")
             previous = end
-            fields += expand(self.source[start:end].decode("utf-8", "replace"), shell)
+            fields += expand(self.source[start:end], shell)
         return fields
 
     def _is_gap(self, start: int, end: int) -> bool:
         between = self.source[start:end]
-        return bool(_BLANK.match(between)) or b"<" in between or b">" in between
+        return between == " " or bool(_BLANK.match(between)) or "<" in between or ">" in between
 
     def visit_words(self, node: Node, scope: Scope) -> None:
         """Follow the substitutions inside something that is no command: a test, a case word, arithmetic."""
@@ -278,7 +282,7 @@ class _Script:
         before, self.run.substituted = self.run.substituted, frozenset()
         last = node.named_children[-1] if node.named_children else node
         if last.type == "array":
-            values = tuple(self.words(last.named_children, scope))
+            values = tuple(self.words(last.named_children, scope, over_lines=True))
         else:
             values = (expand_one(value, Expansions(self.run, self.via, scope)),)
         labels, self.run.substituted = self.run.substituted, before
@@ -333,7 +337,7 @@ class _Script:
 
     def while_loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
         lines = stdin.text.splitlines() if stdin.text else []
-        if len(lines) > 1 and b"read" in self.source[node.start_byte : node.end_byte]:
+        if len(lines) > 1 and "read" in self.source[node.start_byte : node.end_byte]:
             picked = lines if len(lines) <= _MAX_LOOP else [*lines[:_MAX_LOOP], UNKNOWN]
             return joined([self.sequence(node, scope, Out(line, stdin.labels)) for line in picked])
         return self.sequence(node, scope, stdin)
@@ -363,6 +367,8 @@ class _Script:
                 op = child.type
             elif not targets or targets[-1].end_byte == child.start_byte:
                 targets.append(child)
+        if targets and "\n" in self.source[node.start_byte : targets[0].start_byte].replace("\\\n", ""):
+            self.run.unknown("the command does not parse as bash")  # the grammar reads on where bash gives up
         fields = self.words(targets, scope)
         target = fields[0] if fields else None
         if target is None or (op in (">&", "<&") and target.rstrip("-").isdigit()) or target == "-":
@@ -377,7 +383,7 @@ class _Script:
         if start is None or body is None:
             return NOTHING
         end = next((child.start_byte for child in node.children if child.type == "heredoc_end"), body.end_byte)
-        text = self.source[body.start_byte : end].decode("utf-8", "replace")
+        text = self.source[body.start_byte : end]
         if any(child.type == "<<-" for child in node.children):
             text = re.sub(r"(?m)^\t+", "", text)
         if LIFTED in text:

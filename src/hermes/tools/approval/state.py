@@ -34,7 +34,7 @@ class Scope:
         self.cwd = cwd
         self.variables: dict[str, tuple[str, ...]] = {}
         self.labels: dict[str, frozenset[str]] = {}
-        self.functions: dict[str, tuple[object, bytes]] = {}
+        self.functions: dict[str, tuple[object, str]] = {}
         self.aliases: dict[str, str] = {}
         self.args: tuple[str, ...] = ()
         self.stack: tuple[str, ...] = ()
