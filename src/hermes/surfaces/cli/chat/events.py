@@ -1,0 +1,71 @@
+"""Where the events of a turn go: JSON lines on stdout for a script, short lines on stderr for a person."""
+
+import time
+from collections.abc import Callable
+
+from hermes.surfaces.cli.output import Output, cut
+from hermes.types import CallFinished, CallStarted, Event, ReasoningDelta, StatusChanged, TextDelta, TurnFinished
+
+PREVIEW_CHARS = 80
+
+
+class JsonLines:
+    """One JSON object a line, each with its `type`. When nobody reads any more, `on_gone` is called once."""
+
+    def __init__(self, out: Output, on_gone: Callable[[], None]) -> None:
+        self._out = out
+        self._on_gone = on_gone
+        self.is_gone = False
+
+    def emit(self, event: Event) -> None:
+        if self.is_gone:
+            return
+        try:
+            self._out.json(event)
+        except (BrokenPipeError, ValueError):
+            self.is_gone = True
+            self._on_gone()
+
+
+class Progress:
+    """A line for each tool call with its duration, and for what a waiting person should know."""
+
+    def __init__(self, out: Output, *, verbose: bool) -> None:
+        self._out = out
+        self._verbose = verbose
+        self._thinking = False
+        self._started: dict[str, float] = {}
+
+    def emit(self, event: Event) -> None:
+        match event:
+            case CallStarted():
+                self._started[event.call.id] = time.monotonic()
+            case CallFinished():
+                self._finished(event)
+            case StatusChanged():
+                self._out.note(f"· {event.message}")
+            case ReasoningDelta() if self._verbose:
+                self._out.stderr.write(event.text)
+                self._thinking = True
+            case TextDelta() if self._thinking:
+                self._out.note("")
+                self._thinking = False
+            case TurnFinished() if self._verbose:
+                self._record(event)
+            case _:
+                return
+
+    def _finished(self, event: CallFinished) -> None:
+        took = time.monotonic() - self._started.pop(event.call.id, time.monotonic())
+        mark = "✓" if event.result.status == "ok" else "✗"
+        preview = next((str(value) for value in event.args.values() if isinstance(value, str) and value), "")
+        shown = cut(" ".join(preview.split()), 2000 if self._verbose else PREVIEW_CHARS)
+        self._out.note(f"{mark} {event.call.name} {shown} ({took:.1f} s)".replace("  ", " "))
+
+    def _record(self, event: TurnFinished) -> None:
+        for path in event.files_changed:
+            self._out.note(f"changed {path}")
+        for command in event.commands:
+            self._out.note(f"ran {command.get('command')} (exit code {command.get('exit_code')})")
+        for failed in event.failed_calls:
+            self._out.note(f"failed {failed.get('name')}: {failed.get('error')}")

@@ -1,0 +1,180 @@
+"""Ask one question without a screen: the answer goes to stdout, everything else to stderr."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from click import UsageError
+
+from hermes import AIAgent
+from hermes.config.sections import agent as agent_section
+from hermes.config.sections import approvals, logging_, model, security
+from hermes.config.sections import top as top_section
+from hermes.config.settings import Settings
+from hermes.seams import Sink
+from hermes.surfaces.cli.chat.approval import TerminalApproval
+from hermes.surfaces.cli.chat.events import JsonLines, Progress
+from hermes.surfaces.cli.chat.question import full_question, with_image
+from hermes.surfaces.cli.chat.resume import resumed_session
+from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
+from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.logs import redactor, session_tag, start_logging, stop_logging
+
+
+def answer(cli: Cli, wish: Wish) -> int:
+    """Run the turn that `wish` asks for; the exit code."""
+    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    session_id = resumed_session(cli, resume=wish.resume, continue_=wish.continue_, source=wish.source)
+    question = full_question(wish.question, cli.out)
+    if not question:
+        raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
+    handlers = _logging(cli, settings)
+    try:
+        return asyncio.run(_turn(cli, wish, settings, session_id, with_image(question, wish.image)))
+    finally:
+        stop_logging(handlers)
+
+
+async def _turn(cli: Cli, wish: Wish, settings: Settings, session_id: str | None, question: Any) -> int:
+    approval = _approval(cli, settings)
+    listener = _Listener(cli, wish)
+    agent = AIAgent(
+        **_keywords(wish, settings),
+        session_id=session_id,
+        sink=listener.sink,
+        approval_callback=approval,
+    )
+    session_tag.set(agent.session_id)
+
+    def stop() -> None:
+        if approval is not None:
+            approval.stop()
+        agent.interrupt()
+
+    listener.on_gone = stop
+    try:
+        with _signals(stop):
+            result = await agent.arun_conversation(question)
+    finally:
+        await agent.aclose()
+    return _tell(cli, wish, listener, result)
+
+
+class _Listener:
+    """The sink of this run, and what to do when nobody listens any more."""
+
+    def __init__(self, cli: Cli, wish: Wish) -> None:
+        self.on_gone: Callable[[], None] | None = None
+        self.lines = JsonLines(cli.out, self._gone) if wish.as_json else None
+        self.sink: Sink | None = self.lines
+        if self.lines is None and not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
+            self.sink = Progress(cli.out, verbose=wish.verbose)
+
+    def _gone(self) -> None:
+        if self.on_gone is not None:
+            self.on_gone()
+
+
+def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> int:
+    """Print the answer, and beside it why it is not a full one."""
+    code = exit_code(result)
+    words = words_for(code, result)
+    if listener.lines is not None:
+        if listener.lines.is_gone:
+            raise BrokenPipeError
+        kept = {name: value for name, value in result.items() if name != "messages"}
+        cli.out.json({"type": "result", "exit_code": int(code), **kept})
+        return code
+    text = str(result.get("final_response") or "").strip()
+    if text and text != EMPTY:
+        cli.out.write(f"{text}\n")
+    if words:
+        cli.out.note(words) if code is Exit.CANCELLED else cli.out.error(words)
+    elif not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
+        cli.out.note(f"session {result.get('session_id')}")
+    return code
+
+
+def _keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
+    """The agent's keywords that the settings decide."""
+    agent, chosen, top = (
+        settings.of(agent_section.Section),
+        settings.of(model.Section),
+        settings.of(top_section.Section),
+    )
+    effort = agent.reasoning_effort
+    return {
+        "model": chosen.default,
+        "provider": chosen.provider or None,
+        "base_url": chosen.base_url or None,
+        "api_key": chosen.api_key or None,
+        "api_mode": chosen.api_mode or None,
+        "max_tokens": chosen.max_tokens,
+        "reasoning_config": {"enabled": effort != "none", "effort": effort} if effort else None,
+        "service_tier": agent.service_tier or None,
+        "ephemeral_system_prompt": agent.system_prompt or None,
+        "max_iterations": agent.max_turns,
+        "enabled_toolsets": list(top.toolsets) if "toolsets" in settings.tree or "toolsets" in settings.flags else None,
+        "disabled_toolsets": list(agent.disabled_toolsets) or None,
+        "platform": wish.source,
+        "pass_session_id": wish.pass_session_id,
+        "skip_context_files": wish.ignore_rules,
+        "skip_memory": wish.ignore_rules,
+        "quiet_mode": wish.quiet,
+        "verbose_logging": wish.verbose or agent.verbose,
+    }
+
+
+def _approval(cli: Cli, settings: Settings) -> TerminalApproval | None:
+    """Someone to ask, when stdin and stderr are a terminal; else nobody, which means no."""
+    import sys  # noqa: PLC0415
+
+    if sys.stdin is None or not sys.stdin.isatty() or not cli.out.stderr.isatty():
+        return None
+    return TerminalApproval(cli.out, timeout_s=settings.of(approvals.Section).timeout)
+
+
+def _logging(cli: Cli, settings: Settings) -> list[Any]:
+    log = settings.of(logging_.Section)
+    wanted = settings.of(security.Section).redact_secrets
+    return list(
+        start_logging(
+            cli.home,
+            level=log.level,
+            max_size_mb=log.max_size_mb,
+            backup_count=log.backup_count,
+            redact=redactor(settings.environ, settings.secrets).redact if wanted else str,
+        )
+    )
+
+
+@contextlib.contextmanager
+def _signals(stop: Any) -> Iterator[None]:
+    """Ctrl-C, TERM and HUP stop the turn; a second one no longer waits for it."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    hits = 0
+
+    def hit() -> None:
+        nonlocal hits
+        hits += 1
+        if hits == 1:
+            stop()
+        else:
+            task.cancel()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, hit)
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

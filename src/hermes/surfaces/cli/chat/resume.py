@@ -1,0 +1,37 @@
+"""Which session a run goes on with."""
+
+from typing import TYPE_CHECKING
+
+from hermes.config import paths
+from hermes.errors import SessionNotFound
+from hermes.surfaces.cli.context import Cli
+
+if TYPE_CHECKING:
+    from hermes.state import SessionDB
+
+
+def resumed_session(cli: Cli, *, resume: str | None, continue_: str | None, source: str) -> str | None:
+    """The id of the session to go on with; None for a new one; `SessionNotFound` when the named one is not there."""
+    if resume is None and continue_ is None:
+        return None
+    if not paths.state_file(cli.home).exists():
+        raise SessionNotFound("there are no sessions yet; start one with: hermes chat -q …")
+    from hermes.state import SessionDB  # noqa: PLC0415 - a new session does without it
+
+    with SessionDB(paths.state_file(cli.home)) as db:
+        if resume is not None:
+            return db.resolve_resume_session_id(find_session(db, resume))
+        if continue_:
+            return db.resolve_resume_session_id(find_session(db, continue_))
+        newest = db.list_sessions_rich(source=source, limit=1, order_by_last_active=True)
+        if not newest:
+            raise SessionNotFound(f"there is no earlier session from {source!r}; see: hermes sessions list")
+        return db.resolve_resume_session_id(str(newest[0]["id"]))
+
+
+def find_session(db: "SessionDB", name: str) -> str:
+    """The id of the session called `name`: an id, the beginning of one, or a title."""
+    found = db.resolve_session_id(name) or db.resolve_session_by_title(name)
+    if found is None:
+        raise SessionNotFound(f"there is no session {name!r}; see: hermes sessions list")
+    return found

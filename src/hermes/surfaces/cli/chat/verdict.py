@@ -1,0 +1,61 @@
+"""How a turn ended, as an exit code and as words for a person."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.surfaces.cli.exit_codes import Exit
+
+EMPTY = "(empty)"
+
+
+def exit_code(result: Mapping[str, Any]) -> Exit:
+    """The exit code for the kernel's result."""
+    reason = str(result.get("turn_exit_reason") or "")
+    text = str(result.get("final_response") or "").strip()
+    if result.get("interrupted"):
+        return Exit.CANCELLED
+    if result.get("error_reason") == "policy_blocked" or "content_filter" in reason:
+        return Exit.REFUSED
+    if reason.startswith(("max_iterations_reached", "budget_exhausted", "spend_cap", "deadline_exceeded")):
+        return Exit.BUDGET
+    if reason == "guardrail_halt":
+        return Exit.TOOL
+    if reason.startswith("local_processing_error"):
+        return Exit.FAILED
+    if result.get("failed") or reason == "partial_stream_recovery":
+        return Exit.PROVIDER
+    if not text or text == EMPTY:
+        return Exit.EMPTY
+    if result.get("partial"):
+        return Exit.BUDGET  # the answer was cut by the model's own output limit
+    return Exit.ANSWERED
+
+
+def words_for(code: Exit, result: Mapping[str, Any]) -> str:
+    """Why there is no full answer, and what to do next; empty when there is one."""
+    session = f"hermes chat --resume {result.get('session_id', 'ID')} -q …"
+    error = str(result.get("error") or "").rstrip(".")
+    match code:
+        case Exit.EMPTY:
+            return f"the model ended without an answer; ask again with: {session}"
+        case Exit.REFUSED:
+            return error or "the provider declined to answer this"
+        case Exit.BUDGET:
+            why = error or _limit(str(result.get("turn_exit_reason") or ""))
+            return f"{why}; go on with: {session}"
+        case Exit.PROVIDER:
+            return error or f"the answer broke off; go on with: {session}"
+        case Exit.TOOL:
+            return f"stopped because tools kept failing; go on with: {session}"
+        case Exit.FAILED:
+            return f"{error}; see: hermes doctor"
+        case Exit.CANCELLED:
+            return f"Stopped; go on with: {session}"
+        case _:
+            return ""
+
+
+def _limit(reason: str) -> str:
+    if reason.startswith("max_iterations"):
+        return "the turn used all its model calls (--max-turns)"
+    return "the answer was cut at the model's output limit"

@@ -1,0 +1,87 @@
+"""What the command line asks of a conversation, checked and folded into one struct."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from click import UsageError
+from msgspec import Struct
+
+from hermes.errors import UnsupportedOption
+
+# Options of the contract whose capability is not here: ignoring one would be a lie.
+_NOT_YET = {
+    "skills": "skills",
+    "worktree": "worktrees",
+    "checkpoints": "checkpoints",
+    "accept_hooks": "hooks",
+    "yolo": "running without approval",
+    "tui": "the full-screen interface",
+}
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """One run of `hermes chat`."""
+
+    question: str | None = None
+    image: Path | None = None
+    model: str = ""
+    provider: str = ""
+    base_url: str = ""
+    toolsets: tuple[str, ...] | None = None
+    max_turns: int | None = None
+    resume: str | None = None
+    continue_: str | None = None  # "" is the newest session
+    source: str = "cli"
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    pass_session_id: bool = False
+    ignore_rules: bool = False
+    ignore_user_config: bool = False
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The settings that the command line overrides."""
+        given = {
+            "model.default": self.model or None,
+            "model.provider": self.provider or None,
+            "model.base_url": self.base_url or None,
+            "agent.max_turns": self.max_turns,
+            "toolsets": list(self.toolsets) if self.toolsets is not None else None,
+        }
+        return {key: value for key, value in given.items() if value is not None}
+
+
+def wish_from(options: Mapping[str, Any]) -> Wish:
+    """`options` as click collected them; contradictions are usage errors."""
+    for name, capability in _NOT_YET.items():
+        if options.get(name):
+            flag = f"--{name.replace('_', '-')}"
+            raise UnsupportedOption(f"{flag} asks for {capability}, which this version does not have; leave it out")
+    oneshot, query = options.get("oneshot"), options.get("query")
+    if oneshot is not None and query is not None:
+        raise UsageError("-z and -q both ask something; use one of them.")
+    if oneshot is not None and options.get("provider") and not options.get("model"):
+        raise UsageError("--provider needs --model here, so that the answer is not left to chance.")
+    if options.get("resume") is not None and options.get("continue_") is not None:
+        raise UsageError("--resume and --continue both choose a session; use one of them.")
+    toolsets = options.get("toolsets")
+    return Wish(
+        question=oneshot if oneshot is not None else query,
+        image=Path(options["image"]) if options.get("image") else None,
+        model=options.get("model") or "",
+        provider=options.get("provider") or "",
+        base_url=options.get("base_url") or "",
+        toolsets=tuple(part.strip() for part in toolsets.split(",") if part.strip()) if toolsets else None,
+        max_turns=options.get("max_turns"),
+        resume=options.get("resume"),
+        continue_=options.get("continue_"),
+        source=options.get("source") or "cli",
+        as_json=bool(options.get("as_json")),
+        quiet=bool(options.get("quiet")) or oneshot is not None,
+        verbose=bool(options.get("verbose")),
+        pass_session_id=bool(options.get("pass_session_id")),
+        ignore_rules=bool(options.get("ignore_rules")),
+        ignore_user_config=bool(options.get("ignore_user_config")),
+    )

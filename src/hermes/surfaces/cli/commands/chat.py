@@ -1,0 +1,37 @@
+"""Ask a question; the model works on it with tools."""
+
+from typing import Any
+
+import click
+
+from hermes.surfaces.cli.chat import run_chat
+from hermes.surfaces.cli.chat_options import chat_options
+from hermes.surfaces.cli.context import Cli
+
+EPILOG = """\b
+Examples:
+  hermes chat -q "Why does the build fail?"
+  git diff | hermes chat -q "Review this."
+  hermes chat --continue -q "And now the tests."
+  hermes chat -q "…" --json | jq -r 'select(.type=="result").final_response'
+The exit code says how it ended: hermes help exit-codes"""
+
+
+@click.command("chat", epilog=EPILOG)
+@click.option("-q", "--query", metavar="TEXT", help="The question. What is piped in is added to it.")
+@click.option("--image", type=click.Path(), metavar="FILE", help="A picture to go with it.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell more on stderr: reasoning, whole arguments, what was done.")
+@click.option("-Q", "--quiet", is_flag=True, help="Tell nothing on stderr but errors.")
+@click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout, the result last.")
+@click.option("--source", metavar="TAG", help="Where this came from, for `hermes sessions list --source`.")
+@chat_options
+@click.pass_obj
+def chat(cli: Cli, /, **options: Any) -> int:
+    """Ask a question; the model works on it with tools, and every step is kept.
+
+    The answer alone goes to stdout.
+    """
+    return run_chat(cli, options)
+
+
+COMMAND = chat

@@ -1,0 +1,250 @@
+"""`hermes chat -q` against a scripted provider: the real command, the real store, the real tools."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.testing.replies import calls, fault, says
+from hermes.testing.server import ScriptedServer, ServerThread
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154789c6300010000050001"
+)
+
+
+def model(server: ScriptedServer) -> list[str]:
+    return ["--model", "scripted", "--base-url", server.base_url]
+
+
+def sent(server: ScriptedServer, number: int = 0) -> list[dict[str, object]]:
+    body = server.requests[number].json
+    assert isinstance(body, dict)
+    messages: list[dict[str, object]] = body["messages"]
+    return messages
+
+
+def _plain(
+    words: list[str | bytes], environ: dict[str, str], stdin: bytes = b""
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(words, input=stdin, env=environ, capture_output=True, timeout=60, check=False)
+
+
+def test_stdout_is_the_answer_and_nothing_else(run: Run) -> None:
+    with ServerThread([says("Forty-two.")]) as server:
+        done = run("chat", "-q", "What is it?", *model(server))
+    assert (done.stdout, done.stderr, done.returncode) == ("Forty-two.\n", "", Exit.ANSWERED)
+    assert sent(server)[-1] == {"role": "user", "content": "What is it?"}
+
+
+def test_the_settings_of_the_file_are_used(run: Run, home: Path) -> None:
+    with ServerThread([says("Yes.")]) as server:
+        (home / "config.yaml").write_text(
+            f"model: {{default: scripted, base_url: '{server.base_url}', api_key: '${{MY_KEY}}'}}\n"
+        )
+        (home / ".env").write_text("MY_KEY=sk-from-env-file\n")
+        done = run("chat", "-q", "Is it?")
+    assert (done.stdout, done.returncode) == ("Yes.\n", 0)
+    assert server.requests[0].headers["authorization"] == "Bearer sk-from-env-file"
+
+
+def test_what_is_piped_in_is_added_to_the_question(run: Run) -> None:
+    with ServerThread([says("A diff."), says("A file.")]) as server:
+        run("chat", "-q", "What is this?", *model(server), stdin="+ one\n- two\n")
+        run("chat", *model(server), stdin="just this")
+    assert sent(server)[-1]["content"] == "What is this?\n\n+ one\n- two"
+    assert sent(server, 1)[-1]["content"] == "just this"
+
+
+def test_one_shot_prints_only_the_final_text(run: Run) -> None:
+    with ServerThread([says("Short.")]) as server:
+        done = run("-z", "Say it.", *model(server))
+    assert (done.stdout, done.stderr, done.returncode) == ("Short.\n", "", 0)
+
+
+def test_a_picture_goes_with_the_question(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dot.png").write_bytes(PNG)
+    with ServerThread([says("A dot.")]) as server:
+        done = run("chat", "-q", "What is it?", "--image", "dot.png", *model(server))
+    assert done.stdout == "A dot.\n"
+    content = sent(server)[-1]["content"]
+    assert isinstance(content, list)
+    assert [part["type"] for part in content] == ["text", "image_url"]
+    assert content[1]["image_url"]["url"].startswith("data:image/png;base64,")
+
+
+def test_events_are_json_lines_with_the_result_last(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello\n")
+    with ServerThread([calls("read_file", path="a.txt"), says("It says hello.")]) as server:
+        done = run("chat", "-q", "Read a.txt", "--json", *model(server))
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [event["type"] for event in events]
+    assert kinds[0] == "turn_started"
+    assert kinds[-2:] == ["turn_finished", "result"]
+    assert {"call_started", "call_finished", "text_delta"} <= set(kinds)
+    assert events[-1]["final_response"] == "It says hello."
+    assert (events[-1]["exit_code"], done.returncode) == (0, 0)
+    assert done.stderr == ""
+
+
+def test_a_session_goes_on(run: Run) -> None:
+    with ServerThread([says("Hello Ann."), says("Ann."), says("Still Ann.")]) as server:
+        first = json.loads(run("chat", "-q", "I am Ann.", "--json", *model(server)).stdout.splitlines()[-1])
+        run("chat", "--resume", first["session_id"], "-q", "Who am I?", *model(server))
+        done = run("chat", "--continue", "-q", "Sure?", *model(server))
+    assert done.stdout == "Still Ann.\n"
+    said = [message["content"] for message in sent(server, 2) if message["role"] == "user"]
+    assert said == ["I am Ann.", "Who am I?", "Sure?"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--resume", "nope"], "there are no sessions yet"),
+        (["--continue"], "there are no sessions yet"),
+    ],
+)
+def test_a_session_that_is_not_there_is_exit_code_one(run: Run, words: list[str], told: str) -> None:
+    done = run("chat", "-q", "x", *words, "--model", "m", "--base-url", "http://127.0.0.1:9")
+    assert (done.returncode, done.stdout) == (Exit.FAILED, "")
+    assert told in done.stderr
+
+
+def test_an_unknown_session_among_others_is_exit_code_one(run: Run) -> None:
+    with ServerThread([says("Hi.")]) as server:
+        run("chat", "-q", "Hello.", *model(server))
+        unknown = run("chat", "-q", "x", "--resume", "nope", *model(server))
+        elsewhere = run("chat", "-q", "x", "--continue", "--source", "other", *model(server))
+    assert (unknown.returncode, elsewhere.returncode) == (Exit.FAILED, Exit.FAILED)
+    assert unknown.stderr == "error: there is no session 'nope'; see: hermes sessions list\n"
+    assert "no earlier session from 'other'" in elsewhere.stderr
+
+
+def test_no_answer_is_not_success(run: Run) -> None:
+    with ServerThread([says("")] * 8) as server:
+        done = run("chat", "-q", "Say nothing.", *model(server))
+    assert (done.returncode, done.stdout) == (Exit.EMPTY, "")
+    assert "without an answer" in done.stderr
+
+
+def test_a_declined_answer_has_its_own_code(run: Run) -> None:
+    with ServerThread([says("").finishing("content_filter")]) as server:
+        done = run("chat", "-q", "Something bad.", *model(server))
+    assert (done.returncode, done.stdout) == (Exit.REFUSED, "")
+
+
+def test_used_up_calls_have_their_own_code_and_keep_the_summary(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello\n")
+    with ServerThread([calls("read_file", path="a.txt"), says("I read a file.")]) as server:
+        done = run("chat", "-q", "Go on and on.", "--max-turns", "1", *model(server))
+    assert (done.returncode, done.stdout) == (Exit.BUDGET, "I read a file.\n")
+    assert "--max-turns" in done.stderr
+
+
+def test_a_wrong_key_is_one_sentence(run: Run) -> None:
+    with ServerThread([fault("auth")]) as server:
+        done = run("chat", "-q", "x", *model(server))
+    assert (done.returncode, done.stdout) == (Exit.PROVIDER, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_endpoint_that_is_not_there_is_one_sentence(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("agent: {api_max_retries: 1}\n")
+    done = run("chat", "-q", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    assert (done.returncode, done.stdout) == (Exit.PROVIDER, "")
+    assert "127.0.0.1:9" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_model_is_one_sentence_with_a_next_step(run: Run) -> None:
+    done = run("chat", "-q", "x")
+    assert done.returncode == Exit.FAILED
+    assert "hermes config set model.default" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["chat"], Exit.USAGE, "Nothing was asked"),
+        ([], Exit.USAGE, "Nothing was asked"),
+        (["chat", "-q", "x", "--max-turns", "0"], Exit.USAGE, "--max-turns"),
+        (["-z", "x", "--provider", "p"], Exit.USAGE, "--provider needs --model"),
+        (["chat", "-q", "x", "-r", "a", "-c", "b"], Exit.USAGE, "use one of them"),
+        (["chat", "-q", "x", "--worktree"], Exit.FAILED, "--worktree asks for worktrees, which this version"),
+        (["chat", "-q", "x", "--image", "gone.png"], Exit.FAILED, "cannot read the image 'gone.png'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_sent(run: Run, words: list[str], code: Exit, told: str) -> None:
+    done = run(*words, *([] if words in ([], ["chat"]) else ["--base-url", "http://127.0.0.1:9"]))
+    assert done.returncode == code
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_odd_bytes_in_the_question_are_no_trouble(environ: dict[str, str]) -> None:
+    with ServerThread([says("Fine."), says("Fine.")]) as server:
+        words: list[str | bytes] = [sys.executable, "-m", "hermes.surfaces.cli.main", "chat", *model(server)]
+        piped = _plain(words, environ, stdin=b"a\x00b\xff\xfe")
+        spoken = _plain([*words, "-q", b"caf\xe9 \xf0\x9f\x98\x80"], environ)
+    assert (piped.returncode, piped.stdout) == (0, b"Fine.\n")
+    assert (spoken.returncode, spoken.stdout) == (0, b"Fine.\n")
+
+
+def test_with_nobody_to_ask_a_command_is_denied_and_the_turn_goes_on(run: Run, tmp_path: Path) -> None:
+    with ServerThread([calls("terminal", command="rm -rf made && touch made"), says("I may not.")]) as server:
+        done = run("chat", "-q", "Touch it.", *model(server))
+    assert (done.returncode, done.stdout) == (0, "I may not.\n")
+    assert not (tmp_path / "made").exists()
+
+
+def test_control_c_stops_the_turn_with_its_own_code(environ: dict[str, str], tmp_path: Path) -> None:
+    with ServerThread([says("never").timed(latency_s=600)]) as server:
+        words = [sys.executable, "-m", "hermes.surfaces.cli.main", "chat", "-q", "x", *model(server)]
+        process = subprocess.Popen(
+            words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 30
+        while not server.requests and time.monotonic() < deadline:
+            assert process.poll() is None
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stdout) == (Exit.CANCELLED, "")
+    assert "go on with: hermes chat --resume" in stderr
+    assert "Traceback" not in stderr
+
+
+def test_a_reader_of_events_that_goes_away_ends_the_turn(environ: dict[str, str]) -> None:
+    with ServerThread([says("a b c d e f g h").timed(chunk_size=1, chunk_delay_s=0.05)]) as server:
+        words = [sys.executable, "-m", "hermes.surfaces.cli.main", "chat", "-q", "x", "--json", *model(server)]
+        process = subprocess.Popen(
+            words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        process.wait(timeout=30)
+        stderr = process.stderr.read()
+        process.stderr.close()
+    assert (process.returncode, stderr) == (Exit.BROKEN_PIPE, b"")
+
+
+def test_records_of_the_turn_are_logged_with_its_session(run: Run, home: Path) -> None:
+    with ServerThread([fault("server_error"), says("Now.")]) as server:
+        done = run("chat", "-q", "x", "--json", *model(server))
+    assert done.returncode == 0
+    log = home / "logs" / "agent.log"
+    if log.exists():
+        session = json.loads(done.stdout.splitlines()[-1])["session_id"]
+        assert all(f"[{session}]" in line for line in log.read_text().splitlines() if line[:1].isdigit())
