@@ -149,7 +149,7 @@ def test_references_are_filled_from_the_environment_and_env_file(load: Load, hom
 def test_a_reference_to_nothing_hurts_only_who_needs_it(load: Load, home: Path) -> None:
     settings = load("model:\n  api_key: ${KEY}\nagent: {max_turns: 5}\n")
     assert settings.of(agent.Section).max_turns == 5
-    with pytest.raises(ConfigError, match=r"line 1: model: \$\{KEY\} is not set; export it, or add KEY="):
+    with pytest.raises(ConfigError, match=r"line 2: model.api_key: \$\{KEY\} is not set; export it, or add KEY="):
         settings.of(model.Section)
 
 

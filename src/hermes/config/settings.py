@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -122,12 +123,16 @@ class Settings:
         if not isinstance(part, Mapping):
             raise self.bad_value((name,), "expected a mapping")
 
-        def unset(variable: str) -> Any:
-            where = paths.env_file(self.home)
-            raise self.bad_value((name,), f"${{{variable}}} is not set; export it, or add {variable}=… to {where}")
+        given: dict[str, Any] = {}
+        for each in keys_of(kind):
+            if each.name in part:
+                unset = partial(self._unset, (*(() if name == "top" else (name,)), each.name))
+                given[each.name] = _filled(each, expand(part[each.name], self.lookup, unset))
+        return given
 
-        expanded = expand(dict(part), self.lookup, unset)
-        return {each.name: _filled(each, expanded[each.name]) for each in keys_of(kind) if each.name in expanded}
+    def _unset(self, path: tuple[str, ...], variable: str) -> Any:
+        where = paths.env_file(self.home)
+        raise self.bad_value(path, f"${{{variable}}} is not set; export it, or add {variable}=… to {where}")
 
     def _given(self, found: Key, dotted: str) -> Any:
         """What the command line or the environment says, already of the right type."""

@@ -9,7 +9,7 @@ class Section(SectionBase, frozen=True):
     """How sessions are kept."""
 
     durability: Annotated[
-        Literal["full", "normal"],
-        key("`full` survives power loss at each step; `normal` only a crash of the process, and is faster."),
-    ] = "full"
+        Literal["power", "process"],
+        key("What every step survives: loss of `power`, or only a crash of the `process`, which is faster."),
+    ] = "power"
     dsn: Annotated[str, key("PostgreSQL connection string; empty keeps state.db in the home.", pending=True)] = ""

@@ -7,6 +7,15 @@ from msgspec import field
 from hermes.config.section import Positive, SectionBase, key
 
 
+class ModelPrice(SectionBase, frozen=True):
+    """US dollars per million tokens."""
+
+    input: Annotated[float, key("For tokens that are read.", ge=0)] = 0.0
+    output: Annotated[float, key("For tokens that are written.", ge=0)] = 0.0
+    cache_read: Annotated[float | None, key("For tokens read from the provider's cache.", ge=0)] = None
+    cache_write: Annotated[float | None, key("For tokens written to it.", ge=0)] = None
+
+
 class Provider(SectionBase, frozen=True):
     """A server of your own, or an address of a known provider that is not the usual one."""
 
@@ -20,6 +29,13 @@ class Provider(SectionBase, frozen=True):
     context_length: Annotated[Positive | None, key("Tokens its models can read.")] = None
     max_tokens: Annotated[Positive | None, key("Tokens its models may write.")] = None
     headers: Annotated[dict[str, str], key("Headers added to each request.")] = field(default_factory=dict)
+    stale_timeout_seconds: Annotated[
+        float | None, key("Seconds without a byte before a request counts as failed.", gt=0)
+    ] = None
+    request_timeout_seconds: Annotated[float | None, key("Seconds one request may take in all.", gt=0)] = None
+    prices: Annotated[dict[str, ModelPrice], key("Prices by model, where they are not known or not yours.")] = field(
+        default_factory=dict
+    )
     extra_body: Annotated[dict[str, Any], key("Fields added to each request.")] = field(default_factory=dict)
 
 
@@ -52,8 +68,12 @@ class Section(SectionBase, frozen=True):
     providers: Annotated[dict[str, Provider], key("Servers of your own, by name.")] = field(default_factory=dict)
     custom_providers: Annotated[tuple[Provider, ...], key("The same as a list, each with its `name`.")] = ()
     fallback_providers: Annotated[
-        tuple[Fallback, ...], key("Models that take over, in this order, when the first fails.", pending=True)
+        tuple[Fallback, ...], key("Models that take over, in this order, when the first fails.")
     ] = ()
+    credential_pool_strategies: Annotated[
+        dict[str, Literal["fill_first", "round_robin", "random", "least_used"]],
+        key("Which of several keys of a provider is used, by provider."),
+    ] = field(default_factory=dict)
     command_allowlist: Annotated[tuple[str, ...], key("Commands approved for good, as rule names or exact texts.")] = ()
     quick_commands: Annotated[dict[str, QuickCommand], key("Slash commands of your own.", pending=True)] = field(
         default_factory=dict

@@ -1,0 +1,83 @@
+"""The `hermes` command: its options, and its subcommands, which are loaded when they are named."""
+
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from hermes.surfaces.cli.chat_options import chat_options
+from hermes.surfaces.cli.context import Cli
+from hermes.tables import Table
+
+COMMANDS: Table[click.Command] = Table("hermes.surfaces.cli.commands", "COMMAND")
+
+EPILOG = """\b
+Examples:
+  hermes chat -q "What does this project do?"
+  git diff | hermes chat -q "Review this."
+  hermes config set model.default NAME
+  hermes doctor
+More: hermes help topics"""
+
+
+class Menu(click.Group):
+    """A group that suggests the right spelling; a mistake never runs something else instead."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
+            hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyMenu(Menu):
+    """The commands of the table, each imported when it is used; listing them imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return COMMANDS.names()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        try:
+            return COMMANDS.load(cmd_name)
+        except KeyError:
+            return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS.summary(name)) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=LazyMenu, invoke_without_command=True, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option("-V", "--version", is_flag=True, help="Tell the version.")
+@click.option("-z", "--oneshot", metavar="PROMPT", help="Answer one prompt; print only the final text.")
+@click.option("-p", "--profile", metavar="NAME", expose_value=False, help="Use the home of this profile.")
+@chat_options
+@click.pass_context
+def app(ctx: click.Context, /, version: bool, oneshot: str | None, **options: Any) -> int | None:
+    """An agent runtime: a model works with tools on what you ask, and every step is kept.
+
+    Without a command, a piped text is answered as `hermes chat` would.
+    """
+    cli: Cli = ctx.obj
+    cli.chat = {name: value for name, value in options.items() if value not in (None, False, ())}
+    if version:
+        from hermes import __version__  # noqa: PLC0415
+
+        cli.out.line(f"hermes {__version__}")
+        return 0
+    if ctx.invoked_subcommand is not None:
+        if oneshot is not None:
+            raise click.UsageError("-z stands alone; leave out the command.", ctx)
+        return None
+    from hermes.surfaces.cli.chat import run_chat  # noqa: PLC0415
+
+    return run_chat(cli, {**options, "oneshot": oneshot})
+
+
+APP = app

@@ -1,0 +1,54 @@
+"""Check the installation and say what to run to mend it."""
+
+import click
+from msgspec import to_builtins
+
+from hermes.errors import HermesError
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.doctor import CHECKS, Check, Finding, problem
+from hermes.surfaces.cli.exit_codes import Exit
+
+MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+
+
+@click.command("doctor")
+@click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@click.pass_obj
+def doctor(cli: Cli, fix: bool, as_json: bool, names: tuple[str, ...]) -> int:
+    """Check the installation and say what to run to mend it; exit code 1 when something does not work."""
+    for name in names:
+        if name not in CHECKS.names():
+            raise click.UsageError(f"There is no check {name!r}; there are: {', '.join(CHECKS.names())}")
+    checks = {name: CHECKS.load(name) for name in names or CHECKS.names()}
+    fixed = [done for check in checks.values() if fix and check.fix for done in check.fix(cli)]
+    found = {name: _findings(cli, check) for name, check in checks.items()}
+    every = [finding for findings in found.values() for finding in findings]
+    broken = any(finding.status == "problem" for finding in every)
+    if as_json:
+        cli.out.json({"ok": not broken, "fixed": fixed, "checks": to_builtins(found)})
+        return Exit.FAILED if broken else Exit.ANSWERED
+    for name, findings in found.items():
+        cli.out.line(cli.out.style(checks[name].title, "bold"))
+        for finding in findings:
+            mark, colour = MARKS[finding.status]
+            cli.out.line(f"  {cli.out.style(mark, colour)} {finding.text}")
+    for done in fixed:
+        cli.out.line(f"mended: {done}")
+    steps = list(dict.fromkeys(finding.next_step for finding in every if finding.next_step))
+    if steps:
+        cli.out.line("\nTo do:")
+        for step in steps:
+            cli.out.line(f"  {step}")
+    return Exit.FAILED if broken else Exit.ANSWERED
+
+
+def _findings(cli: Cli, check: Check) -> list[Finding]:
+    try:
+        return list(check.run(cli))
+    except HermesError as error:
+        return [problem(str(error))]
+
+
+COMMAND = doctor

@@ -1,0 +1,50 @@
+"""Explain a command or a topic."""
+
+import click
+
+from hermes.surfaces.cli.app import COMMANDS
+from hermes.surfaces.cli.context import Cli
+from hermes.tables import Table
+
+TOPICS: Table[str] = Table("hermes.surfaces.cli.topics", "__doc__")
+
+
+@click.command("help")
+@click.argument("words", nargs=-1, metavar="[TOPIC]")
+@click.pass_context
+def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Explain a command, a setting or a topic; `hermes help topics` lists them."""
+    cli: Cli = ctx.obj
+    root = ctx.find_root()
+    if not words:
+        cli.out.line(root.get_help())
+    elif words == ("topics",):
+        for name in TOPICS.names():
+            cli.out.line(f"  {name:<14} {TOPICS.summary(name)}")
+    elif words[0] in TOPICS.names():
+        cli.out.line(TOPICS.load(words[0]).strip())
+    elif words[0] in COMMANDS.names():
+        cli.out.line(_command_help(root, words))
+    elif "." in words[0]:
+        explained = cli.settings().explain(words[0])
+        cli.out.line(f"{explained.key}: {explained.description}")
+    else:
+        from difflib import get_close_matches  # noqa: PLC0415
+
+        near = get_close_matches(words[0], [*TOPICS.names(), *COMMANDS.names()], n=1)
+        hint = f" Did you mean: hermes help {near[0]}" if near else " See: hermes help topics"
+        raise click.UsageError(f"There is no help on {words[0]!r}.{hint}", ctx)
+
+
+def _command_help(root: click.Context, words: tuple[str, ...]) -> str:
+    ctx = root
+    for word in words:
+        group = ctx.command
+        command = group.get_command(ctx, word) if isinstance(group, click.Group) else None
+        if command is None:
+            raise click.UsageError(f"There is no command {' '.join(words)!r}.", ctx)
+        ctx = click.Context(command, info_name=word, parent=ctx)
+    return ctx.get_help()
+
+
+COMMAND = help_

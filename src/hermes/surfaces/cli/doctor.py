@@ -1,0 +1,45 @@
+"""What a check of `hermes doctor` is, and what it finds."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from hermes.surfaces.cli.context import Cli
+from hermes.tables import Table
+
+Status: TypeAlias = Literal["ok", "warning", "problem"]
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at. `next_step` is the command that mends it."""
+
+    status: Status
+    text: str
+    next_step: str = ""
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """A question to the installation. `fix` mends what can be mended safely, and says what it did."""
+
+    title: str
+    run: Callable[[Cli], Iterable[Finding]]
+    fix: Callable[[Cli], Iterable[str]] | None = None
+
+
+CHECKS: Table[Check] = Table("hermes.surfaces.cli.doctor_checks", "CHECK")
+
+
+def ok(text: str) -> Finding:
+    """Nothing to do."""
+    return Finding("ok", text)
+
+
+def warning(text: str, next_step: str = "") -> Finding:
+    """Works, but not as well as it could."""
+    return Finding("warning", text, next_step)
+
+
+def problem(text: str, next_step: str = "") -> Finding:
+    """Does not work."""
+    return Finding("problem", text, next_step)

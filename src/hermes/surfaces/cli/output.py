@@ -1,0 +1,132 @@
+"""Where words go: answers to stdout, everything else to stderr; pleasant in a terminal, plain in a pipe."""
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class Output:
+    """The two streams of a run. `is_terminal` is about stdout; colours also heed NO_COLOR and TERM=dumb."""
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str]) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+        self.is_terminal = stdout.isatty()
+        may_colour = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        self.colours = may_colour and self.is_terminal
+        self.error_colours = may_colour and stderr.isatty()
+
+    @classmethod
+    def of_process(cls, environ: Mapping[str, str]) -> "Output":
+        """The process's own streams, made unable to fail on a character they cannot show."""
+        return cls(_unfailing(sys.stdout), _unfailing(sys.stderr), environ)
+
+    def line(self, text: str = "") -> None:
+        """One line of the answer."""
+        self.stdout.write(f"{text}\n")
+
+    def write(self, text: str) -> None:
+        """Part of the answer, shown at once."""
+        self.stdout.write(text)
+        self.stdout.flush()
+
+    def json(self, value: Any) -> None:
+        """One line of JSON."""
+        import msgspec  # noqa: PLC0415 - plain output does without it
+
+        self.stdout.write(msgspec.json.encode(value).decode("utf-8", "replace") + "\n")
+        self.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """A word beside the answer, on stderr. Nobody reading it is no reason to stop."""
+        try:
+            self.stderr.write(f"{text}\n")
+            self.stderr.flush()
+        except (BrokenPipeError, ValueError):
+            return
+
+    def error(self, text: str) -> None:
+        """What went wrong, on stderr."""
+        self.note(f"{self._styled('error:', ('red', 'bold'), self.error_colours)} {text}")
+
+    def style(self, text: str, *names: str) -> str:
+        """`text` in these colours, where stdout shows any."""
+        return self._styled(text, names, self.colours)
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]], *, flexible: int | None = None) -> None:
+        """Aligned columns. In a terminal the column `flexible` is cut so that a row fits; in a pipe nothing is cut."""
+        cells = [[_one_line(cell) for cell in row] for row in rows]
+        widths = [max(width_of(text) for text in column) for column in zip(headers, *cells, strict=True)]
+        if flexible is not None and self.is_terminal:
+            spare = self.width - (sum(widths) - widths[flexible] + 2 * (len(widths) - 1))
+            widths[flexible] = max(8, min(widths[flexible], spare))
+        for number, row in enumerate([list(headers), *cells]):
+            fitted = [padded(cut(text, width), width) for text, width in zip(row, widths, strict=True)]
+            text = "  ".join(fitted).rstrip()
+            self.line(self.style(text, "bold") if number == 0 else text)
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return shutil.get_terminal_size().columns
+
+    def flush(self) -> None:
+        """Hand everything over; `BrokenPipeError` when nobody takes it."""
+        try:
+            self.stdout.flush()
+        except ValueError:  # closed from outside
+            raise BrokenPipeError from None
+
+    def abandon(self) -> None:
+        """Nobody reads stdout any more: let what is still buffered go nowhere, without a word."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.stdout.fileno())
+        os.close(nowhere)
+
+    @staticmethod
+    def _styled(text: str, names: Sequence[str], colours: bool) -> str:
+        if not colours or not names:
+            return text
+        return f"\x1b[{';'.join(STYLES[name] for name in names)}m{text}\x1b[0m"
+
+
+def _unfailing(stream: TextIO | None) -> TextIO:
+    if stream is None:  # closed before the start: `hermes … >&-`
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it lives as long as the process
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    return stream
+
+
+def width_of(text: str) -> int:
+    """Columns that `text` takes; a CJK character takes two."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # noqa: PLC0415 - plain ASCII does without it
+
+    return max(0, wcswidth(text))
+
+
+def cut(text: str, width: int) -> str:
+    """`text` in at most `width` columns, with a mark where something was left out."""
+    if width_of(text) <= width:
+        return text
+    kept = text[: width - 1]
+    while kept and width_of(kept) > width - 1:
+        kept = kept[:-1]
+    return f"{kept}…"
+
+
+def padded(text: str, width: int) -> str:
+    """`text` filled up to `width` columns."""
+    return text + " " * (width - width_of(text))
+
+
+def _one_line(cell: object) -> str:
+    text = "" if cell is None else str(cell)
+    return " ".join(text.split()) if any(not char.isprintable() for char in text) else text

@@ -1,0 +1,142 @@
+"""Run a command line: choose the home, hand over to the commands, and say in one sentence what went wrong."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.config import paths
+from hermes.errors import BudgetExceeded, HermesError, ProviderError, UserError
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.output import Output
+
+if TYPE_CHECKING:
+    from click import Command, UsageError
+
+
+def run(words: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
+    """Run `words`; the exit code. Never raises, and never shows a traceback."""
+    environ = os.environ if environ is None else environ
+    out = Output.of_process(environ)
+    try:
+        profile, rest = take_profile(list(words))
+        home = chosen_home(environ, profile, making=rest[:1] == ["profile"])
+        with paths.bound_home(home):
+            code = _dispatch(Cli(home=home, environ=environ, out=out), rest)
+        out.flush()
+    except BrokenPipeError:
+        out.abandon()
+        return Exit.BROKEN_PIPE
+    except UserError as error:
+        out.error(str(error))
+        return Exit.FAILED
+    return code
+
+
+def take_profile(words: list[str]) -> tuple[str | None, list[str]]:
+    """`-p NAME` taken out of `words`, wherever it stands before a `--`."""
+    rest: list[str] = []
+    profile = None
+    index = 0
+    while index < len(words):
+        word = words[index]
+        if word == "--":
+            rest += words[index:]
+            break
+        if word in ("-p", "--profile"):
+            if index + 1 >= len(words):
+                raise UserError(f"{word} needs the name of a profile; see: hermes profile list")
+            profile = words[index + 1]
+            index += 2
+            continue
+        if word.startswith("--profile="):
+            profile = word.partition("=")[2]
+        else:
+            rest.append(word)
+        index += 1
+    return profile, rest
+
+
+def chosen_home(environ: Mapping[str, str], profile: str | None, *, making: bool) -> Path:
+    """The home for this run; a profile that does not exist is a `UserError`, unless profiles are being managed."""
+    root = paths.root_home(environ)
+    name = profile or environ.get("HERMES_PROFILE") or paths.sticky_profile(root)
+    home = paths.profile_home(root, name)
+    if home != root and not making and not home.is_dir():
+        raise UserError(f"there is no profile {name!r}; make it with: hermes profile create {name}")
+    return home
+
+
+def _dispatch(cli: Cli, words: list[str]) -> int:
+    import click  # noqa: PLC0415 - `--version` and a bad profile do without it
+
+    from hermes.surfaces.cli.app import APP  # noqa: PLC0415
+
+    try:
+        # Not `APP.main`: it would turn a broken pipe into exit code 1.
+        _complete(cli, APP)
+        with APP.make_context("hermes", words, obj=cli) as ctx:
+            code = APP.invoke(ctx)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (click.Abort, KeyboardInterrupt, EOFError):
+        cli.out.note("Stopped.")
+        return Exit.CANCELLED
+    except click.UsageError as error:
+        _show_usage(cli, error)
+        return Exit.USAGE
+    except click.ClickException as error:
+        cli.out.error(error.format_message())
+        return Exit.FAILED
+    except BrokenPipeError:
+        raise
+    except HermesError as error:
+        cli.out.error(str(error))
+        return _code_of(error)
+    except Exception as error:  # noqa: BLE001 - the border: a fault of ours is told in one sentence and logged whole
+        return _fault(cli, error)
+    return code if isinstance(code, int) else Exit.ANSWERED
+
+
+def _complete(cli: Cli, app: "Command") -> None:
+    """Answer the shell's question for completions, when this run is one."""
+    asked = cli.environ.get("_HERMES_COMPLETE")
+    if asked:
+        from click.shell_completion import shell_complete  # noqa: PLC0415
+
+        sys.exit(shell_complete(app, {}, "hermes", "_HERMES_COMPLETE", asked))
+
+
+def _code_of(error: HermesError) -> Exit:
+    match error:
+        case ProviderError():
+            return Exit.REFUSED if error.reason == "policy_blocked" else Exit.PROVIDER
+        case BudgetExceeded():
+            return Exit.BUDGET
+        case _:
+            return Exit.FAILED
+
+
+def _show_usage(cli: Cli, error: "UsageError") -> None:
+    from click.exceptions import NoArgsIsHelpError  # noqa: PLC0415
+
+    if isinstance(error, NoArgsIsHelpError):
+        cli.out.note(error.format_message())
+        return
+    cli.out.error(error.format_message())
+    if error.ctx is not None:
+        cli.out.note(f"See: {error.ctx.command_path} --help")
+
+
+def _fault(cli: Cli, error: Exception) -> Exit:
+    from hermes.surfaces.logs import log_fault  # noqa: PLC0415 - only when something is wrong
+
+    file = log_fault(cli.home, error)
+    where = f"; the details are in {file}" if file else ""
+    words = f"{type(error).__name__}: {error}".splitlines()[0]
+    cli.out.error(f"Hermes itself failed ({words}){where}. Nothing stored is lost; see also: hermes doctor")
+    if cli.environ.get("HERMES_DEBUG"):
+        sys.excepthook(type(error), error, error.__traceback__)
+    return Exit.INTERNAL

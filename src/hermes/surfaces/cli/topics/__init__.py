@@ -1,0 +1,1 @@
+"""The topics of `hermes help`, one file each; its docstring is what is shown."""

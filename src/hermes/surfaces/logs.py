@@ -1,0 +1,112 @@
+"""Log files under the home: rotating, private, tagged with the session, and without secrets."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.config import paths
+from hermes.config.section import is_secret
+from hermes.errors import UserError
+
+if TYPE_CHECKING:
+    from hermes.redact import Redactor
+
+FORMAT = "%(asctime)s %(levelname)s [%(session)s] %(name)s: %(message)s"
+NAMES = {"agent": "agent.log", "errors": "errors.log", "gateway": "gateway.log"}
+
+session_tag: ContextVar[str] = ContextVar("hermes_log_session", default="-")
+
+
+def start_logging(
+    home: Path,
+    *,
+    level: str = "INFO",
+    max_size_mb: float = 5,
+    backup_count: int = 3,
+    redact: Callable[[str], str] | None = None,
+) -> list[logging.Handler]:
+    """Send the records of `hermes` to agent.log, and those from WARNING up to errors.log as well.
+
+    `redact` takes secrets out; without one, what looks like a secret by itself is taken out. Nothing is written
+    before the first record. A home that cannot be written to is no reason not to run.
+    """
+    logger = logging.getLogger("hermes")
+    logger.setLevel(level)
+    logger.propagate = False
+    handlers: list[logging.Handler] = []
+    try:
+        folder = paths.made(paths.logs_dir(home))
+    except UserError:
+        handlers.append(logging.NullHandler())
+    else:
+        size = int(max_size_mb * 1_000_000)
+        for name, least in (("agent", logging.NOTSET), ("errors", logging.WARNING)):
+            file = _PrivateFile(folder / NAMES[name], maxBytes=size, backupCount=backup_count, delay=True)
+            file.setLevel(least)
+            file.setFormatter(_Formatter(redact or redactor().redact))
+            file.addFilter(_tag)
+            handlers.append(file)
+    for handler in handlers:
+        logger.addHandler(handler)
+    return handlers
+
+
+def stop_logging(handlers: list[logging.Handler]) -> None:
+    """Close what `start_logging` opened."""
+    for handler in handlers:
+        logging.getLogger("hermes").removeHandler(handler)
+        handler.close()
+
+
+def log_fault(home: Path, error: Exception) -> Path | None:
+    """Write a fault of ours with its traceback to errors.log; the file, or None when that failed too."""
+    handlers = start_logging(home)
+    try:
+        logging.getLogger("hermes").critical("fault", exc_info=error)
+    finally:
+        stop_logging(handlers)
+    file = paths.logs_dir(home) / NAMES["errors"]
+    return file if file.exists() else None
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A rotating file that nobody but its owner reads."""
+
+    def _open(self):  # type: ignore[no-untyped-def]  # the base class names a private type
+        handle = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        return os.fdopen(handle, self.mode, encoding="utf-8", errors="replace")
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class's name
+        """A full disk loses a log line; it never speaks into the user's terminal."""
+
+
+class _Formatter(logging.Formatter):
+    """One record a line, tracebacks indented below it, with secrets taken out of the whole."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__(FORMAT)
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redact(super().format(record)).replace("\n", "\n    ")
+
+
+def _tag(record: logging.LogRecord) -> bool:
+    if not hasattr(record, "session"):
+        record.session = session_tag.get()
+    return True
+
+
+def redactor(environ: Mapping[str, str] | None = None, secrets: Mapping[str, str] | None = None) -> "Redactor":
+    """A redactor that knows the values of .env, and those of the environment whose names tell that they are secret."""
+    from hermes.redact import Redactor  # noqa: PLC0415 - compiling its patterns is left to who logs
+
+    made = Redactor()
+    for name, value in {**(environ or {}), **(secrets or {})}.items():
+        if is_secret(name):
+            made.register(value, name)
+    return made

@@ -1,0 +1,101 @@
+"""`hermes config`: what a person sees and types."""
+
+import json
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes.surfaces.cli.exit_codes import Exit
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_set_get_explain_and_unset(run: Run, home: Path) -> None:
+    done = run("config", "set", "agent.max_turns", "7")
+    assert done.stdout == f"agent.max_turns = 7 in {home / 'config.yaml'}\n"
+    assert run("config", "get", "agent.max_turns").stdout == "7\n"
+    explained = run("config", "explain", "agent.max_turns", HERMES_MAX_ITERATIONS="9").stdout.splitlines()
+    assert explained[0] == "agent.max_turns = 9"
+    assert explained[2:] == [
+        "  from HERMES_MAX_ITERATIONS in the environment: 9",
+        f"  over {home / 'config.yaml'}, line 2: 7",
+        "  over default: 90",
+    ]
+    assert run("config", "unset", "agent.max_turns").returncode == 0
+    assert run("config", "unset", "agent.max_turns").returncode == Exit.FAILED
+    assert run("config", "get", "agent.max_turns").stdout == "90\n"
+
+
+def test_a_change_that_something_overrides_says_so(run: Run) -> None:
+    done = run("config", "set", "agent.max_turns", "7", HERMES_MAX_ITERATIONS="9")
+    assert "warning: HERMES_MAX_ITERATIONS in the environment overrides it" in done.stderr
+
+
+def test_names_like_variables_go_to_env(run: Run, home: Path) -> None:
+    assert run("config", "set", "SOME_API_KEY", "sk-secret").returncode == 0
+    assert (home / ".env").read_text() == "SOME_API_KEY=sk-secret\n"
+    assert stat.S_IMODE((home / ".env").stat().st_mode) == 0o600
+    assert not (home / "config.yaml").exists()
+    assert run("config", "unset", "SOME_API_KEY").returncode == 0
+    assert (home / ".env").read_text() == ""
+
+
+def test_secrets_are_not_shown(run: Run) -> None:
+    done = run("config", "set", "model.api_key", "sk-abcdefghijklmnop")
+    assert "abcdefgh" not in done.stdout + done.stderr
+    assert "better kept in .env" in done.stderr
+    assert "abcdefgh" not in run("config", "show").stdout
+    assert run("config", "get", "model.api_key").stdout == "sk-abcdefghijklmnop\n"
+
+
+def test_show_tells_what_is_set_and_all_tells_everything(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("model: m\ntools: {tool_search: {enabled: true}}\n")
+    done = run("config", "show")
+    assert done.stdout == "model.default: m\n"
+    assert done.stderr == (
+        "warning: config.yaml: known, but without effect in this version: tools.tool_search.enabled\n"
+    )
+    assert json.loads(run("config", "show", "--json").stdout) == {"model.default": "m"}
+    everything = run("config", "show", "--all").stdout
+    assert "terminal.timeout: 180" in everything
+    assert 'toolsets: ["hermes-cli"]' in everything
+
+
+def test_show_goes_on_past_a_reference_to_nothing(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("model: {api_key: '${GONE}'}\nagent: {max_turns: 5}\n")
+    done = run("config", "show")
+    assert done.stdout == "agent.max_turns: 5\n"
+    assert "${GONE} is not set" in done.stderr
+
+
+def test_check_finds_what_must_be_mended(run: Run, home: Path) -> None:
+    assert run("config", "check").stdout == "config.yaml and .env are fine.\n"
+    (home / "config.yaml").write_text("agent: {max_turn: 5}\n")
+    (home / ".env").write_text("A=1\n")
+    (home / ".env").chmod(0o644)
+    done = run("config", "check", "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == Exit.FAILED
+    assert "did you mean 'agent.max_turns'" in found["problems"][0]
+    assert "chmod 600" in found["problems"][1]
+
+
+def test_edit_opens_the_editor_and_checks_afterwards(run: Run, home: Path, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "agent: {max_turn: 5}" > "$1"\n')
+    editor.chmod(0o755)
+    done = run("config", "edit", EDITOR=str(editor))
+    assert done.returncode == Exit.FAILED
+    assert "did you mean 'agent.max_turns'" in done.stderr
+    assert (home / "config.yaml").exists()
+
+
+def test_broken_yaml_is_one_sentence_and_paths_still_work(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("model: {a\n")
+    done = run("config", "show")
+    assert done.returncode == Exit.FAILED
+    assert "line 2: this is not valid YAML" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert run("config", "path").stdout == f"{home / 'config.yaml'}\n"
+    assert run("config", "env-path").stdout == f"{home / '.env'}\n"

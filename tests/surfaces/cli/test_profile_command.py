@@ -1,0 +1,117 @@
+"""`hermes profile`: separate homes, made and moved whole."""
+
+import json
+import sqlite3
+import stat
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes.surfaces.cli.exit_codes import Exit
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def names(run: Run) -> list[str]:
+    return [each["name"] for each in json.loads(run("profile", "list", "--json").stdout)]
+
+
+def test_a_profile_has_its_own_settings(run: Run, home: Path) -> None:
+    run("config", "set", "model", "root-model")
+    assert run("profile", "create", "work").returncode == 0
+    assert stat.S_IMODE((home / "profiles" / "work").stat().st_mode) == 0o700
+    run("-p", "work", "config", "set", "model", "work-model")
+    assert run("config", "get", "model").stdout == "root-model\n"
+    assert run("-p", "work", "config", "get", "model").stdout == "work-model\n"
+    assert run("config", "get", "model", HERMES_PROFILE="work").stdout == "work-model\n"
+
+
+def test_the_chosen_profile_is_used_until_another_is(run: Run) -> None:
+    run("profile", "create", "work")
+    run("profile", "use", "work")
+    assert run("config", "path").stdout.endswith("profiles/work/config.yaml\n")
+    assert run("-p", "default", "config", "path").stdout.endswith("home/config.yaml\n")
+    run("profile", "use", "default")
+    assert run("config", "path").stdout.endswith("home/config.yaml\n")
+
+
+def test_cloning_takes_settings_and_secrets_but_no_sessions(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("model: m\n")
+    (home / ".env").write_text("K=1\n")
+    (home / "skills" / "one").mkdir(parents=True)
+    (home / "skills" / "one" / "SKILL.md").write_text("x")
+    (home / "state.db").write_bytes(b"")
+    run("profile", "create", "copy", "--clone")
+    made = home / "profiles" / "copy"
+    assert sorted(each.name for each in made.iterdir()) == [".env", "config.yaml", "skills"]
+
+
+def test_cloning_all_takes_a_consistent_copy_of_the_store(run: Run, home: Path) -> None:
+    live = sqlite3.connect(home / "state.db")
+    live.execute("pragma journal_mode=wal")
+    live.execute("create table t (x)")
+    live.execute("insert into t values (5)")
+    live.commit()
+    assert run("profile", "create", "copy", "--clone-all").returncode == 0
+    copied = sqlite3.connect(home / "profiles" / "copy" / "state.db")
+    assert copied.execute("select x from t").fetchall() == [(5,)]
+    copied.close()
+    live.close()
+
+
+def test_renaming_and_deleting_keep_the_choice_right(run: Run, home: Path) -> None:
+    run("profile", "create", "one")
+    run("profile", "use", "one")
+    run("profile", "rename", "one", "two")
+    assert names(run) == ["default", "two"]
+    assert (home / "active_profile").read_text() == "two\n"
+    assert run("profile", "delete", "two", stdin="n\n").returncode == Exit.CANCELLED
+    assert names(run) == ["default", "two"]
+    assert run("profile", "delete", "two", "--yes").returncode == 0
+    assert names(run) == ["default"]
+    assert not (home / "active_profile").exists()
+
+
+def test_an_exported_profile_comes_back_without_secrets(run: Run, home: Path, tmp_path: Path) -> None:
+    (home / "config.yaml").write_text("model: m\n")
+    (home / ".env").write_text("K=1\n")
+    done = run("profile", "export", "-o", "backup.tar.gz")
+    assert done.stdout == f"{tmp_path / 'backup.tar.gz'}\n"
+    with tarfile.open(tmp_path / "backup.tar.gz") as packed:
+        assert packed.getnames() == ["config.yaml"]
+    assert run("profile", "import", "backup.tar.gz").returncode == 0
+    assert run("-p", "backup", "config", "get", "model").stdout == "m\n"
+    run("profile", "export", "-o", "all.tar.gz", "--with-secrets")
+    with tarfile.open(tmp_path / "all.tar.gz") as packed:
+        assert packed.getnames() == [".env", "config.yaml"]
+
+
+def test_an_archive_that_leads_out_of_the_home_is_refused(run: Run, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("x")
+    with tarfile.open(tmp_path / "evil.tar.gz", "w:gz") as packed:
+        packed.add(tmp_path / "x", arcname="../../../escaped")
+    done = run("profile", "import", "evil.tar.gz")
+    assert done.returncode == Exit.FAILED
+    assert "cannot unpack" in done.stderr
+    assert not list(tmp_path.rglob("escaped"))
+    assert names(run) == ["default"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["create", "Bad Name"], "cannot name a profile"),
+        (["create", "default"], "always there"),
+        (["use", "none"], "there is no profile 'none'"),
+        (["rename", "default", "x"], "keeps its name"),
+        (["delete", "default", "--yes"], "cannot be deleted"),
+        (["show", "none"], "there is no profile 'none'"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(run: Run, words: list[str], told: str) -> None:
+    done = run("profile", *words)
+    assert (done.returncode, done.stderr.count("\n")) == (Exit.FAILED, 1)
+    assert told in done.stderr

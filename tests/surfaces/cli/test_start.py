@@ -1,0 +1,144 @@
+"""The command line as a whole: quick, forgiving about spelling, one sentence when something is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hermes
+from hermes.surfaces.cli.app import COMMANDS
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.start import take_profile
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.mark.parametrize("word", ["--version", "-V"])
+def test_the_version_is_told(run: Run, word: str) -> None:
+    done = run(word)
+    assert (done.stdout, done.stderr, done.returncode) == (f"hermes {hermes.__version__}\n", "", 0)
+
+
+def test_the_version_imports_nothing_heavy(environ: dict[str, str]) -> None:
+    script = (
+        "import sys; from hermes.surfaces.cli.main import main; main(['--version']);"
+        "print([name for name in sys.modules if name.partition('.')[0] in "
+        "('click', 'msgspec', 'yaml', 'asyncio', 'rich', 'logging', 'pathlib', 'sqlite3')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1] == "[]"
+
+
+def test_help_lists_every_command_without_importing_it(environ: dict[str, str]) -> None:
+    script = (
+        "import sys; from hermes.surfaces.cli.main import main; main(['--help']);"
+        "print([n for n in sys.modules if n.startswith('hermes.surfaces.cli.commands.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)
+    for name in COMMANDS.names():
+        assert f"  {name} " in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS.names())
+def test_every_command_has_help_and_a_one_line_summary(run: Run, name: str) -> None:
+    done = run(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert COMMANDS.summary(name).endswith(".")
+    assert COMMANDS.load(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["confg"], "There is no command 'confg'. Did you mean: hermes config"),
+        (["config", "shwo"], "There is no command 'shwo'. Did you mean: hermes config show"),
+        (["help", "exitcodes"], "Did you mean: hermes help exit-codes"),
+        (["config", "get"], "Missing argument 'KEY'"),
+        (["--modle", "x"], "--model"),
+    ],
+)
+def test_a_mistake_is_a_usage_error_with_a_way_on(run: Run, words: list[str], told: str) -> None:
+    done = run(*words)
+    assert done.returncode == Exit.USAGE
+    assert told in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_every_exit_code_is_its_own_and_documented(run: Run) -> None:
+    text = run("help", "exit-codes").stdout
+    assert [int(line.split()[0]) for line in text.splitlines()[2:]] == sorted(Exit)
+    assert len(set(Exit)) == len(Exit)
+
+
+@pytest.mark.parametrize(
+    ("words", "profile", "rest"),
+    [
+        (["-p", "work", "chat"], "work", ["chat"]),
+        (["chat", "-q", "x", "--profile", "work"], "work", ["chat", "-q", "x"]),
+        (["--profile=work", "doctor"], "work", ["doctor"]),
+        (["chat", "-q", "-p means what?"], None, ["chat", "-q", "-p means what?"]),
+        (["a", "--", "-p", "x"], None, ["a", "--", "-p", "x"]),
+    ],
+)
+def test_the_profile_is_found_wherever_it_stands(words: list[str], profile: str | None, rest: list[str]) -> None:
+    assert take_profile(words) == (profile, rest)
+
+
+def test_an_unknown_profile_is_one_sentence(run: Run) -> None:
+    done = run("-p", "work", "config", "path")
+    assert done.returncode == Exit.FAILED
+    assert done.stderr == "error: there is no profile 'work'; make it with: hermes profile create work\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(environ: dict[str, str], tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "hermes.surfaces.cli.main", "config", "show", "--all"]
+    done = subprocess.run(words, env=environ, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert done.returncode == Exit.BROKEN_PIPE
+    assert done.stderr == b""
+
+
+def test_a_closed_stdout_is_no_traceback(environ: dict[str, str]) -> None:
+    command = f"{sys.executable} -m hermes.surfaces.cli.main config path >&-"
+    done = subprocess.run(["bash", "-c", command], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_output_that_the_terminal_cannot_show_is_replaced(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("model: 模型\n", encoding="utf-8")
+    done = run("config", "get", "model.default", LANG="C", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0
+    assert done.stdout == "??\n"
+
+
+def test_a_fault_of_ours_is_one_sentence_and_a_logged_traceback(run: Run, home: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "sitecustomize.py"
+    broken.write_text(
+        "import hermes.surfaces.cli.commands.version as module\n"
+        "def fail(**_: object) -> None:\n    raise RuntimeError('boom')\n"
+        "module.COMMAND.callback = fail\n"
+    )
+    done = run("version", PYTHONPATH=f"{tmp_path}{os.pathsep}{Path(hermes.__file__).parents[1]}")
+    assert done.returncode == Exit.INTERNAL
+    assert "RuntimeError: boom" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in (home / "logs" / "errors.log").read_text()
+
+
+def test_version_as_json(run: Run) -> None:
+    assert json.loads(run("version", "--json").stdout)["hermes"] == hermes.__version__
+
+
+def test_completion_scripts_and_their_answers(run: Run) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_HERMES_COMPLETE" in run("completion", shell).stdout
+    done = run(_HERMES_COMPLETE="bash_complete", COMP_WORDS="hermes conf", COMP_CWORD="1")
+    assert done.stdout.strip() == "plain,config"
