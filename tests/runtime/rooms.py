@@ -85,13 +85,17 @@ class Room:
 
 @asynccontextmanager
 async def room(
-    folder: Path, *tools: Registered, settings: dict[str, Any] | None = None, timeout_s: float | None = 30.0
+    folder: Path,
+    *tools: Registered,
+    settings: dict[str, Any] | None = None,
+    timeout_s: float | None = 30.0,
+    environment: Environment | None = None,
 ) -> AsyncIterator[Room]:
     """An open turn over `tools`."""
     events, hooks, pool = Events(), Hooks(), DaemonPool()
     services = Services(
         store=cast("EventStore", None),
-        environment=cast("Environment", Folder(str(folder))),
+        environment=environment or cast("Environment", Folder(str(folder))),
         supervisor=cast("Supervisor", None),
         gate=cast("Gate", Yes()),
         hooks=hooks,

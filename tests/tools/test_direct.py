@@ -187,6 +187,15 @@ def test_built_ins_share_a_working_directory_per_task(tmp_path: Path) -> None:
     denied = json.loads(handle_function_call("terminal", {"command": f"rm -rf {tmp_path.parent}"}, task_id="one"))
     assert tmp_path.exists()
     assert denied.get("error") or denied.get("status") == "blocked"
+    started = json.loads(
+        handle_function_call("terminal", {"command": "echo up; read x; echo got $x", "background": True}, task_id="one")
+    )
+    ident = started["session_id"]
+    handle_function_call("process", {"action": "submit", "session_id": ident, "data": "tea"}, task_id="one")
+    ended = json.loads(
+        handle_function_call("process", {"action": "wait", "session_id": ident, "timeout": 30}, task_id="one")
+    )
+    assert "got tea" in ended["output"], ended
     model_tools.close_task("one")
     model_tools.close_task("two")
 

@@ -237,20 +237,27 @@ class NobodyToAsk:
 
 def _make_place(task_id: str, pool: DaemonPool) -> _Place:
     from hermes.config.load import load_settings  # noqa: PLC0415 - only built-ins need any of this
-    from hermes.tools.environments.hygiene import scrubbed  # noqa: PLC0415
-    from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415
+    from hermes.config.sections import terminal  # noqa: PLC0415
+    from hermes.tools.environments.factory import Making, create_environment  # noqa: PLC0415
     from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
 
     settings = load_settings()
     supervisor = ProcessSupervisor()
+    making = Making(
+        settings=settings.of(terminal.Section),
+        supervisor=supervisor,
+        home=settings.home,
+        environ=os.environ,
+        launch_folder=str(Path.cwd()),
+        task_id=task_id,
+        run_blocking=pool.run,
+    )
     return _Place(
         task_id=task_id,
-        environment=LocalEnvironment(
-            supervisor, str(Path.cwd()), LocalOptions(env=scrubbed(os.environ)), run_blocking=pool.run
-        ),
+        environment=create_environment(making),
         supervisor=supervisor,
         gate=NobodyToAsk(),
-        shelf=FileShelf(paths.cache_dir(settings.home) / "results" / f"direct-{os.getpid()}", pool.run),
+        shelf=FileShelf.of_session(paths.cache_dir(settings.home) / "results", f"direct-{task_id}", pool.run),
         settings=settings.mapping,
         pool=pool,
     )
