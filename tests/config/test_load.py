@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import hermes
+from hermes.config.audit import section_names, section_type
 from hermes.config.load import load_settings
+from hermes.config.section import keys_of
 from hermes.config.sections import agent, approvals, auxiliary, model, terminal, tool_loop_guardrails, top
 from hermes.config.settings import Settings, Source
 from hermes.errors import ConfigError
@@ -255,3 +257,11 @@ def test_every_documented_key_loads(load: Load) -> None:
             for part in reversed(path[1:]):
                 tree = {part: tree}
             audit({top_name: tree})
+
+
+@pytest.mark.parametrize("name", [*section_names(), "top"])
+def test_every_section_can_be_made_and_every_key_is_described(load: Load, name: str) -> None:
+    kind = section_type(name)
+    assert load().of(kind) == kind()
+    assert kind.__doc__
+    assert not [key.name for key in keys_of(kind) if not key.description.endswith(".")]

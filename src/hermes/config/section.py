@@ -10,7 +10,10 @@ from msgspec import Meta, Struct
 
 from hermes.tables import Table
 
+# For keys that may also be null: msgspec takes a limit on a number, not on a union with null.
 Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+PositiveNumber: TypeAlias = Annotated[float, Meta(gt=0)]
+Amount: TypeAlias = Annotated[float, Meta(ge=0)]
 
 
 class SectionBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

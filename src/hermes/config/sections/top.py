@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import field
 
-from hermes.config.section import Positive, SectionBase, key
+from hermes.config.section import Amount, Positive, PositiveNumber, SectionBase, key
 
 
 class ModelPrice(SectionBase, frozen=True):
@@ -12,8 +12,8 @@ class ModelPrice(SectionBase, frozen=True):
 
     input: Annotated[float, key("For tokens that are read.", ge=0)] = 0.0
     output: Annotated[float, key("For tokens that are written.", ge=0)] = 0.0
-    cache_read: Annotated[float | None, key("For tokens read from the provider's cache.", ge=0)] = None
-    cache_write: Annotated[float | None, key("For tokens written to it.", ge=0)] = None
+    cache_read: Annotated[Amount | None, key("For tokens read from the provider's cache.")] = None
+    cache_write: Annotated[Amount | None, key("For tokens written to it.")] = None
 
 
 class Provider(SectionBase, frozen=True):
@@ -30,9 +30,9 @@ class Provider(SectionBase, frozen=True):
     max_tokens: Annotated[Positive | None, key("Tokens its models may write.")] = None
     headers: Annotated[dict[str, str], key("Headers added to each request.")] = field(default_factory=dict)
     stale_timeout_seconds: Annotated[
-        float | None, key("Seconds without a byte before a request counts as failed.", gt=0)
+        PositiveNumber | None, key("Seconds without a byte before a request counts as failed.")
     ] = None
-    request_timeout_seconds: Annotated[float | None, key("Seconds one request may take in all.", gt=0)] = None
+    request_timeout_seconds: Annotated[PositiveNumber | None, key("Seconds one request may take in all.")] = None
     prices: Annotated[dict[str, ModelPrice], key("Prices by model, where they are not known or not yours.")] = field(
         default_factory=dict
     )
