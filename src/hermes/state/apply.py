@@ -40,7 +40,6 @@ COUNTERS = (
 )
 
 _Step = Callable[[sqlite3.Connection], int]
-_JSON_FIELDS = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 INSERT_MESSAGE = (
     "INSERT INTO messages(session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count,"
@@ -84,7 +83,7 @@ class _Totals:
     __slots__ = ("attempts", "cost", "cost_source", "cost_status", "counts")
 
     def __init__(self) -> None:
-        self.counts = dict.fromkeys(COUNTERS, 0)
+        self.counts = [0] * len(COUNTERS)
         self.attempts = False
         self.cost: float | None = None
         self.cost_status: str | None = None
@@ -120,7 +119,7 @@ class Plan:
             case CallJournalled():
                 return self._journal(op)
             case CallClosed():
-                return _update(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, op.call_id))
+                return _update(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, bind_text(op.call_id)))
             case AttemptOpened():
                 return self._open_attempt(op)
             case AttemptClosed():
@@ -137,17 +136,18 @@ class Plan:
                 assert_never(op)
 
     def _append(self, op: MessageAppended) -> _Step:
-        message, blobs = op.message, Blobs()
-        values = message_values(op.session_id, message, blobs, message.timestamp or self._now())
+        message = op.message
+        self.blobs.refs.clear()
+        values = message_values(op.session_id, message, self.blobs, message.timestamp or self._now())
+        refs = sorted(self.blobs.refs)
         counts = self._totals_of(op.session_id).counts
-        counts["message_count"] += 1
-        counts["tool_call_count"] += len(message.tool_calls)
-        for call in message.tool_calls:
-            self._message_of_call[op.session_id, call.id] = self._appended
+        counts[0] += 1
+        if message.tool_calls:
+            counts[1] += len(message.tool_calls)
+            for call in message.tool_calls:
+                self._message_of_call[op.session_id, call.id] = self._appended
         self._newest[op.session_id] = self._appended
         self._appended += 1
-        self.blobs.found |= blobs.found
-        refs = sorted(blobs.refs)
 
         def step(conn: sqlite3.Connection) -> int:
             row = conn.execute(INSERT_MESSAGE, values).lastrowid
@@ -161,13 +161,14 @@ class Plan:
 
     def _journal(self, op: CallJournalled) -> _Step:
         call = op.call
+        call_id, name = bind_text(call.id), bind_text(call.name)
         position = self._message_of_call.get((op.session_id, call.id))
         packed = None if position is not None else bind_text(encode_json(dicts.call_to_dict(call)))
         now = self._now()
 
         def step(conn: sqlite3.Connection) -> int:
             message_id = None if position is None else self.message_ids[position]
-            values = (op.session_id, call.id, bind_text(call.name), message_id, packed, self._owner, now)
+            values = (op.session_id, call_id, name, message_id, packed, self._owner, now)
             return conn.execute(_OPEN_CALL, values).lastrowid or 0
 
         return step
@@ -196,9 +197,10 @@ class Plan:
     def _count_attempt(self, op: AttemptClosed, tokens: tuple[int | None, ...]) -> None:
         assert op.session_id is not None
         totals = self._totals_of(op.session_id)
-        for name, value in zip(COUNTERS[2:7], tokens, strict=True):
-            totals.counts[name] += value or 0
-        totals.counts["api_call_count"] += 1
+        for place, value in enumerate(tokens, 2):
+            if value:
+                totals.counts[place] += value
+        totals.counts[7] += 1
         totals.attempts = True
         if op.cost_usd is None:
             if op.outcome == "ok":
@@ -223,7 +225,10 @@ class Plan:
         return _insert(_RECORD_APPROVAL, (op.session_id, *words, *rest, op.at or self._now()))
 
     def _totals_of(self, session_id: str) -> _Totals:
-        return self._totals.setdefault(session_id, _Totals())
+        totals = self._totals.get(session_id)
+        if totals is None:
+            totals = self._totals[session_id] = _Totals()
+        return totals
 
 
 def message_values(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[Any, ...]:
@@ -243,7 +248,9 @@ def message_values(session_id: str, message: Message, blobs: Blobs, at: float) -
         _text(message.reasoning_content),
         _text(message.platform_message_id),
         message.status,
-        *(_json(getattr(message, name)) for name in _JSON_FIELDS),
+        _json(message.reasoning_details),
+        _json(message.codex_reasoning_items),
+        _json(message.codex_message_items),
     )
 
 
@@ -343,10 +350,10 @@ def _update(sql: str, values: tuple[Any, ...], missing: str | None = None) -> _S
 def _add_totals(conn: sqlite3.Connection, session_id: str, totals: _Totals) -> None:
     counts = totals.counts
     if totals.attempts:
-        values = (*counts.values(), totals.cost, totals.cost_status, totals.cost_source, session_id)
+        values = (*counts, totals.cost, totals.cost_status, totals.cost_source, session_id)
         found = conn.execute(_COUNT, values).rowcount
     else:
-        values = (counts["message_count"], counts["tool_call_count"], session_id)
+        values = (counts[0], counts[1], session_id)
         found = conn.execute(_COUNT_MESSAGES, values).rowcount
     if not found:
         raise StoreError(f"no session {session_id!r}")

@@ -85,7 +85,7 @@ def encode_content(content: Any, blobs: Blobs) -> Column:
     if content is None:
         return None
     if isinstance(content, str):
-        blobs.refs.update(_BLOB_IN_TEXT.findall(content))
+        _note_refs(content, blobs)
         if len(content) > LARGE_TEXT_CHARS:
             return f"{BLOB_MARK}{blobs.take(content.encode('utf-8', 'surrogatepass'))}"
         return bind_text(TEXT_MARK + content if content.startswith("\0") else content)
@@ -111,9 +111,14 @@ def decode_content(value: Column, fetch: Fetch) -> Any:
     return text  # written by something else that starts text with NUL
 
 
+def _note_refs(text: str, blobs: Blobs) -> None:
+    if "blob:" in text or "hermes://" in text:
+        blobs.refs.update(_BLOB_IN_TEXT.findall(text))
+
+
 def _externalise(value: Any, blobs: Blobs) -> Any:
     if isinstance(value, str):
-        blobs.refs.update(_BLOB_IN_TEXT.findall(value))
+        _note_refs(value, blobs)
         if value.startswith("\0"):
             return TEXT_MARK + value
         return _take_data_url(value, blobs) if len(value) > SMALL_URL_CHARS else value

@@ -17,6 +17,8 @@ from hermes.errors import StoreError, StoreUnavailable
 
 _COUNTER = struct.Struct("=q")
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux
+_ANY_BYTE = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+_UNLOCKED = struct.pack("h", fcntl.F_UNLCK)
 _COUNTER_BYTE = 1 << 62  # the lock on this byte guards the counter that is stored at offset 0
 _SET, _WAIT, _GET = (getattr(fcntl, f"F_OFD_{name}", None) for name in ("SETLK", "SETLKW", "GETLK"))
 
@@ -94,8 +96,7 @@ class FairLock:
     def _nobody_waits(self) -> bool:
         if _GET is None:
             return True
-        answer = fcntl.fcntl(self._fd, _GET, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        return bool(_FLOCK.unpack(answer)[0] == fcntl.F_UNLCK)
+        return fcntl.fcntl(self._fd, _GET, _ANY_BYTE)[:2] == _UNLOCKED
 
     def _try(self, handle: int) -> bool:
         try:

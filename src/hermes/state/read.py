@@ -139,9 +139,10 @@ def _with_id(message: Message, row_id: int) -> Message:
     return Message(**(fields | {"id": row_id}))
 
 
-def _open_call(call_id: str, name: str, packed: Column, asked: Column, started_at: float) -> OpenCall:
+def _open_call(call_id: Column, name: Column, packed: Column, asked: Column, started_at: float) -> OpenCall:
     if packed is not None:
         return OpenCall(dicts.call_from_dict(decode_json(packed)), started_at)
+    call_id, name = read_text(call_id) or "", read_text(name) or ""
     calls = [dicts.call_from_dict(raw) for raw in decode_json(asked) or ()]
     return OpenCall(next((call for call in calls if call.id == call_id), ToolCall(id=call_id, name=name)), started_at)
 

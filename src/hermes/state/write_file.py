@@ -1,6 +1,7 @@
 """The writing connection: the lock in front of it, opening, salvage, and the work that can wait."""
 
 import logging
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -21,6 +22,7 @@ TAIL_WAKES = 64  # not indexed messages for which it is worth waking the writing
 TAIL_LIMIT = 512  # ... before indexing no longer waits for a quiet moment
 CHECK_EVERY = 16
 CHECKPOINT_EVERY = 256
+STRANGER_POLL_S = 0.005
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ class WriteFile:
         self.salvaged: Salvaged | None = None
         self.commit_s = 1.0  # how long a commit takes here, lately
         self._path = path
+        self._name = str(path)
         self._durability = durability
         self._fetch = fetch
         self._vfs = vfs
@@ -72,7 +75,7 @@ class WriteFile:
         self._lock.acquire()
         try:
             conn = self._current()
-            conn.execute("BEGIN IMMEDIATE")
+            _begin_waiting(conn)
         except BaseException:
             self._lock.release()
             raise
@@ -84,7 +87,7 @@ class WriteFile:
             return None
         conn = self._conn
         try:
-            if self._path.stat().st_ino == self._inode and _begin_now(conn):
+            if os.stat(self._name).st_ino == self._inode and _begin_now(conn):  # noqa: PTH116 - each commit pays it
                 return conn
         except BaseException:
             self._lock.release()
@@ -96,8 +99,12 @@ class WriteFile:
         """Run `work` under the lock, outside a transaction."""
         self._lock.acquire()
         try:
-            return work(self._current())
+            conn = self._current()
+            _wait_for_strangers(conn, BUSY_TIMEOUT_MS)
+            return work(conn)
         finally:
+            if self._conn is not None and self.mode == "wal":
+                _wait_for_strangers(self._conn, 0)
             self._lock.release()
 
     def commit(self) -> None:
@@ -233,11 +240,13 @@ class WriteFile:
             index.reset(conn)
             conn.execute("COMMIT")
             self._mark = 0
+        if self.mode == "wal":
+            _wait_for_strangers(conn, 0)  # from here on `begin` waits, where waiting is allowed
 
     def _current(self) -> sqlite3.Connection:
         """The connection, to the file that has the name now: a repair may have put another in its place."""
         try:
-            if self._conn is not None and self._path.stat().st_ino == self._inode:
+            if self._conn is not None and os.stat(self._name).st_ino == self._inode:  # noqa: PTH116 - each commit pays it
                 return self._conn
         except FileNotFoundError as error:
             raise StoreError(f"{str(self._path)!r} was removed while it was in use") from error
@@ -249,14 +258,24 @@ class WriteFile:
         return self._conn
 
 
+def _wait_for_strangers(conn: sqlite3.Connection, at_most_ms: int) -> None:
+    conn.execute(f"PRAGMA busy_timeout = {at_most_ms}")
+
+
+def _begin_waiting(conn: sqlite3.Connection) -> None:
+    """Begin, waiting for programs that do not stand in our line, such as a sqlite3 shell."""
+    give_up = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while not _begin_now(conn):
+        if time.monotonic() > give_up:
+            raise StoreError("the write failed: another program has held the session file for too long")
+        time.sleep(STRANGER_POLL_S)
+
+
 def _begin_now(conn: sqlite3.Connection) -> bool:
-    conn.execute("PRAGMA busy_timeout = 0")
     try:
         conn.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
-        if "locked" in str(error) or "busy" in str(error):
+        if "locked" in str(error):
             return False
         raise
-    finally:
-        conn.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     return True

@@ -19,7 +19,7 @@ Work = Callable[[sqlite3.Connection], Answer]
 
 GROUP_LIMIT = 256
 BETWEEN_IDLE_S = 0.002  # between two pieces of deferred work: room for whoever else waits for the file
-QUICK_S = 0.0005  # commits that take less may run on an event loop: about as long as any callback
+QUICK_S = 0.001  # commits that take less may run on an event loop: about as long as any callback
 BREATHS = 8  # commits on a loop before it gets a turn
 IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
 
@@ -98,15 +98,17 @@ class Writer:
 
         A cancelled waiter gives up waiting, not the write: it may still be committed.
         """
-        job = _Job(work)
         task = id(asyncio.current_task())
         # Another task since the last time: more of them may be coming, and together they are cheaper.
-        alone, self._last_task = task == self._last_task, task
-        if alone and self._backend.commit_s < QUICK_S and self._write_here(job, wait=False):
-            self._on_loop += 1
-            if self._on_loop % BREATHS == 0:
-                await asyncio.sleep(0)
-            return job.result()
+        if task == self._last_task and self._backend.commit_s < QUICK_S:
+            written = self._write_here(work, wait=False)
+            if written is not None:
+                self._on_loop += 1
+                if self._on_loop % BREATHS == 0:
+                    await asyncio.sleep(0)
+                return written[0]
+        self._last_task = task
+        job = _Job(work)
         job.loop = asyncio.get_running_loop()
         job.waiter = job.loop.create_future()
         self._put(job)
@@ -115,10 +117,12 @@ class Writer:
 
     def write_sync(self, work: Work[Answer], *, alone: bool = False) -> Answer:
         """`write` for a plain thread; `alone` runs it outside a transaction."""
+        if not alone:
+            written = self._write_here(work, wait=True)
+            if written is not None:
+                return written[0]
         job = _Job(work)
         job.alone = alone
-        if not alone and self._write_here(job, wait=True):
-            return job.result()
         job.done = threading.Lock()
         job.done.acquire()
         self._put(job)
@@ -181,26 +185,31 @@ class Writer:
             return group, False
         return group, True
 
-    def _write_here(self, job: _Job[Any], *, wait: bool) -> bool:
-        """Run the job in this thread if nothing else is going on; whether it was run."""
-        if not self._turn.acquire(blocking=False):
-            return False
+    def _write_here(self, work: Work[Answer], *, wait: bool) -> tuple[Answer] | None:
+        """Write in this thread if nothing else is going on; the answer, or None when it was not done."""
+        turn, backend = self._turn, self._backend
+        if not turn.acquire(blocking=False):
+            return None
         try:
             if self._closed or not self._jobs.empty():
-                return False
-            conn = self._backend.begin() if wait else self._backend.try_begin()
+                return None
+            conn = backend.begin() if wait else backend.try_begin()
             if conn is None:
-                return False
-            self._in_transaction(conn, [job])
-            wanted = self._backend.wants_work()
-        except Exception as error:  # noqa: BLE001 - handed to the waiter, as the thread would do it
-            job.error = _as_store_error(error)
-            wanted = False
+                return None
+            try:
+                answer = work(conn)
+            except BaseException:
+                backend.rollback()
+                raise
+            backend.commit()
+            wanted = backend.wants_work()
+        except sqlite3.Error as error:
+            raise _explained(error) from error
         finally:
-            self._turn.release()
+            turn.release()
         if wanted:
             self._put(_Job(lambda _: None))
-        return True
+        return (answer,)
 
     def _write_group(self, group: list[_Job[Any]]) -> None:
         alone = [job for job in group if job.alone]
@@ -226,9 +235,7 @@ class Writer:
             job.error = _as_store_error(error)
 
     def _transaction(self, group: list[_Job[Any]]) -> None:
-        self._in_transaction(self._backend.begin(), group)
-
-    def _in_transaction(self, conn: sqlite3.Connection, group: list[_Job[Any]]) -> None:
+        conn = self._backend.begin()
         try:
             for job in group:
                 job.answer = job.work(conn)
