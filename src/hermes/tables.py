@@ -44,8 +44,8 @@ class Table(Generic[Entry]):
         return entry
 
     def add(self, name: str, entry: Entry) -> None:
-        """Add an entry from elsewhere; a name that is taken is an error."""
-        if name in self._files or name in self._added:
+        """Add an entry from elsewhere; a name that is taken is an error, at the latest when the table is read."""
+        if name in self._added or name in self.__dict__.get("_files", ()):
             raise ValueError(f"{name!r} is already in the table {self._package}")
         self._added[name] = entry
 
@@ -53,9 +53,13 @@ class Table(Generic[Entry]):
     def _files(self) -> dict[str, Path]:
         spec = find_spec(self._package)
         folders = list(spec.submodule_search_locations or []) if spec else []
-        return {
+        files = {
             file.stem.rstrip("_").replace("_", "-"): file
             for folder in folders
             for file in Path(folder).glob("*.py")
             if not file.stem.startswith("_")
         }
+        taken = sorted(files.keys() & self._added.keys())
+        if taken:
+            raise ValueError(f"{taken[0]!r} is already in the table {self._package}")
+        return files
