@@ -29,6 +29,9 @@ from hermes.types import (
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_IMAGE_BYTES = 20 * MB
+MARKED_UNITS = 3
+_TEXT_END = b'"}]}'
+_MARKED_END = b'","cache_control":{"type":"ephemeral"}}]}'
 _AUDIO_FORMATS = ("wav", "mp3")
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
@@ -51,12 +54,12 @@ def chat_completions(endpoint: Endpoint, http: HttpStream) -> HttpModel:
 class ChatWire:
     """`Wire` of chat completions."""
 
-    apart = 1
+    apart = MARKED_UNITS
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         quirks = endpoint.quirks
-        self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}"
+        self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
 
     def url(self, *, is_stream: bool) -> str:
         return f"{self._endpoint.base_url.rstrip('/')}/chat/completions"
@@ -81,7 +84,7 @@ class ChatWire:
         head |= {**self._endpoint.extra_body, **options.extra_body, "messages": []}
         encoded = encode(head).removesuffix(b"]}")
         if request.system:
-            encoded += encode({"role": quirks.system_role, "content": request.system})
+            encoded += encode({"role": quirks.system_role, "content": self._text(request.system)})
             encoded += b"," if request.units else b""
         return encoded
 
@@ -89,7 +92,10 @@ class ChatWire:
         return b",".join(encode(message) for message in self._messages(unit))
 
     def marked(self, pieces: list[bytes]) -> list[bytes]:
-        return pieces
+        """Markers for aggregators that serve Claude, on the last text of the last units that end in text."""
+        if not self._endpoint.quirks.cache_markers:
+            return pieces
+        return [*pieces[:-MARKED_UNITS], *(_marked(piece) for piece in pieces[-MARKED_UNITS:])]
 
     def reading(self) -> Reading:
         return _ChatReading(self._endpoint)
@@ -109,13 +115,31 @@ class ChatWire:
         if first.role == "assistant":
             return [self._assistant(first)]
         if first.role == "tool":
-            return _results(unit)
+            return self._results(unit)
         content = _user_content(first.content or "")
         if unit.context.strip():
             content = (
                 f"{content}\n\n{unit.context}" if isinstance(content, str) else [*content, _text_part(unit.context)]
             )
-        return [{"role": "user", "content": content}]
+        return [{"role": "user", "content": self._text(content) if isinstance(content, str) else content}]
+
+    def _text(self, text: str) -> str | list[JsonObject]:
+        """Text as it stands, or as a part, which can carry a marker."""
+        return [_text_part(text)] if self._endpoint.quirks.cache_markers else text
+
+    def _results(self, unit: Unit) -> list[JsonObject]:
+        """Tool messages; pictures among the results follow as a user message, since tool content is text here."""
+        out: list[JsonObject] = []
+        after: list[JsonObject] = []
+        for message in unit.messages:
+            text = "\n".join(texts(message.content)) or SEE_PICTURE
+            out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": self._text(text)})
+            after += [_image_part(part) for part in images(message)]
+        if unit.context.strip():
+            after.append(_text_part(unit.context))
+        if after:
+            out.append({"role": "user", "content": after})
+        return out
 
     def _assistant(self, message: Message) -> JsonObject:
         out: JsonObject = {"role": "assistant", "content": "\n".join(texts(message.content))}
@@ -147,9 +171,8 @@ def chat_tool(tool: ToolDefinition) -> JsonObject:
     }
 
 
-def chat_images(parts: list[ImagePart]) -> list[JsonObject]:
-    """Pictures as parts; one that cannot be sent stands as a sentence."""
-    return [_image_part(part) for part in parts]
+def _marked(piece: bytes) -> bytes:
+    return piece[: -len(_TEXT_END)] + _MARKED_END if piece.endswith(_TEXT_END) else piece
 
 
 def _tool_choice(choice: str) -> Any:
@@ -177,22 +200,6 @@ def _image_part(part: ImagePart) -> JsonObject:
     if part.detail in ("low", "high", "auto"):
         image["detail"] = part.detail
     return {"type": "image_url", "image_url": image}
-
-
-def _results(unit: Unit) -> list[JsonObject]:
-    """Tool messages; pictures among the results follow as a user message, since tool content is text here."""
-    out: list[JsonObject] = []
-    after: list[JsonObject] = []
-    for message in unit.messages:
-        shown = chat_images(images(message))
-        text = "\n".join(texts(message.content)) or SEE_PICTURE
-        out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": text})
-        after += shown
-    if unit.context.strip():
-        after.append(_text_part(unit.context))
-    if after:
-        out.append({"role": "user", "content": after})
-    return out
 
 
 def _user_content(content: Content) -> str | list[JsonObject]:

@@ -1,29 +1,66 @@
-"""The one client of model calls: a ledger row per attempt, retries with backoff, one answer out."""
+"""The one client of model calls: a ledger row per attempt, retries, other keys, other models, one answer out."""
 
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from hermes.errors import ProviderError
+from hermes.errors import ProviderError, ProviderReason
+from hermes.models.local import Ask
+from hermes.models.spending import Caps, SpendGuard
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome, StoreOp
 from hermes.scope import TurnScope, unbroken
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
-from hermes.types import ModelDelta, ModelResponse, StatusChanged, Usage
+from hermes.types import ModelDelta, ModelResponse, PrefixBroken, StatusChanged, Usage
 
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
+HOLD_OFF_S = 60.0
+STILL_WAITING_S = 10.0
+PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
+
+Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
+Notice: TypeAlias = StatusChanged | PrefixBroken
+Repair: TypeAlias = Callable[[ModelRequest, ProviderError], ModelRequest | None]
+
+# No other model would fare better, or it is not for us to ask one: the kernel or the person must act.
+_FINAL: frozenset[ProviderReason] = frozenset({"context_overflow", "payload_too_large", "policy_blocked"})
+_HELD_OFF: frozenset[ProviderReason] = frozenset({"rate_limit", "billing"})
+_REPAIRABLE: frozenset[ProviderReason] = frozenset({"tool_rejected", "image_rejected", "format_error"})
+
+
+@runtime_checkable
+class Rotating(Protocol):
+    """A model under several keys."""
+
+    def rotate(self, error: ProviderError) -> bool:
+        """Whether another key can be tried now."""
+        ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A model that must find out about its server before it is called."""
+
+    @property
+    def is_ready(self) -> bool: ...
+    async def prepare(self, ask: Ask | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPlan:
-    """Why a call is made, for whom, and what must be durable before it is sent."""
+    """Why a call is made, for whom, and what must be durable before it is sent.
+
+    `repair` gives back the request without what the provider refused, or None when it cannot be mended.
+    """
 
     purpose: str
     session_id: str | None
     before: Sequence[StoreOp] = ()
     on_delta: Callable[[ModelDelta], None] = lambda _: None
-    on_status: Callable[[StatusChanged], None] = lambda _: None
+    on_status: Callable[[Notice], None] = lambda _: None
+    repair: Repair = lambda _request, _error: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,118 +73,298 @@ class Answer:
     provider: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """How persistent a client is, and what it may spend. `price` gives dollars and their source, None is unknown."""
+
+    max_attempts: int = 3
+    timeout_s: float | None = 1800.0  # of one request, from its first byte sent to the last one read
+    price: Price = lambda *_: (None, "none")
+    guard: SpendGuard = field(default_factory=lambda: SpendGuard(Caps(), None))
+    jitter: Callable[[], float] = random.random
+
+
+@dataclass(slots=True)
 class _Attempt:
     id: str
     model: Model
     started: float
+    first_byte: float | None = None
 
 
 class ModelClient:
-    """Calls the first model of `chain`, retrying what is worth retrying.
+    """Calls the first model of `chain`; the others take over, in order, when it cannot answer.
 
-    `price` gives dollars and their source for a model's usage; None is "unknown", never zero.
+    A turn stays with the model that took over; the next turn begins with the first again, unless that one asked to
+    be left alone for a while.
     """
 
     def __init__(
-        self,
-        chain: Sequence[Model],
-        store: EventStore,
-        clock: Clock,
-        ids: Ids,
-        *,
-        max_attempts: int = 3,
-        price: Callable[[str, str, Usage], tuple[float | None, str]] = lambda *_: (None, "none"),
+        self, chain: Sequence[Model], store: EventStore, clock: Clock, ids: Ids, options: ClientOptions | None = None
     ) -> None:
         self._chain = tuple(chain)
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._max_attempts = max_attempts
-        self._price = price
+        self._options = options or ClientOptions()
+        self._place = 0
+        self._held_off_until = 0.0
 
     @property
     def model(self) -> Model:
         """The model that the next call goes to."""
-        return self._chain[0]
+        return self._chain[self._place]
+
+    @property
+    def guard(self) -> SpendGuard:
+        """What this agent has spent in its turn, and the caps on it."""
+        return self._options.guard
+
+    def new_turn(self) -> None:
+        """Begin with the first model again, and count anew what the turn costs."""
+        self.guard.new_turn()
+        if self._clock.monotonic() >= self._held_off_until:
+            self._place = 0
+
+    def fall_back(self, why: str, on_status: Callable[[Notice], None] = lambda _: None) -> bool:
+        """Go on with the next model of the chain; False when there is none."""
+        if self._place + 1 >= len(self._chain):
+            return False
+        before = self.model
+        self._place += 1
+        text = f"{before.name} ({before.provider}) {why}; {self.model.name} ({self.model.provider}) answers instead"
+        on_status(StatusChanged("fallback", text))
+        on_status(PrefixBroken("model_switch"))
+        return True
 
     async def call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> Answer:
-        """One answer, or `ProviderError` after the last attempt. `plan.before` is committed first, come what may."""
-        before: Sequence[StoreOp] = plan.before
-        for number in range(1, self._max_attempts + 1):
-            attempt = _Attempt(self._ids.new("att"), self.model, self._clock.monotonic())
-            await unbroken(self._store.commit(*before, self._opening(attempt, plan)))
-            try:
-                response = await self._ask(attempt, request, plan, scope)
-            except ProviderError as error:
-                before = [self._closing(attempt, plan, "failed", error=str(error))]
-                if number == self._max_attempts or not error.retryable:
-                    await self._store.commit(*before)
-                    raise
-                await self._wait(error, number, plan, scope, before)
-                before = ()
-            except asyncio.CancelledError:
-                async with scope.cleanup():
-                    await self._store.commit(self._closing(attempt, plan, "cancelled"))
-                raise
-            else:
-                outcome: Outcome = "partial" if response.partial else "ok"
-                return Answer(
-                    response=response,
-                    closing=self._closing(attempt, plan, outcome, usage=response.usage),
-                    model=attempt.model.name,
-                    provider=attempt.model.provider,
-                )
-        raise AssertionError("the last attempt returns or raises")
+        """One answer, or `ProviderError` after the last attempt. `plan.before` is committed first, come what may.
 
-    async def _ask(self, attempt: _Attempt, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> ModelResponse:
-        async for event in attempt.model.stream(request, scope):
-            if isinstance(event, ModelResponse):
-                return event
-            plan.on_delta(event)
+        `BudgetExceeded` when a cap leaves no room for the next attempt.
+        """
+        flight = _Flight(self, plan, scope, request)
+        try:
+            while True:
+                answer = await flight.attempt()
+                if answer is not None:
+                    return answer
+        finally:
+            await flight.settle()
+
+
+class _Flight:
+    """One call on its way, over as many attempts as it takes."""
+
+    def __init__(self, client: ModelClient, plan: CallPlan, scope: TurnScope, request: ModelRequest) -> None:
+        self._client = client
+        self._options = client._options
+        self._plan = plan
+        self._scope = scope
+        self._request = request
+        self._before: tuple[StoreOp, ...] = tuple(plan.before)
+        self._tries = 0  # of the model in use
+        self._repaired: set[str] = set()
+
+    async def attempt(self) -> Answer | None:
+        """Ask once: the answer, or None when it is worth asking again."""
+        await self._client.guard.check(self._plan.session_id)
+        await self._prepare()
+        model, clock = self._client.model, self._client._clock
+        attempt = _Attempt(self._client._ids.new("att"), model, clock.monotonic())
+        before, self._before = self._before, ()
+        await unbroken(self._client._store.commit(*before, self._opening(attempt)))
+        self._tries += 1
+        try:
+            response = await self._ask(attempt)
+        except ProviderError as error:
+            self._before = (self._closing(attempt, "failed", error=str(error)),)
+            await self._recover(error)
+            return None
+        except asyncio.CancelledError:
+            self._before = ()
+            async with self._scope.cleanup():
+                await self._client._store.commit(self._closing(attempt, "cancelled"))
+            raise
+        except BaseException as error:
+            self._before = (self._closing(attempt, "failed", error=repr(error)),)
+            raise
+        outcome: Outcome = "partial" if response.partial else "ok"
+        closing = self._closing(attempt, outcome, usage=response.usage)
+        return Answer(response=response, closing=closing, model=model.name, provider=model.provider)
+
+    async def settle(self) -> None:
+        """Write what is still to be written when the call has ended without an answer."""
+        before, self._before = self._before, ()
+        if before:
+            async with self._scope.cleanup():
+                await self._client._store.commit(*before)
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    async def _prepare(self) -> None:
+        model = self._client.model
+        if isinstance(model, Preparing) and not model.is_ready:
+            self._plan.on_status(StatusChanged("probe", f"asking {model.base_url} which model it serves"))
+            await model.prepare(self._probe if self._request.tools else None)
+
+    async def _probe(self, request: ModelRequest) -> ModelResponse:
+        """One request of the runtime's own to the model in use, in the ledger like any other."""
+        inner = _Flight(self._client, CallPlan(purpose="probe", session_id=None), self._scope, request)
+        attempt = _Attempt(self._client._ids.new("att"), self._client.model, self._client._clock.monotonic())
+        before, self._before = self._before, ()
+        await unbroken(self._client._store.commit(*before, inner._opening(attempt)))
+        try:
+            response = await inner._ask(attempt)
+        except ProviderError as error:
+            await self._client._store.commit(inner._closing(attempt, "failed", error=str(error)))
+            raise
+        except asyncio.CancelledError:
+            async with self._scope.cleanup():
+                await self._client._store.commit(inner._closing(attempt, "cancelled"))
+            raise
+        await self._client._store.commit(inner._closing(attempt, "ok", usage=response.usage))
+        return response
+
+    async def _ask(self, attempt: _Attempt) -> ModelResponse:
+        limit = self._scope.child(attempt.id, timeout_s=self._options.timeout_s)
+        response: ModelResponse | None = None
+        waiting = _Waiting(self._plan.on_status, attempt.model.name)
+        try:
+            async with limit:
+                async for event in attempt.model.stream(self._request, limit):
+                    if attempt.first_byte is None:
+                        attempt.first_byte = self._client._clock.monotonic()
+                        waiting.stop()
+                    if isinstance(event, ModelResponse):
+                        response = event
+                        break
+                    self._plan.on_delta(event)
+        finally:
+            waiting.stop()
+        if response is not None:
+            return response
+        if limit.expired:
+            raise ProviderError(
+                f"{attempt.model.name!r} was not done within {self._options.timeout_s:g} s",
+                reason="timeout",
+                retryable=True,
+            )
         raise ProviderError("the model's stream ended without an answer", reason="server_error", retryable=True)
 
-    async def _wait(
-        self, error: ProviderError, number: int, plan: CallPlan, scope: TurnScope, closing: Sequence[StoreOp]
-    ) -> None:
-        await self._store.commit(*closing)
+    # -- after a failure --------------------------------------------------------------------------------------------
+
+    async def _recover(self, error: ProviderError) -> None:
+        """Make the next attempt possible: mended, with another key, from another model, or later. Else raise."""
+        if self._mended(error) or self._rotated(error):
+            return
+        is_last = self._tries >= self._options.max_attempts or not error.retryable
+        if error.reason not in _FINAL and (is_last or self._better_elsewhere(error)):
+            if self._client.fall_back(f"failed ({_short(error)})", self._plan.on_status):
+                if error.reason in _HELD_OFF:
+                    self._client._held_off_until = self._client._clock.monotonic() + HOLD_OFF_S
+                self._tries = 0
+                return
+            is_last = self._tries >= self._options.max_attempts or not error.retryable
+        if is_last:
+            raise error
+        await self._wait(error)
+
+    def _mended(self, error: ProviderError) -> bool:
+        """Each thing that a provider names is taken out once."""
+        what = f"{error.reason}:{error.subject or ''}"
+        if error.reason not in _REPAIRABLE or what in self._repaired:
+            return False
+        self._repaired.add(what)
+        mended = self._plan.repair(self._request, error)
+        if mended is None:
+            return False
+        self._request = mended
+        self._tries -= 1
+        return True
+
+    def _rotated(self, error: ProviderError) -> bool:
+        model = self._client.model
+        if not isinstance(model, Rotating) or not model.rotate(error):
+            return False
+        self._plan.on_status(StatusChanged("retry", f"{_short(error)}; trying again with another key"))
+        return True
+
+    def _better_elsewhere(self, error: ProviderError) -> bool:
+        """Whether waiting here would be longer than asking the next model."""
+        if error.reason == "timeout":
+            return True
+        return error.reason == "rate_limit" and (error.retry_after_s or PATIENCE_S + 1) > PATIENCE_S
+
+    async def _wait(self, error: ProviderError) -> None:
+        closing, self._before = self._before, ()
+        await self._client._store.commit(*closing)
         delay = error.retry_after_s
         if delay is None:
-            delay = min(BACKOFF_BASE_S * 2 ** (number - 1), BACKOFF_MAX_S) * (1 + random.random() / 2)
-        plan.on_status(
-            StatusChanged("retry", f"{error}; trying again in {delay:.0f} s ({number}/{self._max_attempts})")
+            delay = min(BACKOFF_BASE_S * 2 ** (self._tries - 1), BACKOFF_MAX_S) * (1 + self._options.jitter() / 2)
+        self._plan.on_status(
+            StatusChanged(
+                "retry", f"{error}; trying again in {delay:.0f} s ({self._tries}/{self._options.max_attempts})"
+            )
         )
-        await scope.sleep(delay)
+        await self._scope.sleep(delay)
 
-    def _opening(self, attempt: _Attempt, plan: CallPlan) -> AttemptOpened:
+    # -- the ledger -------------------------------------------------------------------------------------------------
+
+    def _opening(self, attempt: _Attempt) -> AttemptOpened:
         return AttemptOpened(
             attempt_id=attempt.id,
-            session_id=plan.session_id,
-            purpose=plan.purpose,
+            session_id=self._plan.session_id,
+            purpose=self._plan.purpose,
             provider=attempt.model.provider,
             model=attempt.model.name,
             base_url=attempt.model.base_url,
-            started_at=self._clock.now(),
+            started_at=self._client._clock.now(),
         )
 
     def _closing(
-        self,
-        attempt: _Attempt,
-        plan: CallPlan,
-        outcome: Outcome,
-        *,
-        usage: Usage | None = None,
-        error: str | None = None,
+        self, attempt: _Attempt, outcome: Outcome, *, usage: Usage | None = None, error: str | None = None
     ) -> AttemptClosed:
         usage = usage or Usage()
-        cost, source = self._price(attempt.model.provider, attempt.model.name, usage)
-        return AttemptClosed(
+        cost, source = self._options.price(attempt.model.provider, attempt.model.name, usage)
+        first = attempt.first_byte
+        closing = AttemptClosed(
             attempt_id=attempt.id,
-            session_id=plan.session_id,
+            session_id=self._plan.session_id,
             outcome=outcome,
             usage=usage,
             cost_usd=cost,
             cost_source=source,
-            latency_ms=(self._clock.monotonic() - attempt.started) * 1000,
+            latency_ms=(self._client._clock.monotonic() - attempt.started) * 1000,
+            first_byte_ms=None if first is None else (first - attempt.started) * 1000,
             error=error,
         )
+        self._client.guard.add(closing)
+        return closing
+
+
+class _Waiting:
+    """Tells a person who waits that nothing has come yet, and that nothing is lost."""
+
+    def __init__(self, tell: Callable[[Notice], None], model: str) -> None:
+        self._tell = tell
+        self._model = model
+        self._waited = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._again()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _again(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(STILL_WAITING_S, self._passed)
+
+    def _passed(self) -> None:
+        self._waited += STILL_WAITING_S
+        self._tell(StatusChanged("waiting", f"{self._model} has not begun to answer after {self._waited:.0f} s"))
+        self._again()
+
+
+def _short(error: ProviderError) -> str:
+    return error.reason.replace("_", " ") + (f", HTTP {error.status}" if error.status else "")

@@ -1,27 +1,303 @@
 """Which model a name, an address and the settings mean."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from hermes.config import paths
+from hermes.config.sections import bedrock as bedrock_section
 from hermes.config.sections import model as model_section
+from hermes.config.sections import prompt_caching as caching_section
+from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
-from hermes.errors import UserError
-from hermes.models.chat_completions import chat_completions
-from hermes.models.endpoint import Endpoint
-from hermes.seams import HttpStream, Model
+from hermes.errors import ConfigError, UserError
+from hermes.models.catalogue import ProviderEntry, api_mode_for, find_provider, is_loopback, provider_of_host, providers
+from hermes.models.credentials import AuthFile, Credential, CredentialPool
+from hermes.models.endpoint import ApiMode, Endpoint, Quirks
+from hermes.models.local import LocalModel
+from hermes.models.metadata import load_metadata
+from hermes.models.pooled import PooledModel
+from hermes.models.transport import HttpModel
+from hermes.models.wire_modes import make_model
+from hermes.seams import HttpLimits, HttpStream, Model
+from hermes.types import JsonObject
 
 NO_MODEL = (
-    "no model is configured: give --model and --base-url, or set model.default and model.base_url in config.yaml "
-    "(hermes config set model.default NAME)"
+    "no model is configured: run hermes model, or give --model and --base-url, "
+    "or set model.default in config.yaml (hermes config set model.default NAME)"
 )
+LOCAL_LIMITS = HttpLimits(connect_s=30.0, first_byte_s=1800.0, idle_s=1800.0)  # a large prompt takes minutes to read
 
 
-def resolve_model(
-    settings: Settings, http: HttpStream, *, name: str = "", base_url: str = "", provider: str = "", api_key: str = ""
-) -> Model:
-    """The model to call; what is given here wins over what is configured."""
+class Asked(Struct, frozen=True, kw_only=True):
+    """What a caller asks for; what is given here wins over what is configured."""
+
+    name: str = ""
+    base_url: str = ""
+    provider: str = ""
+    api_key: str = ""
+    key_env: str = ""
+    api_mode: str = ""
+    pool: CredentialPool | None = None
+    routing: JsonObject = field(default_factory=dict)  # for aggregators
+
+
+class Resolved(Struct, frozen=True):
+    """An endpoint, the keys for it, and where the decision came from."""
+
+    endpoint: Endpoint
+    entry: ProviderEntry
+    source: str
+    pool: CredentialPool | None = None
+
+
+def resolve_model(settings: Settings, http: HttpStream, asked: Asked | None = None) -> Model:
+    """The model to call."""
+    found = resolve(settings, asked or Asked())
+    if found.pool is not None and len(found.pool) > 1:
+        return PooledModel(found.pool, lambda one: make_model(_with_key(found.endpoint, found.entry, one.key), http))
+    return wrapped(found, http, paths.cache_dir(settings.home))
+
+
+def wrapped(found: Resolved, http: HttpStream, cache_dir: Any) -> Model:
+    """The model of `found`; one on this machine is asked what it is before its first call."""
+    model: HttpModel = make_model(found.endpoint, http)
+    if found.entry.kind == "local" or not found.endpoint.model:
+        return LocalModel(found.endpoint, http, cache_dir, kind=found.entry.id)
+    return model
+
+
+def resolve(settings: Settings, asked: Asked) -> Resolved:
+    """Everything there is to know about the model asked for; `UserError` says what is missing."""
     section = settings.of(model_section.Section)
-    name = name or section.default
-    base_url = base_url or section.base_url or settings.lookup("OPENAI_BASE_URL") or ""
-    if not name or not base_url:
-        raise UserError(NO_MODEL)
-    key = api_key or section.api_key or settings.lookup("OPENAI_API_KEY") or ""
-    endpoint = Endpoint(base_url=base_url, model=name, provider=provider or section.provider or "custom", api_key=key)
-    return chat_completions(endpoint, http)
+    wanted = asked.provider or ("" if asked.base_url else section.provider)
+    own = _own_providers(settings)
+    if wanted.lower() in own:
+        return _own(settings, asked, section, own[wanted.lower()])
+    base_url = asked.base_url or (section.base_url if not asked.provider or asked.provider == section.provider else "")
+    if wanted in ("", "auto"):
+        entry, base_url, source = _auto(settings, base_url)
+    else:
+        entry, source = _named(wanted), "asked for" if asked.provider else "model.provider"
+    base_url = base_url or _base_url(settings, entry)
+    name = asked.name or (section.default if _is_configured(asked, section) else "")
+    if not base_url or (not name and entry.kind != "local" and not is_loopback(base_url)):
+        raise UserError(NO_MODEL if not name else f"{entry.id!r} has no address of its own: set model.base_url")
+    keys = _keys(settings, asked, section, entry, base_url)
+    endpoint = _endpoint(settings, entry, base_url, name, asked)
+    pool = asked.pool or _pool(settings, entry, keys)
+    first = pool.pick().key if pool is not None else ""
+    return Resolved(_with_key(endpoint, entry, first), entry, source, pool)
+
+
+# -- who ---------------------------------------------------------------------------------------------------------
+
+
+def _named(wanted: str) -> ProviderEntry:
+    entry = find_provider(wanted)
+    if entry is None:
+        from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+
+        near = get_close_matches(wanted, providers(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; see: hermes model --list"
+        raise UserError(f"there is no provider {wanted!r}{hint}")
+    if entry.kind in ("oauth", "external"):
+        raise UserError(f"{entry.name} signs in through a browser or another program, which this version does not do")
+    return entry
+
+
+def _auto(settings: Settings, base_url: str) -> tuple[ProviderEntry, str, str]:
+    """By address; then by the first key that is set."""
+    if not base_url:
+        for variable in ("OPENAI_BASE_URL", "OPENROUTER_BASE_URL"):
+            base_url = base_url or settings.lookup(variable) or ""
+    if base_url:
+        return provider_of_host(base_url) or providers()["custom"], base_url, "by address"
+    for entry in providers().values():
+        for variable in entry.env:
+            if settings.lookup(variable):
+                return entry, "", f"{variable} is set"
+    raise UserError(NO_MODEL)
+
+
+def _is_configured(asked: Asked, section: model_section.Section) -> bool:
+    """Whether `model.default` belongs to the provider that is asked for."""
+    return not asked.provider or asked.provider == section.provider or not section.provider
+
+
+def _base_url(settings: Settings, entry: ProviderEntry) -> str:
+    own = settings.of(top_section.Section).providers.get(entry.id)
+    if own is not None and own.base_url:
+        return own.base_url
+    if entry.base_url_env and (set_by := settings.lookup(entry.base_url_env)):
+        return set_by
+    if entry.kind == "aws":
+        from hermes.models.bedrock_converse import bedrock_url  # noqa: PLC0415 - only who uses it
+
+        return bedrock_url(_region(settings))
+    return entry.base_url
+
+
+def _region(settings: Settings) -> str:
+    section = settings.of(bedrock_section.Section)
+    return section.region or settings.lookup("AWS_REGION") or settings.lookup("AWS_DEFAULT_REGION") or ""
+
+
+# -- with which key ----------------------------------------------------------------------------------------------
+
+
+def _keys(
+    settings: Settings, asked: Asked, section: model_section.Section, entry: ProviderEntry, base_url: str
+) -> list[Credential]:
+    """Keys in the order they are tried. A key is only sent where it belongs."""
+    if asked.api_key or asked.key_env:
+        return [Credential(asked.api_key or _variable(settings, asked.key_env))]
+    if (
+        section.api_key
+        and (not asked.base_url or asked.base_url == section.base_url)
+        and _is_configured(asked, section)
+    ):
+        return [Credential(section.api_key)]
+    own = settings.of(top_section.Section).providers.get(entry.id)
+    if own is not None and (own.api_key or own.key_env):
+        return [Credential(own.api_key or _variable(settings, own.key_env))]
+    variables: Sequence[str] = entry.env
+    if entry.kind == "any":
+        variables = ("OPENAI_API_KEY",)
+    elif provider_of_host(base_url) not in (entry, None):
+        return []  # the address of somebody else
+    return [Credential(key) for variable in variables if (key := settings.lookup(variable))]
+
+
+def _variable(settings: Settings, name: str) -> str:
+    found = settings.lookup(name)
+    if not found:
+        raise ConfigError(f"the variable {name}, which should hold a key, is not set")
+    return found
+
+
+def _pool(settings: Settings, entry: ProviderEntry, keys: Sequence[Credential]) -> CredentialPool | None:
+    strategy = settings.of(top_section.Section).credential_pool_strategies.get(entry.id, "fill_first")
+    return AuthFile(settings.home / "auth.json").pool(entry.id, keys, strategy)
+
+
+def _with_key(endpoint: Endpoint, entry: ProviderEntry, key: str) -> Endpoint:
+    if entry.key_header and key:
+        return replace(endpoint, headers={**endpoint.headers, entry.key_header: key})
+    return replace(endpoint, api_key=key)
+
+
+# -- in which form -----------------------------------------------------------------------------------------------
+
+
+def _endpoint(settings: Settings, entry: ProviderEntry, base_url: str, name: str, asked: Asked) -> Endpoint:
+    own = settings.of(top_section.Section).providers.get(entry.id) or top_section.Provider()
+    section = settings.of(model_section.Section)
+    configured = section.api_mode if _is_configured(asked, section) else ""
+    mode = _mode(asked.api_mode or own.api_mode or configured) or api_mode_for(base_url, entry)
+    facts = load_metadata(paths.cache_dir(settings.home)).find(name) if name else None
+    window = own.context_length or (section.context_length if _is_configured(asked, section) else None)
+    return Endpoint(
+        base_url=base_url,
+        model=name,
+        provider=entry.id,
+        api_mode=mode,
+        headers={**entry.headers, **own.headers},
+        extra_body={**own.extra_body, **_routing(asked.routing, entry)},
+        limits=_limits(settings, own, base_url, entry),
+        quirks=_quirks(settings, entry, mode, name),
+        max_output=own.max_tokens or (facts.output if facts else None),
+        context_length=window or (facts.context if facts else None),
+        region=_region(settings) if mode == "bedrock_converse" else "",
+        profile=(settings.lookup("AWS_PROFILE") or "") if mode == "bedrock_converse" else "",
+    )
+
+
+def _mode(text: str) -> ApiMode | None:
+    if text and text not in get_args(ApiMode):
+        raise ConfigError(f"api_mode {text!r} is not one of {', '.join(get_args(ApiMode))}")
+    return text or None  # type: ignore[return-value]  # checked above
+
+
+def _quirks(settings: Settings, entry: ProviderEntry, mode: ApiMode, name: str) -> Quirks:
+    quirks, lowered = entry.quirks, name.lower()
+    if "claude" in lowered and mode != "codex_responses" and entry.kind not in ("any", "local"):
+        ttl = settings.of(caching_section.Section).cache_ttl
+        quirks = replace(quirks, cache_markers=True, cache_ttl=ttl)
+    if mode == "anthropic_messages" and entry.id != "anthropic":
+        quirks = replace(quirks, keeps_thinking=False)
+    if mode == "chat_completions" and any(family in lowered for family in ("gpt-5", "codex")):
+        quirks = replace(quirks, system_role="developer")
+    return quirks
+
+
+def _routing(routing: Mapping[str, Any], entry: ProviderEntry) -> JsonObject:
+    if routing and not entry.quirks.is_aggregator:
+        raise UserError(
+            f"routing between providers was asked for, and {entry.name} is no aggregator; "
+            "use openrouter, or leave the routing out"
+        )
+    return dict(routing)
+
+
+def _limits(settings: Settings, own: top_section.Provider, base_url: str, entry: ProviderEntry) -> HttpLimits:
+    if entry.kind == "local" or (entry.kind == "any" and is_loopback(base_url)):
+        base = LOCAL_LIMITS
+    else:
+        first = _seconds(settings, "HERMES_API_CALL_STALE_TIMEOUT", HttpLimits().first_byte_s)
+        idle = _seconds(settings, "HERMES_STREAM_STALE_TIMEOUT", HttpLimits().idle_s)
+        base = HttpLimits(connect_s=30.0, first_byte_s=first, idle_s=idle)
+    if own.stale_timeout_seconds is not None:
+        base = replace(base, first_byte_s=own.stale_timeout_seconds, idle_s=own.stale_timeout_seconds)
+    return base
+
+
+def _seconds(settings: Settings, variable: str, default: float) -> float:
+    text = settings.lookup(variable)
+    if not text:
+        return default
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"the variable {variable} should hold seconds, not {text!r}") from error
+
+
+# -- servers of the user's own -----------------------------------------------------------------------------------
+
+
+def _own_providers(settings: Settings) -> dict[str, top_section.Provider]:
+    """Those that are not in the catalogue, or stand in for one of it with an address of their own."""
+    top = settings.of(top_section.Section)
+    named = {name.lower(): entry for name, entry in top.providers.items() if find_provider(name) is None}
+    return {entry.name.lower(): entry for entry in top.custom_providers if entry.name} | named
+
+
+def _own(settings: Settings, asked: Asked, section: model_section.Section, own: top_section.Provider) -> Resolved:
+    provider = (asked.provider or section.provider).lower()
+    base_url = asked.base_url or own.base_url
+    if not base_url:
+        raise ConfigError(f"providers.{provider} has no base_url")
+    name = asked.name or (section.default if _is_configured(asked, section) else "") or own.model
+    if not name and not is_loopback(base_url):
+        raise UserError(f"name a model of {provider!r}: set model.default, or providers.{provider}.model")
+    known = provider_of_host(base_url) or providers()["custom"]
+    entry = replace(known, id=provider, kind="any" if known.kind == "key" else known.kind, env=())
+    mode = _mode(asked.api_mode or own.api_mode) or api_mode_for(base_url, entry)
+    facts = load_metadata(paths.cache_dir(settings.home)).find(name) if name else None
+    key = asked.api_key or own.api_key or (_variable(settings, own.key_env) if own.key_env else "")
+    endpoint = Endpoint(
+        base_url=base_url,
+        model=name,
+        provider=provider,
+        api_mode=mode,
+        headers=own.headers,
+        extra_body={**own.extra_body, **_routing(asked.routing, entry)},
+        limits=_limits(settings, own, base_url, entry),
+        quirks=_quirks(settings, entry, mode, name),
+        max_output=own.max_tokens or (facts.output if facts else None),
+        context_length=own.context_length or (facts.context if facts else None),
+    )
+    pool = asked.pool or _pool(settings, entry, [Credential(key)] if key else [])
+    return Resolved(_with_key(endpoint, entry, pool.pick().key if pool else key), entry, f"providers.{provider}", pool)

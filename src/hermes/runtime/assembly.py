@@ -7,23 +7,22 @@ from pathlib import Path
 
 from hermes.config import paths
 from hermes.config.load import load_settings
-from hermes.config.sections import agent as agent_section
 from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.dicts import from_dict
 from hermes.errors import UserError
 from hermes.models.client import ModelClient
-from hermes.models.resolve import resolve_model
 from hermes.ops import SessionRecord
 from hermes.runtime.asking import AskingGate
 from hermes.runtime.context import Services
+from hermes.runtime.model_parts import client_options, model_chain, request_options
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
 from hermes.runtime.requests import build_units
 from hermes.runtime.shared import Shared, shared
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
-from hermes.seams import Environment, EventStore, Gate, Model, PromptSource, RequestOptions, ToolView, Unit
+from hermes.seams import Environment, EventStore, Gate, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, session_tools
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import registry
@@ -82,7 +81,8 @@ def assemble(
 ) -> Assembly:
     """The parts that `options` and the settings ask for. Cheap: nothing is started, connected or imported early."""
     settings = settings or load_settings()
-    store = TrackedStore(options.session.store or _store(options, settings, parts), session_id)
+    inner = options.session.store or _store(options, settings, parts)
+    store = TrackedStore(inner, session_id)
     services = Services(
         store=store,
         environment=_environment(options, parts),
@@ -97,11 +97,7 @@ def assemble(
         settings=settings.mapping,
     )
     client = ModelClient(
-        [_model(options, settings, parts)],
-        store,
-        parts.clock,
-        parts.ids,
-        max_attempts=settings.of(agent_section.Section).api_max_retries,
+        model_chain(options, settings, parts.http), store, parts.clock, parts.ids, client_options(settings, inner)
     )
     return Assembly(
         services=services,
@@ -109,7 +105,7 @@ def assemble(
         warm=parts.warm,
         views=parts.views,
         client=client,
-        request_options=_request_options(options),
+        request_options=request_options(options, settings),
         prefill=tuple(build_units([from_dict(raw) for raw in options.model.prefill_messages or ()])),
         settings=settings,
         options=options,
@@ -127,20 +123,6 @@ def _store(options: AgentOptions, settings: Settings, parts: Shared) -> EventSto
     return parts.store(paths.state_file(settings.home), settings.of(state_section.Section).durability)
 
 
-def _model(options: AgentOptions, settings: Settings, parts: Shared) -> Model:
-    wanted = options.model
-    if not isinstance(wanted.model, str):
-        return wanted.model
-    return resolve_model(
-        settings,
-        parts.http,
-        name=wanted.model,
-        base_url=wanted.base_url or "",
-        provider=wanted.provider or "",
-        api_key=wanted.api_key or "",
-    )
-
-
 def _environment(options: AgentOptions, parts: Shared) -> Environment:
     from hermes.tools.environments.hygiene import scrubbed  # noqa: PLC0415
     from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415
@@ -151,13 +133,3 @@ def _environment(options: AgentOptions, parts: Shared) -> Environment:
 
 def _gate(options: AgentOptions, store: EventStore, parts: Shared) -> Gate:
     return AskingGate(store, options.callbacks.approval_callback, parts.pool.run)
-
-
-def _request_options(options: AgentOptions) -> RequestOptions:
-    model = options.model
-    return RequestOptions(
-        max_tokens=model.max_tokens,
-        reasoning=model.reasoning_config,
-        service_tier=model.service_tier,
-        extra_body=model.request_overrides or {},
-    )

@@ -1,0 +1,75 @@
+"""The providers that are known by name. Data: `providers.json` beside this file."""
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct, field
+
+from hermes.models.endpoint import ApiMode, Quirks
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "0.0.0.0")  # noqa: S104 - a host to compare with, nothing is bound
+
+
+class ProviderEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """One provider: where it is, how it is spoken to, which variables hold its key."""
+
+    id: str
+    name: str
+    kind: Literal["key", "local", "aws", "any", "oauth", "external"] = "key"
+    base_url: str = ""
+    base_url_env: str = ""
+    api_mode: ApiMode = "chat_completions"
+    env: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    headers: dict[str, str] = field(default_factory=dict)
+    key_header: str = ""  # the key goes here instead of `authorization`
+    quirks: Quirks = Quirks()
+    aux_model: str = ""  # cheap and quick, for titles and the like
+    signup: str = ""
+
+
+@cache
+def providers() -> dict[str, ProviderEntry]:
+    """Every provider by id, in the order in which keys are looked for."""
+    raw = Path(__file__).with_name("providers.json").read_bytes()
+    return {entry.id: entry for entry in msgspec.json.decode(raw, type=list[ProviderEntry])}
+
+
+def find_provider(name: str) -> ProviderEntry | None:
+    """The provider with this id or alias."""
+    wanted = name.strip().lower()
+    known = providers()
+    return known.get(wanted) or next((entry for entry in known.values() if wanted in entry.aliases), None)
+
+
+def provider_of_host(base_url: str) -> ProviderEntry | None:
+    """The provider whose address this is."""
+    host = (urlsplit(base_url).hostname or "").lower()
+    if host.startswith("bedrock-runtime.") and host.endswith(".amazonaws.com"):
+        return providers()["bedrock"]
+    for entry in providers().values():
+        if any(host == own or host.endswith(f".{own}") for own in entry.hosts):
+            return entry
+    return None
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether the address is on this machine."""
+    return (urlsplit(base_url).hostname or "").lower() in LOOPBACK
+
+
+def api_mode_for(base_url: str, entry: ProviderEntry) -> ApiMode:
+    """The wire protocol, when nobody has chosen one."""
+    parts = urlsplit(base_url)
+    host, path = (parts.hostname or "").lower(), parts.path.rstrip("/")
+    if entry.kind == "aws" or host.startswith("bedrock-runtime."):
+        return "bedrock_converse"
+    if path.endswith("/anthropic") or host == "api.anthropic.com":
+        return "anthropic_messages"
+    if host in ("api.openai.com", "api.x.ai"):
+        return "codex_responses"
+    return entry.api_mode if entry.kind != "any" else "chat_completions"

@@ -1,0 +1,173 @@
+"""Several keys for one provider: which is used, which rests after a refusal, and where that is remembered."""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import Struct
+
+from hermes.config.atomic import write_private
+from hermes.errors import ProviderError, UserError
+
+Strategy: TypeAlias = Literal["fill_first", "round_robin", "random", "least_used"]
+
+REST_AFTER_AUTH_S = 300.0
+REST_S = 3600.0
+ROTATING = ("rate_limit", "billing", "auth")
+
+
+class Credential(Struct, frozen=True):
+    """One key. `id` is made from it, so the same key is the same credential everywhere."""
+
+    key: str
+    label: str = ""
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(self.key.encode()).hexdigest()[:12]
+
+
+class CredentialPool:
+    """Keys of one provider. A key that was refused rests; the others go on. Safe to share between threads."""
+
+    def __init__(
+        self,
+        credentials: Sequence[Credential],
+        strategy: Strategy = "fill_first",
+        *,
+        clock: Callable[[], float] = time.time,
+        remember: Callable[[str, float], None] = lambda _id, _until: None,
+        resting: dict[str, float] | None = None,
+    ) -> None:
+        if not credentials:
+            raise UserError("a credential pool needs at least one key")
+        if strategy not in get_args(Strategy):
+            raise UserError(f"credential pool strategy {strategy!r} is not one of {', '.join(get_args(Strategy))}")
+        self._credentials = tuple(dict.fromkeys(credentials))
+        self._strategy = strategy
+        self._clock = clock
+        self._remember = remember
+        self._resting = dict(resting or {})
+        self._used = dict.fromkeys((one.id for one in self._credentials), 0)
+        self._turns = itertools.count()
+        self._lock = threading.Lock()  # guards _resting, _used and _turns
+
+    def __len__(self) -> int:
+        return len(self._credentials)
+
+    def pick(self) -> Credential:
+        """The key for the next request; when all rest, the one whose rest ends first."""
+        with self._lock:
+            now = self._clock()
+            ready = [one for one in self._credentials if self._resting.get(one.id, 0.0) <= now]
+            chosen = self._choose(ready) if ready else min(self._credentials, key=lambda one: self._resting[one.id])
+            self._used[chosen.id] += 1
+            return chosen
+
+    def refused(self, credential: Credential, error: ProviderError) -> bool:
+        """Let `credential` rest; whether another is ready."""
+        rest_s = error.retry_after_s or (REST_AFTER_AUTH_S if error.reason == "auth" else REST_S)
+        with self._lock:
+            now = self._clock()
+            self._resting[credential.id] = now + rest_s
+            ready = any(self._resting.get(one.id, 0.0) <= now for one in self._credentials)
+        self._remember(credential.id, now + rest_s)
+        return ready
+
+    def _choose(self, ready: Sequence[Credential]) -> Credential:
+        if self._strategy == "round_robin":
+            return ready[next(self._turns) % len(ready)]
+        if self._strategy == "random":
+            return random.choice(ready)
+        if self._strategy == "least_used":
+            return min(ready, key=lambda one: self._used[one.id])
+        return ready[0]
+
+
+def pool_from(given: Any, strategy: Strategy = "fill_first") -> CredentialPool:
+    """What the `credential_pool` keyword was given: a pool, or keys as texts or as `{"api_key": …}`."""
+    if isinstance(given, CredentialPool):
+        return given
+    if isinstance(given, str):
+        given = [given]
+    keys = [one if isinstance(one, str) else str(one.get("api_key") or one.get("access_token") or "") for one in given]
+    return CredentialPool([Credential(key) for key in keys if key], strategy)
+
+
+class AuthFile:
+    """`auth.json` of a home: keys that were added by hand, and how long each still rests. For its owner's eyes only."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pool(self, provider: str, more: Sequence[Credential], strategy: Strategy) -> CredentialPool | None:
+        """The pool of `provider`: `more` first, then the stored keys; None when there is none at all."""
+        entries = self._entries(self._read(), provider)
+        stored = [
+            Credential(str(entry.get("api_key") or entry.get("access_token") or ""), str(entry.get("label") or ""))
+            for entry in entries
+        ]
+        credentials = [*more, *(one for one in stored if one.key)]
+        if not credentials:
+            return None
+        resting = {
+            str(name): float(until)
+            for name, until in (self._read().get("resting") or {}).items()
+            if isinstance(until, int | float)
+        }
+        return CredentialPool(credentials, strategy, remember=self.rest, resting=resting)
+
+    def rest(self, credential_id: str, until: float) -> None:
+        """Remember for other processes that this key was refused."""
+        if not self._file.exists():
+            return  # nobody keeps keys here, so there is nobody to tell
+        with self._locked():
+            content = self._read()
+            now = time.time()
+            kept = {name: end for name, end in (content.get("resting") or {}).items() if end > now}
+            content["resting"] = {**kept, credential_id: until}
+            self._write(content)
+
+    def add(self, provider: str, key: str, label: str = "") -> None:
+        """Keep one more key for `provider`."""
+        with self._locked():
+            content = self._read()
+            pools = content.setdefault("credential_pool", {})
+            pools[provider] = [*self._entries(content, provider), {"api_key": key, "label": label}]
+            self._write(content)
+
+    def _entries(self, content: dict[str, Any], provider: str) -> list[dict[str, Any]]:
+        found = (content.get("credential_pool") or {}).get(provider)
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = msgspec.json.decode(self._file.read_bytes(), type=dict[str, Any])
+        except FileNotFoundError:
+            return {}
+        except msgspec.DecodeError as error:
+            raise UserError(f"{self._file} cannot be read ({error}); mend or delete it") from error
+        return found
+
+    def _write(self, content: dict[str, Any]) -> None:
+        write_private(self._file, msgspec.json.format(msgspec.json.encode(content)).decode() + "\n")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        if os.name != "posix":
+            yield
+            return
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self._file.with_name(f".{self._file.name}.lock")).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

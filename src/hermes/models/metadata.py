@@ -1,0 +1,139 @@
+"""What is known about models: windows, output caps and prices. A bundled snapshot, and the user's newer one over it."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hermes.config.atomic import write_private
+from hermes.errors import UserError
+from hermes.types import Usage
+
+FILE_NAME = "models.json"
+DEFAULT_CONTEXT = 128_000
+MIN_CONTEXT = 64_000
+_MILLION = 1_000_000
+
+
+class Price(Struct, frozen=True, omit_defaults=True):
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def of(self, usage: Usage) -> float | None:
+        """What `usage` costs; None when its tokens are not known."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        read = self.cache_read if self.cache_read is not None else self.input
+        write = self.cache_write if self.cache_write is not None else self.input
+        tokens = (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + (usage.cache_read_tokens or 0) * read
+            + (usage.cache_write_tokens or 0) * write
+        )
+        return tokens / _MILLION
+
+
+class ModelFacts(Struct, frozen=True, omit_defaults=True):
+    """One model, whoever serves it."""
+
+    id: str
+    context: int | None = None
+    output: int | None = None
+    price: Price | None = None
+
+
+class ModelTable(Struct, frozen=True):
+    """A file of facts."""
+
+    models: tuple[ModelFacts, ...]
+    snapshot: str = ""
+    unit: str = "US dollars per million tokens"
+
+
+class Metadata:
+    """Facts by model name. Names with a vendor before them or a date after them are found as well."""
+
+    def __init__(self, *tables: ModelTable) -> None:
+        self._facts: dict[str, ModelFacts] = {}
+        for table in tables:
+            self._facts |= {_key(facts.id): facts for facts in table.models}
+
+    def find(self, model: str) -> ModelFacts | None:
+        """The facts of `model`, of the longest known name that it begins with."""
+        key = _key(model)
+        found = self._facts.get(key)
+        if found is not None:
+            return found
+        fitting = [name for name in self._facts if key.startswith(name) and not key[len(name)].isalnum()]
+        return self._facts[max(fitting, key=len)] if fitting else None
+
+
+@lru_cache(maxsize=8)
+def _table(file: Path, _mtime: float) -> ModelTable:
+    return msgspec.json.decode(file.read_bytes(), type=ModelTable)
+
+
+def load_metadata(cache_dir: Path) -> Metadata:
+    """The bundled snapshot under the user's own, if they have made one."""
+    bundled = Path(__file__).with_name(FILE_NAME)
+    tables = [_table(bundled, 0.0)]
+    own = cache_dir / FILE_NAME
+    if own.is_file():
+        try:
+            tables.append(_table(own, own.stat().st_mtime))
+        except msgspec.DecodeError as error:
+            raise UserError(f"{own} cannot be read ({error}); run: hermes model update SOURCE, or delete it") from error
+    return Metadata(*tables)
+
+
+def update_metadata(cache_dir: Path, raw: bytes) -> int:
+    """Keep the facts in `raw` as the user's own; how many there are. Takes our format and that of models.dev."""
+    try:
+        decoded = msgspec.json.decode(raw)
+        table = (
+            msgspec.convert(decoded, ModelTable)
+            if isinstance(decoded, Mapping) and "models" in decoded
+            else _from_models_dev(decoded)
+        )
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise UserError(f"this is not a table of models: {error}; nothing was changed") from error
+    if not table.models:
+        raise UserError("this table holds no model; nothing was changed")
+    cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_private(cache_dir / FILE_NAME, msgspec.json.format(msgspec.json.encode(table)).decode())
+    return len(table.models)
+
+
+def _from_models_dev(decoded: Any) -> ModelTable:
+    """`{provider: {"models": {id: {"limit": {...}, "cost": {...}}}}}`."""
+    found: dict[str, ModelFacts] = {}
+    for provider in decoded.values() if isinstance(decoded, Mapping) else ():
+        models = provider.get("models") if isinstance(provider, Mapping) else None
+        for name, facts in models.items() if isinstance(models, Mapping) else ():
+            limit, cost = _mapping(facts, "limit"), _mapping(facts, "cost")
+            price = None
+            if isinstance(cost.get("input"), int | float) and isinstance(cost.get("output"), int | float):
+                price = Price(cost["input"], cost["output"], cost.get("cache_read"), cost.get("cache_write"))
+            found.setdefault(_key(str(name)), ModelFacts(str(name), limit.get("context"), limit.get("output"), price))
+    return msgspec.convert(msgspec.to_builtins(ModelTable(tuple(found.values()))), ModelTable)
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    inner = value.get(name) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _key(model: str) -> str:
+    """One spelling for the many a model has: without vendor and region, lower case, hyphens for dots."""
+    name = model.lower().rpartition("/")[2]
+    for vendor in ("anthropic.", "meta.", "amazon.", "deepseek.", "openai."):
+        name = name.partition(vendor)[2] or name
+    return name.replace(".", "-").replace("_", "-").replace(":", "-")

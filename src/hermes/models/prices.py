@@ -1,0 +1,48 @@
+"""What a call cost, and how we know."""
+
+from collections.abc import Callable, Mapping
+
+from hermes.config import paths
+from hermes.config.sections import top as top_section
+from hermes.config.settings import Settings
+from hermes.models.catalogue import find_provider
+from hermes.models.metadata import Metadata, Price, load_metadata
+from hermes.types import Usage
+
+
+def price_list(settings: Settings) -> Callable[[str, str, Usage], tuple[float | None, str]]:
+    """Dollars and their source for provider, model and usage: the user's own prices, then the snapshot's.
+
+    A price that nobody knows is None, never zero. A model on this machine costs nothing.
+    """
+    top = settings.of(top_section.Section)
+    own = {entry.name: entry for entry in top.custom_providers} | dict(top.providers)
+    prices = {
+        (provider.lower(), model): Price(price.input, price.output, price.cache_read, price.cache_write)
+        for provider, entry in own.items()
+        for model, price in entry.prices.items()
+    }
+    return PriceList(prices, load_metadata(paths.cache_dir(settings.home)))
+
+
+class PriceList:
+    """Prices by provider and model."""
+
+    def __init__(self, own: Mapping[tuple[str, str], Price], metadata: Metadata) -> None:
+        self._own = own
+        self._metadata = metadata
+
+    def __call__(self, provider: str, model: str, usage: Usage) -> tuple[float | None, str]:
+        mine = self._own.get((provider.lower(), model))
+        if mine is not None:
+            return mine.of(usage), "user_override"
+        entry = find_provider(provider)
+        if entry is None or entry.kind == "any":
+            return None, "none"
+        if entry.kind == "local":
+            return 0.0, "none"
+        facts = self._metadata.find(model)
+        if facts is None or facts.price is None:
+            return None, "none"
+        cost = facts.price.of(usage)
+        return cost, "none" if cost is None else "official_docs_snapshot"

@@ -1,0 +1,142 @@
+"""The model side of an agent, put together from its keywords and the settings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hermes.config.sections import agent as agent_section
+from hermes.config.sections import model as model_section
+from hermes.config.sections import spending as spending_section
+from hermes.config.sections import top as top_section
+from hermes.config.settings import Settings
+from hermes.errors import UserError
+from hermes.models.client import ClientOptions
+from hermes.models.credentials import pool_from
+from hermes.models.prices import price_list
+from hermes.models.resolve import Asked, resolve_model
+from hermes.models.spending import Cap, Caps, SpendGuard, SqliteLedger
+from hermes.runtime.options import AgentOptions, ModelOptions
+from hermes.seams import EventStore, HttpStream, Model, RequestOptions
+from hermes.types import JsonObject
+
+_NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
+
+
+def model_chain(options: AgentOptions, settings: Settings, http: HttpStream) -> list[Model]:
+    """The model asked for, then those that take over when it cannot answer."""
+    wanted = options.model
+    first = resolve_model(settings, http, _asked(wanted)) if isinstance(wanted.model, str) else wanted.model
+    chain = [first]
+    for entry in _fallbacks(wanted, settings):
+        model = resolve_model(settings, http, entry)
+        if all((model.provider, model.name, model.base_url) != (m.provider, m.name, m.base_url) for m in chain):
+            chain.append(model)
+    return chain
+
+
+def client_options(settings: Settings, store: EventStore) -> ClientOptions:
+    """Persistence, prices and caps."""
+    caps = _caps(settings.of(spending_section.Section))
+    ledger = SqliteLedger(store) if hasattr(store, "read") else None  # type: ignore[arg-type]  # only the file has it
+    return ClientOptions(
+        max_attempts=settings.of(agent_section.Section).api_max_retries,
+        timeout_s=_timeout(settings),
+        price=price_list(settings),
+        guard=SpendGuard(caps, ledger),
+    )
+
+
+def request_options(options: AgentOptions, settings: Settings) -> RequestOptions:
+    """What every request of the agent asks beside its words; keywords win over settings."""
+    model, agent = options.model, settings.of(agent_section.Section)
+    overrides = dict(model.request_overrides or {})
+    for name in _NOT_OVERRIDABLE:
+        if name in overrides:
+            raise UserError(f"request_overrides cannot replace {name!r}: it is built from the session")
+    effort: JsonObject | None = {"effort": agent.reasoning_effort} if agent.reasoning_effort else None
+    return RequestOptions(
+        max_tokens=model.max_tokens or settings.of(model_section.Section).max_tokens,
+        reasoning=dict(model.reasoning_config) if model.reasoning_config is not None else effort,
+        service_tier=model.service_tier or agent.service_tier or None,
+        extra_body=overrides,
+    )
+
+
+def _asked(wanted: ModelOptions) -> Asked:
+    return Asked(
+        name=str(wanted.model),
+        base_url=wanted.base_url or "",
+        provider=wanted.provider or "",
+        api_key=wanted.api_key or "",
+        api_mode=wanted.api_mode or "",
+        pool=pool_from(wanted.credential_pool) if wanted.credential_pool else None,
+        routing=_routing(wanted),
+    )
+
+
+def _routing(wanted: ModelOptions) -> JsonObject:
+    """The fields that tell an aggregator whom to ask."""
+    chosen: JsonObject = {
+        "only": _listed(wanted.providers_allowed),
+        "ignore": _listed(wanted.providers_ignored),
+        "order": _listed(wanted.providers_order),
+        "sort": wanted.provider_sort,
+        "require_parameters": wanted.provider_require_parameters or None,
+        "data_collection": wanted.provider_data_collection,
+    }
+    provider = {name: value for name, value in chosen.items() if value}
+    routing: JsonObject = {"provider": provider} if provider else {}
+    if wanted.openrouter_min_coding_score is not None:
+        score = wanted.openrouter_min_coding_score
+        if not 0 <= score <= 1:
+            raise UserError(f"openrouter_min_coding_score is between 0 and 1, not {score!r}")
+        routing["plugins"] = [{"id": "pareto-router", "min_coding_score": score}]
+    return routing
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return [names] if isinstance(names, str) else list(names) if names else None
+
+
+def _fallbacks(wanted: ModelOptions, settings: Settings) -> list[Asked]:
+    given = wanted.fallback_model
+    if given is None:
+        entries: Sequence[Any] = settings.of(top_section.Section).fallback_providers
+    else:
+        entries = [given] if isinstance(given, Mapping | str) else list(given)
+    return [_fallback(entry) for entry in entries]
+
+
+def _fallback(entry: Any) -> Asked:
+    if isinstance(entry, str):
+        provider, slash, model = entry.partition("/")
+        entry = {"provider": provider, "model": model} if slash else {"model": entry}
+    elif not isinstance(entry, Mapping):
+        entry = msgspec.to_builtins(entry)
+    names = {"provider": "provider", "model": "name", "base_url": "base_url", "api_key": "api_key"}
+    names |= {"key_env": "key_env", "api_mode": "api_mode"}
+    unknown = sorted(set(entry) - set(names))
+    if unknown or not entry.get("model"):
+        raise UserError(f"a fallback needs a model and takes {', '.join(names)}; this one is {dict(entry)!r}")
+    words: dict[str, Any] = {names[name]: str(value or "") for name, value in entry.items()}
+    return Asked(**words)
+
+
+def _caps(section: spending_section.Section) -> Caps:
+    def cap(what: str) -> Cap:
+        return Cap(**{unit: getattr(section, f"{what}_{unit}") for unit in ("usd", "tokens", "seconds")})
+
+    return Caps(turn=cap("turn"), session=cap("session"), day=cap("day"))
+
+
+def _timeout(settings: Settings) -> float:
+    section = settings.of(model_section.Section)
+    own = settings.of(top_section.Section).providers.get(section.provider)
+    if own is not None and own.request_timeout_seconds is not None:
+        return own.request_timeout_seconds
+    text = settings.lookup("HERMES_API_TIMEOUT")
+    try:
+        return float(text) if text else 1800.0
+    except ValueError as error:
+        raise UserError(f"the variable HERMES_API_TIMEOUT should hold seconds, not {text!r}") from error
