@@ -35,7 +35,7 @@ def analyse(
         own_home=(own_home or f"{home}/.hermes").rstrip("/"),
         real=real,
     )
-    if len(cleaned) > MAX_BYTES or len(cleaned.encode("utf-8", "replace")) > MAX_BYTES:
+    if len(cleaned) > MAX_BYTES or (not cleaned.isascii() and len(cleaned.encode()) > MAX_BYTES):
         return _too_long(command[:2000], cleaned[:2000])
     run = Run(places, len(cleaned))
     _follow(cleaned, run, start)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hermes.tools.approval.model import Analysis, Effect, Severity
+from hermes.tools.approval.model import Analysis, Effect, Severity, SimpleCommand
 from hermes.tools.approval.patterns import search, search_hardline
 from hermes.tools.approval.policy import Grant, Policy, Rule, effects_within, path_class, rule_matches, words_match
 from hermes.tools.approval.text import MAX_BYTES
@@ -102,19 +102,24 @@ def _denied(analysis: Analysis, policy: Policy, context: Context) -> Verdict | N
 
 
 def _allowed_by_rules(analysis: Analysis, policy: Policy, context: Context) -> str:
-    """The rules that together cover every command of the script, or "" when a part is left over."""
+    """The rules that together cover every dangerous part, or "" when one is left over."""
     if analysis.unknown or not analysis.commands:
         return ""
     rules = [rule for rule in policy.rules if rule.action == "allow" and fnmatch(context.tool, rule.tool)]
-    used: dict[str, Rule] = {}
-    for command in analysis.commands:
-        rule = next((rule for rule in rules if not rule.command or words_match(rule.command, command)), None)
+    used: list[str] = []
+    for effect in analysis.dangers:
+        if not 0 <= effect.source < len(analysis.commands):
+            return ""
+        command = analysis.commands[effect.source]
+        rule = next((rule for rule in rules if _rule_covers(rule, command, effect)), None)
         if rule is None:
             return _allowlisted(analysis, policy)
-        used[rule.label] = rule
-    if all(effects_within(rule, analysis.effects) for rule in used.values()):
-        return ", ".join(used)
-    return _allowlisted(analysis, policy)
+        used.append(rule.label)
+    return ", ".join(dict.fromkeys(used))
+
+
+def _rule_covers(rule: Rule, command: SimpleCommand, effect: Effect) -> bool:
+    return (not rule.command or words_match(rule.command, command)) and effects_within(rule, [effect])
 
 
 def _allowlisted(analysis: Analysis, policy: Policy) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 from hermes.tools.approval import builtins, wrappers
 from hermes.tools.approval.effects import (
@@ -64,8 +64,7 @@ _SETTINGS_VERBS = frozenset(
 _HIDDEN = re.compile(r"(?:\A|[\s;&|/'\"(])(?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s")
 
 
-@cache
-def _handlers() -> dict[str, Handler]:
+def _all_handlers() -> dict[str, Handler]:
     table: dict[str, Handler] = dict(PURE)
     for module in (
         builtins,
@@ -85,6 +84,9 @@ def _handlers() -> dict[str, Handler]:
     return table
 
 
+_HANDLERS = _all_handlers()
+
+
 def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
     """Record the effects of one command and return what is known of its output."""
     name = argv[0]
@@ -93,12 +95,13 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if name in scope.aliases and name not in scope.stack:
         return _alias(argv, scope, stdin, via, run)
     if len(run.commands) < 500:
-        run.commands.append(SimpleCommand(tuple(plain(word) for word in argv), scope.cwd, via))
+        shown = tuple(argv) if all(map(str.isascii, argv)) else tuple(plain(word) for word in argv)
+        run.commands.append(SimpleCommand(shown, scope.cwd, via))
     program = _program(name, scope, run)
-    handler = _handlers().get(program)
+    handler = _HANDLERS.get(program)
     if handler is None:
         program = _VERSION.sub("", program.lower().removesuffix(".exe"))
-        handler = _handlers().get(program)
+        handler = _HANDLERS.get(program)
     if handler is None and program.startswith(("mkfs.", "mkfs_", "newfs")):
         handler = disks.HANDLERS["mkfs"]
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)

@@ -1,6 +1,7 @@
 """Parse bash with tree-sitter, in pieces small enough that no input can stall it."""
 
 import re
+import threading
 from collections.abc import Iterator
 from functools import cache
 
@@ -39,6 +40,16 @@ def _language() -> tree_sitter.Language:
     return tree_sitter.Language(tree_sitter_bash.language())
 
 
+_PARSERS = threading.local()  # a parser must not be shared between threads
+
+
+def _parser() -> tree_sitter.Parser:
+    parser: tree_sitter.Parser | None = getattr(_PARSERS, "bash", None)
+    if parser is None:
+        parser = _PARSERS.bash = tree_sitter.Parser(_language())
+    return parser
+
+
 def parse(source: str) -> Node | None:
     """The root node of `source`, or None when the grammar cannot be trusted with it. Offsets count characters.
 
@@ -52,7 +63,7 @@ def parse(source: str) -> Node | None:
         if _ODD_HEREDOC.search(source):
             return None
         source = _NOT_ASCII.sub("%", source)
-    return tree_sitter.Parser(_language()).parse(source.encode()).root_node
+    return _parser().parse(source.encode()).root_node
 
 
 def pieces(text: str, lifted: list[str]) -> Iterator[str | None]:

@@ -7,7 +7,7 @@ from hermes.tools.approval.glob import active
 from hermes.tools.approval.grammar import LIFTED
 from hermes.tools.approval.text import UNKNOWN
 
-_SIMPLE = re.compile(r"[\w./:=@%+,^-]+\Z", re.ASCII)
+SIMPLE = re.compile(r"[\w./:=@%+,^-]+\Z", re.ASCII)
 _RUN = re.compile(r"[^'\"\\$`*?\[~<>]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]", re.ASCII)
 _NUMBER_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\Z")
@@ -42,7 +42,7 @@ class Shell(Protocol):
 
 def expand(raw: str, shell: Shell) -> list[str]:
     """The fields that `raw` becomes. Active glob characters and unknown parts stay marked in them."""
-    if _SIMPLE.match(raw):
+    if SIMPLE.match(raw):
         return [raw]
     if "{" in raw:
         fields: list[str] = []
@@ -57,7 +57,7 @@ def expand(raw: str, shell: Shell) -> list[str]:
 
 def expand_one(raw: str, shell: Shell) -> str:
     """`raw` where the shell does not split words: an assignment, a redirection, a here-string."""
-    if _SIMPLE.match(raw):
+    if SIMPLE.match(raw):
         return raw
     return _Word(raw, shell, splits=False).joined()
 

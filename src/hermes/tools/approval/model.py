@@ -79,6 +79,7 @@ class Effect(NamedTuple):
     paths: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     path_class: str = ""  # the widest class of `paths`: workspace, temp, home, system, ...
+    source: int = -1  # index of the command in `Analysis.commands` that has this effect
 
     @property
     def key(self) -> str:

@@ -7,7 +7,7 @@ from hermes.tools.approval import dispatch
 from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.grammar import LIFTED, Node, parse, pieces
-from hermes.tools.approval.lexer import braces, expand, expand_one, expand_quoted
+from hermes.tools.approval.lexer import SIMPLE, braces, expand, expand_one, expand_quoted
 from hermes.tools.approval.redirects import Redirect, apply_writes
 from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
 from hermes.tools.approval.text import UNKNOWN
@@ -257,18 +257,23 @@ class _Script:
                 spans.append([start, node.end_byte])
             end = node.end_byte
         shell = Expansions(self.run, self.via, scope)
+        source = self.source
         fields: list[str] = []
         previous = -1
         for start, end in spans:
-            if previous >= 0 and not over_lines and not self._is_gap(previous, start):
+            if previous >= 0 and source[previous:start] != " " and not over_lines and not self._is_gap(previous, start):
                 self.run.unknown("the command does not parse as bash")
             previous = end
-            fields += expand(self.source[start:end], shell)
+            raw = source[start:end]
+            if SIMPLE.match(raw):
+                fields.append(raw)
+            else:
+                fields += expand(raw, shell)
         return fields
 
     def _is_gap(self, start: int, end: int) -> bool:
         between = self.source[start:end]
-        return between == " " or bool(_BLANK.match(between)) or "<" in between or ">" in between
+        return bool(_BLANK.match(between)) or "<" in between or ">" in between
 
     def visit_words(self, node: Node, scope: Scope) -> None:
         """Follow the substitutions inside something that is no command: a test, a case word, arithmetic."""

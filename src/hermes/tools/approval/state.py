@@ -41,10 +41,10 @@ class Scope:
 
     def fork(self) -> "Scope":
         child = Scope(self.cwd)
-        child.variables = dict(self.variables)
-        child.labels = dict(self.labels)
-        child.functions = dict(self.functions)
-        child.aliases = dict(self.aliases)
+        child.variables = self.variables.copy()
+        child.labels = self.labels.copy()
+        child.functions = self.functions.copy()
+        child.aliases = self.aliases.copy()
         child.args = self.args
         child.stack = self.stack
         return child
@@ -117,7 +117,7 @@ class Run:
         path_class: str = "",
     ) -> None:
         """Record an effect, once."""
-        effect = Effect(kind, severity, detail, paths, hosts, path_class)
+        effect = Effect(kind, severity, detail, paths, hosts, path_class, len(self.commands) - 1)
         if len(self.effects) < _MAX_EFFECTS:
             if effect not in self.effects[-8:]:
                 self.effects.append(effect)
