@@ -126,14 +126,18 @@ def test_a_schema_can_follow_what_else_is_offered(extra: list[str]) -> None:
 
 
 def test_browser_navigate_recommends_only_what_is_there(extra: list[str]) -> None:
-    if registry.get("browser_navigate") is not None:
-        pytest.skip("the built-in browser tool is registered; its own words are tested there")
+    ours = registry.get("browser_navigate")
+    registry.deregister("browser_navigate")
     text = "Open a page. For reading prefer web_search or web_extract. Needs a URL."
     schema = {"name": "browser_navigate", "description": text, "parameters": {}}
     add(extra, "browser_navigate", "browser", schema=schema)
-    alone = model_tools.get_tool_definitions(["browser"], ["web"], quiet_mode=True)
+    found = model_tools.get_tool_definitions(["browser"], ["web"], quiet_mode=True)
+    alone = [one for one in found if one["function"]["name"] == "browser_navigate"]
     assert alone[0]["function"]["description"] == "Open a page. Needs a URL."
     assert alone[0]["function"]["parameters"] == {"type": "object", "properties": {}}
+    registry.deregister("browser_navigate")
+    if ours is not None:
+        registry.add(ours)
 
 
 def test_a_view_stays_byte_for_byte_when_checks_flap_and_tools_change(extra: list[str], hermes_home: Path) -> None:

@@ -159,10 +159,15 @@ def test_hooks_of_the_process_are_asked_once_and_may_be_skipped() -> None:
 
 
 def test_execute_code_is_told_which_tools_there_are() -> None:
-    if registry.get("execute_code") is not None:
-        pytest.skip("the built-in is registered; it is tested with itself")
-    add("execute_code", lambda args, **kw: json.dumps(kw["enabled_tools"]))
-    assert json.loads(handle_function_call("execute_code", {}, enabled_tools=["a"])) == ["a"]
+    ours = registry.get("execute_code")
+    registry.deregister("execute_code")
+    try:
+        add("execute_code", lambda args, **kw: json.dumps(kw["enabled_tools"]))
+        assert json.loads(handle_function_call("execute_code", {}, enabled_tools=["a"])) == ["a"]
+    finally:
+        registry.deregister("execute_code")
+        if ours is not None:
+            registry.add(ours)
 
 
 def test_coercion_under_the_contracts_name() -> None:

@@ -11,6 +11,7 @@ from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
 from hermes.runtime.scheduling import next_wave
+from hermes.scope import CallInterrupted
 from hermes.seams import Effects, ToolRules, ToolView
 from hermes.tools.fences import fence
 from hermes.tools.limits import BatchBudget, fit, threshold
@@ -43,7 +44,12 @@ class Prepared:
 
 
 async def run_calls(
-    ctx: TurnContext, calls: Sequence[ToolCall], persist: Persist, guardrails: Guardrails | None = None
+    ctx: TurnContext,
+    calls: Sequence[ToolCall],
+    persist: Persist,
+    guardrails: Guardrails | None = None,
+    *,
+    delay_s: float = 0.0,
 ) -> list[ToolResult]:
     """Run `calls`, each of which the kernel has journalled already; return their results in call order.
 
@@ -53,7 +59,8 @@ async def run_calls(
 
     Whatever a handler raises becomes a result that the model reads. A cancellation of the turn passes through: every
     call that ended has sent its `CallFinished` by then, and every call that began its `CallStarted`. When a guardrail
-    halts (`guardrails.halted`), calls that had not started are answered without being run.
+    halts (`guardrails.halted`), calls that had not started are answered without being run. `delay_s` is waited
+    between waves.
     """
     batch = _Batch(ctx, guardrails or Guardrails())
     results: dict[str, ToolResult] = {}
@@ -78,6 +85,8 @@ async def run_calls(
             if pending:
                 await persist(unkept)
                 unkept = []
+                if delay_s > 0:
+                    await ctx.scope.sleep(delay_s)
     return [results[call.id] for call in calls]
 
 
@@ -141,7 +150,12 @@ class _Batch:
         if block.action == "block":
             result = ToolResult(call_id=one.call.id, name=one.call.name, content=block.as_json(), status="failed")
         else:
-            result = await self._called(one)
+            try:
+                result = await self._called(one)
+            except CallInterrupted as stopped:
+                result = ToolResult(call_id=one.call.id, name=one.call.name, content=stopped.content, status="unknown")
+                self._ctx.sink.emit(CallFinished(one.shown, one.args, result))
+                raise
         self._ctx.sink.emit(CallFinished(one.shown, one.args, result))
         return result
 
@@ -163,7 +177,7 @@ class _Batch:
             content: Content = tool_error(reason)
             status: ResultStatus = "failed"
         else:
-            content, status = await self._contained(one, call_ctx)
+            content, status = await contained(call_ctx, one.name, one.args, one.rules)
         duration_ms = (services.clock.monotonic() - started) * 1000
         content = await told(services.hooks, facts, content, duration_ms)
         decision = self._guardrails.after(one.name, one.args, content, status, read_only=one.rules.read_only)
@@ -179,24 +193,27 @@ class _Batch:
         )
         return _noted(result, decision)
 
-    async def _contained(self, one: Prepared, call_ctx: CallContext) -> tuple[Content, ResultStatus]:
-        """The tool border: what the handler gives or raises, as content and status."""
-        content: Content = ""
-        try:
-            async with call_ctx.scope:
-                content = await self._ctx.tools.call(one.name, one.args, call_ctx)
-        except ToolError as error:
-            return tool_error(sanitise_error(str(error))), "failed"
-        except Exception as error:  # nothing a handler raises may end the turn
-            self._ctx.services.log.exception("tool %r failed", one.name)
-            return error_content("Tool execution failed", error), "failed"
-        if call_ctx.scope.expired:
-            # Not `failed`: the call may have taken effect before we stopped waiting for it.
-            text = f"{one.name} gave no result within {one.rules.timeout_s:g} s and was stopped"
-            return tool_error(f"{text}; part of it may have taken effect, so check before trying again."), "unknown"
-        if call_ctx.scope.cancelled:
-            return tool_error(f"{one.name} was cancelled; part of it may have taken effect."), "unknown"
-        return content, "failed" if failure_of(content) else "ok"
+
+async def contained(
+    call_ctx: CallContext, name: str, args: JsonObject, rules: ToolRules
+) -> tuple[Content, ResultStatus]:
+    """The tool border: what the handler gives or raises, as content and status."""
+    content: Content = ""
+    try:
+        async with call_ctx.scope:
+            content = await call_ctx.turn.tools.call(name, args, call_ctx)
+    except ToolError as error:
+        return tool_error(sanitise_error(str(error))), "failed"
+    except Exception as error:  # nothing a handler raises may end the turn
+        call_ctx.turn.services.log.exception("tool %r failed", name)
+        return error_content("Tool execution failed", error), "failed"
+    if call_ctx.scope.expired:
+        # Not `failed`: the call may have taken effect before we stopped waiting for it.
+        text = f"{name} gave no result within {rules.timeout_s:g} s and was stopped"
+        return tool_error(f"{text}; part of it may have taken effect, so check before trying again."), "unknown"
+    if call_ctx.scope.cancelled:
+        return tool_error(f"{name} was cancelled; part of it may have taken effect."), "unknown"
+    return content, "failed" if failure_of(content) else "ok"
 
 
 def _noted(result: ToolResult, decision: GuardrailDecision) -> ToolResult:
