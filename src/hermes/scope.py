@@ -10,6 +10,14 @@ Result = TypeVar("Result")
 ScopeState: TypeAlias = Literal["new", "open", "done", "failed", "cancelled", "expired"]
 
 
+class CallInterrupted(asyncio.CancelledError):
+    """The cancellation that stopped a call, carrying the result that the call has come to all the same."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.content = content
+
+
 class TurnScope:
     """A deadline, a reason, children and a clean-up budget, bound to the task that enters it.
 

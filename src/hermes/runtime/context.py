@@ -13,6 +13,7 @@ from hermes.seams import (
     Gate,
     HookBus,
     Ids,
+    NestedCalls,
     ResultShelf,
     Route,
     Sink,
@@ -70,6 +71,8 @@ class CallContext:
     call_id: str
     scope: TurnScope
     details: JsonObject = field(default_factory=dict)  # becomes `ToolResult.details`
+    via: Route | None = None  # set for a call that another call makes
+    own_memo: dict[str, Any] | None = None  # in place of the session's, for such a call
 
     @property
     def session_id(self) -> str:
@@ -101,11 +104,17 @@ class CallContext:
 
     @property
     def memo(self) -> dict[str, Any]:
-        return self.turn.services.memo
+        return self.turn.services.memo if self.own_memo is None else self.own_memo
 
     @property
     def route(self) -> Route:
-        return self.turn.route
+        return self.via or self.turn.route
+
+    def nested(self) -> NestedCalls:
+        """For calls that this call makes itself."""
+        from hermes.runtime.nested import KernelCalls  # noqa: PLC0415 - it is built on this module
+
+        return KernelCalls(self)
 
     async def in_thread(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         return await self.turn.services.pool.run(function, *args, **kwargs)

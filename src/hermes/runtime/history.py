@@ -10,6 +10,8 @@ from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, Sto
 from hermes.runtime.requests import OUTCOME_UNKNOWN, UnitBuilder
 from hermes.types import JsonObject, Message, text_of
 
+_SHOWN_CHARS = 300
+
 
 @dataclass(slots=True)
 class History:
@@ -67,13 +69,15 @@ def from_caller(
 
 
 def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
+    asked = {call.id for message in record.messages for call in message.tool_calls}
     answered = {message.tool_call_id for message in record.messages if message.role == "tool"}
     ops: list[StoreOp] = []
     for call in _unanswered(record.messages, record.open_calls):
-        if call.call.id not in answered:
+        # A call that another call made is no part of the transcript; the one that made it tells of it.
+        if call.call.id in asked and call.call.id not in answered:
             result = Message(
                 role="tool",
-                content=OUTCOME_UNKNOWN,
+                content=OUTCOME_UNKNOWN + _made_meanwhile(call.call.id, record.open_calls),
                 tool_call_id=call.call.id,
                 tool_name=call.call.name,
                 status="unknown",
@@ -81,6 +85,15 @@ def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
             ops.append(MessageAppended(record.session_id, result))
         ops.append(CallClosed(record.session_id, call.call.id, "unknown"))
     return ops
+
+
+def _made_meanwhile(call_id: str, open_calls: Sequence[OpenCall]) -> str:
+    """The calls that this one had begun itself and that have no result either."""
+    begun = [one.call for one in open_calls if one.call.id.startswith(f"{call_id}/")]
+    if not begun:
+        return ""
+    shown = ", ".join(f"{call.name}({call.arguments[:_SHOWN_CHARS]})" for call in begun)
+    return f" It was waiting for calls of its own whose outcome is unknown, too: {shown}."
 
 
 def _unanswered(messages: Sequence[Message], open_calls: Sequence[OpenCall]) -> list[OpenCall]:

@@ -120,6 +120,14 @@ class LocalEnvironment:
         """Run `command` once without the sandbox; `decision` must be about exactly that."""
         return await self._execute(Run(command, decision, scope, timeout_s), outside=True)
 
+    async def confined(self, spec: SpawnSpec) -> SpawnSpec:
+        """`spec` as a child of this environment: in the sandbox that its commands run in, where there is one."""
+        await self._ready()
+        if self._sandbox is None:
+            return spec
+        argv = self._sandbox.wrap(spec.argv, self._options.env)
+        return structs.replace(spec, argv=(self._bwrap, *argv[1:]))
+
     async def _execute(self, run: "Run", *, outside: bool = False) -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
 

@@ -1,0 +1,101 @@
+"""Calls that a call makes itself: the same stages as the model's own, other ids, and no place in the transcript."""
+
+import asyncio
+
+import msgspec
+
+from hermes.ops import CallClosed, CallJournalled
+from hermes.runtime.context import CallContext
+from hermes.runtime.tool_executor import contained
+from hermes.scope import TurnScope, unbroken
+from hermes.tools.code_execution.memo import for_script
+from hermes.tools.lanes import Lanes
+from hermes.tools.pipeline import CallFacts, refusal, told
+from hermes.tools.registry import tool_error
+from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult
+
+
+class KernelCalls:
+    """`NestedCalls` of one call of a turn. The ids are `<its id>/1`, `/2` and so on.
+
+    Results are neither cut nor fenced: the program that asked for them wants them whole, and what of them reaches
+    the model passes those stages with the outer call's result.
+    """
+
+    def __init__(self, outer: CallContext) -> None:
+        self._outer = outer
+        self._turn = outer.turn
+        self._lanes = Lanes()
+        self._count = 0
+
+    def names(self) -> frozenset[str]:
+        return self._turn.tools.names()
+
+    def check(self, name: str, args: JsonObject) -> JsonObject:
+        return self._turn.tools.check(name, args)
+
+    async def call(self, name: str, args: JsonObject, scope: TurnScope) -> Content:
+        self._count += 1
+        call = ToolCall(f"{self._outer.call_id}/{self._count}", name, msgspec.json.encode(args).decode())
+        rules = self._turn.tools.rules(name)
+        ctx = CallContext(
+            turn=self._turn,
+            call_id=call.id,
+            scope=scope.child(call.id, timeout_s=rules.timeout_s),
+            via="code",
+            own_memo=for_script(self._turn.services.memo),
+        )
+        async with self._lanes.entered(lambda: self._turn.tools.effects(name, args, ctx)):
+            return await self._run(call, args, ctx)
+
+    async def _run(self, call: ToolCall, args: JsonObject, ctx: CallContext) -> Content:
+        services, session = self._turn.services, self._turn.session_id
+        await unbroken(services.store.commit(CallJournalled(session, call)))
+        self._turn.sink.emit(CallStarted(call, args))
+        started = services.clock.monotonic()
+        try:
+            content, status = await self._through(call, args, ctx, started)
+        except asyncio.CancelledError:
+            # The script is being stopped while it waits: what it asked for may have taken effect.
+            result = ToolResult(
+                call_id=call.id, name=call.name, content=tool_error(f"{call.name} was stopped"), status="unknown"
+            )
+            await self._close(call, args, result)
+            raise
+        result = ToolResult(
+            call_id=call.id,
+            name=call.name,
+            content=content,
+            status=status,
+            duration_ms=(services.clock.monotonic() - started) * 1000,
+            details=ctx.details,
+        )
+        await self._close(call, args, result)
+        return content
+
+    async def _through(
+        self, call: ToolCall, args: JsonObject, ctx: CallContext, started: float
+    ) -> tuple[Content, ResultStatus]:
+        services, rules = self._turn.services, self._turn.tools.rules(call.name)
+        facts = CallFacts(
+            name=call.name,
+            args=args,
+            task_id=self._turn.task_id,
+            session_id=self._turn.session_id,
+            tool_call_id=call.id,
+        )
+        reason = await refusal(services.hooks, facts, rules)
+        if reason is not None:
+            content: Content = tool_error(reason)
+            status: ResultStatus = "failed"
+        else:
+            content, status = await contained(ctx, call.name, args, rules)
+        return await told(services.hooks, facts, content, (services.clock.monotonic() - started) * 1000), status
+
+    async def _close(self, call: ToolCall, args: JsonObject, result: ToolResult) -> None:
+        await unbroken(
+            self._turn.services.store.commit(
+                CallClosed(self._turn.session_id, call.id, result.status, result.duration_ms)
+            )
+        )
+        self._turn.sink.emit(CallFinished(call, args, result))

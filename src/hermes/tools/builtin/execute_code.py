@@ -1,0 +1,211 @@
+"""`execute_code`: a Python script that the model writes and that calls tools; only what it prints is read back."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, structs
+
+from hermes.errors import ToolError
+from hermes.scope import CallInterrupted, TurnScope
+from hermes.seams import Action, Decision, MakesCalls, NestedCalls, ToolContext
+from hermes.tools.arguments import schema_of
+from hermes.tools.code_execution.desk import Desk
+from hermes.tools.code_execution.interpreter import project_python, version_of
+from hermes.tools.code_execution.local_run import run_here
+from hermes.tools.code_execution.order import Mode, Order, Stopped, limits_of, passthrough_of
+from hermes.tools.code_execution.outcome import Limits, Output, Run
+from hermes.tools.code_execution.remote_run import run_there
+from hermes.tools.code_execution.stubs import callable_among, described, import_example
+from hermes.tools.code_execution.syntax import fault_in
+from hermes.tools.code_execution.telling import Story, frame, interrupted, told
+from hermes.tools.files.memo import FileMemo
+from hermes.tools.registry import registry, tool_error, tool_result
+from hermes.tools.traits import Traits
+from hermes.types import Content, JsonObject
+
+
+class ExecuteCode(Struct, frozen=True, forbid_unknown_fields=True):
+    """Run a Python script that calls tools as functions. Only what it prints comes back: results that it works through
+    on the way cost you nothing to read."""
+
+    code: Annotated[str, Meta(description="The script.")]
+
+
+async def execute_code(
+    args: Mapping[str, Any], *, ctx: ToolContext, enabled_tools: Iterable[str] | None = None, **_: object
+) -> str:
+    code = args.get("code")
+    if not isinstance(code, str) or not code.strip():
+        return tool_error("code is empty; write a Python script that prints its result")
+    limits, mode = limits_of(ctx.settings)
+    fault = await ctx.in_thread(fault_in, code)
+    if fault is not None and not await _is_newer_there(ctx, mode):
+        return tool_result(frame("error"), error=f"{fault}\nNothing was run.")
+    decision = await ctx.gate.decide(_action(code, ctx), ctx.scope)
+    if not decision.allowed:
+        return tool_result(frame("error"), error=decision.reason or "the script was not allowed")
+    return await _run(code, (limits, mode), decision, ctx, enabled_tools)
+
+
+async def _is_newer_there(ctx: ToolContext, mode: Mode) -> bool:
+    """Whether the script's Python may understand what ours does not."""
+    if ctx.environment.kind != "local":
+        return False
+    if mode == "strict":
+        return False
+    python = await project_python(os.environ, ctx.supervisor, ctx.in_thread)
+    return version_of(python) > sys.version_info[:2]
+
+
+def _action(code: str, ctx: ToolContext) -> Action:
+    return Action(
+        kind="code",
+        tool="execute_code",
+        text=code,
+        cwd=ctx.environment.cwd,
+        backend=ctx.environment.kind,
+        route="code" if ctx.route == "foreground" else ctx.route,
+        session_id=ctx.session_id,
+        task_id=ctx.task_id,
+    )
+
+
+async def _run(
+    code: str,
+    settings: tuple[Limits, Mode],
+    decision: Decision,
+    ctx: ToolContext,
+    enabled_tools: Iterable[str] | None,
+) -> str:
+    limits, mode = settings
+    calls: NestedCalls = ctx.nested() if isinstance(ctx, MakesCalls) else NoCalls()
+    order = Order(
+        code=code,
+        tools=_callable(calls, enabled_tools),
+        limits=limits,
+        mode=mode,
+        decision=decision,
+        passthrough=passthrough_of(ctx.settings, ctx.memo),
+    )
+    scope = ctx.scope.child("script", timeout_s=limits.timeout_s)
+    desk = Desk(calls, order.tools, limits.max_calls, scope)
+    started = time.monotonic()
+    runner = run_here if ctx.environment.kind == "local" else run_there
+    try:
+        run, output = await runner(order, ctx, desk, scope)
+    except Stopped as stopped:
+        story = _story(order, desk, ctx, time.monotonic() - started)
+        if ctx.scope.remaining() == 0:  # not a person, but the turn's own deadline
+            last = told(Run(status="timeout"), stopped.output, structs.replace(story, timeout_s=round(story.seconds)))
+        else:
+            last = interrupted(stopped.output, story)
+        raise CallInterrupted(tool_result(last)) from stopped
+    story = _story(order, desk, ctx, time.monotonic() - started)
+    answer = told(run, output, story)
+    if run.exit_code is not None:
+        await ctx.note("exit_code", run.exit_code)
+    if output.is_cut:
+        answer.update(await _kept(output, story, ctx))
+    return tool_result(answer)
+
+
+def _callable(calls: NestedCalls, enabled_tools: Iterable[str] | None) -> tuple[str, ...]:
+    """What the script may call: of the seven, those that can be called here and belong to the session."""
+    there = callable_among(calls.names())
+    wanted = callable_among(enabled_tools or ())
+    return tuple(name for name in there if name in wanted) if wanted else there
+
+
+def _story(order: Order, desk: Desk, ctx: ToolContext, seconds: float) -> Story:
+    return Story(
+        code=order.code,
+        calls=desk.made,
+        used=frozenset(desk.used),
+        seconds=seconds,
+        timeout_s=order.limits.timeout_s,
+        clean=FileMemo.of(ctx.memo).redactor.redact,
+    )
+
+
+async def _kept(output: Output, story: Story, ctx: ToolContext) -> JsonObject:
+    """A handle to the whole of an output that was cut."""
+    whole = output.whole()
+    if whole is None:
+        return {}
+    text = story.clean(whole.decode("utf-8", "replace"))
+    return {"full_output": await ctx.shelf.put("execute_code", text.encode("utf-8", "replace"))}
+
+
+class NoCalls:
+    """`NestedCalls` where a handler has no way to make any."""
+
+    def names(self) -> frozenset[str]:
+        return frozenset()
+
+    def check(self, name: str, args: JsonObject) -> JsonObject:
+        raise ToolError(f"Unknown tool: {name}")
+
+    async def call(self, name: str, args: JsonObject, scope: TurnScope) -> Content:
+        raise ToolError(f"Unknown tool: {name}")
+
+
+def _has_unix_sockets() -> bool:
+    return os.name == "posix" and hasattr(socket, "AF_UNIX")
+
+
+def _refined(schema: JsonObject, offered: frozenset[str]) -> JsonObject:
+    """The schema that names the tools which are really there."""
+    tools = callable_among(offered)
+    example = f"{import_example(tools)}\\n…\\nprint(result)" if tools else "print(sum(range(10)))"
+    parameters = {
+        **schema["parameters"],
+        "properties": {"code": {"type": "string", "description": f"The script. Example: {example!r}"}},
+    }
+    return {**schema, "description": _description(tools), "parameters": parameters}
+
+
+_PURPOSE = (
+    "Run a Python script that calls tools as functions. Only what it prints comes back; what it works through on the "
+    "way never enters the conversation."
+)
+_WHEN = (
+    "Use it for three or more calls with logic between them, to filter or join large results, to branch on what a call "
+    "gives back, or to loop. Do not use it for a single call, or where you must read a result whole before you can "
+    "decide: call the tool itself then."
+)
+
+
+def _description(tools: tuple[str, ...]) -> str:
+    limits = Limits()
+    parts = [_PURPOSE, _WHEN]
+    if tools:
+        parts.append(f"In the script: `{import_example(tools)}`. Available, each returning a dict:\n{described(tools)}")
+    else:
+        parts.append("No tool of this session can be called from a script; it is plain Python.")
+    parts.append("Also: json_parse(text), shell_quote(s), retry(fn, max_attempts=3, delay=2).")
+    if "terminal" in tools:
+        parts.append("terminal runs in the foreground only.")
+    parts.append(
+        f"Limits: {limits.timeout_s:g} s, {limits.max_calls} tool calls, 50 KB of stdout (the middle is cut), 10 KB of "
+        "stderr; the user may have set others. The script starts in the session's working directory with the project's "
+        "Python (mode strict: in an empty folder with the runtime's own). Threads may call tools at once. Print the "
+        "final result."
+    )
+    return "\n\n".join(parts)
+
+
+registry.register(
+    name="execute_code",
+    toolset="code_execution",
+    schema=schema_of("execute_code", ExecuteCode),
+    handler=execute_code,
+    check_fn=_has_unix_sockets,
+    is_async=True,
+    emoji="🐍",
+    max_result_size_chars=100_000,
+    traits=Traits(timeout_s=None, refine=_refined),
+)
