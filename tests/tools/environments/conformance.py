@@ -47,7 +47,7 @@ class Conformance:
         assert (await run(environment, 'echo "[${WORD-none}]"; cd - >/dev/null 2>&1; true')).output == "[none]\n"
 
     async def test_a_failing_cd_is_told_and_moves_nothing(self, environment: Environment) -> None:
-        before = environment.cwd
+        before = (await run(environment, "pwd -P")).output.strip()
         assert (await run(environment, "cd /no/such/folder")).exit_code == 1
         missing = await run(environment, "true", cwd="/no/such/folder")
         assert missing.exit_code == 126

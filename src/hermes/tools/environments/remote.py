@@ -87,6 +87,11 @@ class RemoteEnvironment:
     def cwd(self) -> str:
         return self._cwd
 
+    async def ready(self) -> str:
+        """Make the other side now rather than at the first command; returns where the session stands."""
+        await self._ready()
+        return self._cwd
+
     @property
     def background(self) -> Background:
         return self._background

@@ -51,6 +51,7 @@ async def run_child(
             return Ended(TIMED_OUT, timed_out=True)
         except asyncio.CancelledError as cancelled:
             await _stop_quickly(child, end)
+            await _read_quickly(child, spool, run_blocking)
             raise CommandInterrupted(spool.finish().decode("utf-8", "replace")) from cancelled
     finally:
         child.release()
@@ -63,6 +64,15 @@ async def _stop_quickly(child: Child, end: End | None) -> None:
             if end is not None:
                 await end()
             await child.stop(INTERRUPT_GRACE_S)
+    except TimeoutError:
+        return
+
+
+async def _read_quickly(child: Child, spool: Spool, run_blocking: RunBlocking) -> None:
+    """What it printed until it was stopped, if that is to be had at once."""
+    try:
+        async with asyncio.timeout(1.0):
+            await _read(child, spool, run_blocking)
     except TimeoutError:
         return
 

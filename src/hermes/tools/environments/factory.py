@@ -1,0 +1,203 @@
+"""Make the environment that the settings ask for. A backend that cannot be made is an error, never another backend."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from hermes.config import paths
+from hermes.config.sections import terminal
+from hermes.errors import ConfigError
+from hermes.seams import Environment, Supervisor
+from hermes.tools.environments.hygiene import is_secret_name, scrubbed
+from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+
+if TYPE_CHECKING:
+    from hermes.tools.environments.remote import Common
+
+
+class Overrides(Struct, frozen=True, kw_only=True):
+    """What one task has otherwise than the settings say; empty keeps the setting."""
+
+    cwd: str = ""
+    docker_image: str = ""
+    singularity_image: str = ""
+    modal_image: str = ""
+    daytona_image: str = ""
+
+
+class Making(Struct, frozen=True, kw_only=True):
+    """What an environment is made with."""
+
+    settings: terminal.Section
+    supervisor: Supervisor
+    home: Path  # HERMES_HOME
+    environ: Mapping[str, str]  # the runtime's own; commands see it scrubbed
+    launch_folder: str  # where the person started Hermes
+    task_id: str = "default"
+    session_id: str = ""
+    overrides: Overrides = Overrides()
+    run_blocking: RunBlocking = in_daemon_thread
+    passthrough: tuple[str, ...] = ()  # names that loaded skills declare, beside the setting
+
+
+def create_environment(making: Making) -> Environment:
+    """The environment of one session or task. Cheap: nothing is started or connected before the first command."""
+    makers = {
+        "local": _local,
+        "ssh": _ssh,
+        "docker": _docker,
+        "singularity": _singularity,
+        "modal": _modal,
+        "daytona": _daytona,
+    }
+    return makers[making.settings.backend](making)
+
+
+def host_folder(making: Making) -> str:
+    """Where a session on this machine stands first: an override, the setting, or where the person started Hermes."""
+    wanted = making.overrides.cwd or making.settings.cwd or "."
+    return os.path.normpath(os.path.join(making.launch_folder, os.path.expanduser(wanted)))  # noqa: PTH111, PTH118
+
+
+def _local(making: Making) -> Environment:
+    from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415 - only what is used
+    from hermes.tools.environments.sandbox import SandboxOptions  # noqa: PLC0415
+
+    settings, folder = making.settings, host_folder(making)
+    sandbox = SandboxOptions(
+        mode=settings.sandbox,
+        workspace=folder,
+        network=settings.sandbox_network,
+        hermes_home=str(making.home),
+        user_home=making.environ.get("HOME", ""),
+        writable=tuple(os.path.expanduser(path) for path in settings.sandbox_writable),  # noqa: PTH111
+    )
+    options = LocalOptions(
+        env=scrubbed(making.environ, (*settings.env_passthrough, *making.passthrough)),
+        init_files=tuple(settings.shell_init_files),
+        source_bashrc=settings.auto_source_bashrc,
+        processes_folder=making.home / "processes",
+        max_processes=settings.max_processes,
+        sandbox=sandbox,
+        session={"HERMES_SESSION_ID": making.session_id} if making.session_id else {},
+    )
+    return LocalEnvironment(making.supervisor, folder, options, run_blocking=making.run_blocking)
+
+
+def _ssh(making: Making) -> Environment:
+    from hermes.tools.environments.ssh import SshEnvironment, SshOptions  # noqa: PLC0415
+
+    settings = making.settings
+    options = SshOptions(
+        host=settings.ssh_host,
+        user=settings.ssh_user,
+        port=settings.ssh_port,
+        key=os.path.expanduser(settings.ssh_key),  # noqa: PTH111
+    )
+    return SshEnvironment(_common(making), options, _remote_folder(making, "~"))
+
+
+def _docker(making: Making) -> Environment:
+    from hermes.tools.environments.docker import DockerEnvironment, DockerOptions  # noqa: PLC0415
+
+    settings = making.settings
+    options = DockerOptions(
+        image=making.overrides.docker_image or settings.docker_image,
+        program=settings.docker_binary,
+        task=making.task_id,
+        persistent=settings.container_persistent,
+        folder=paths.sandboxes_dir(making.home),
+        cpu=settings.container_cpu,
+        memory_mb=settings.container_memory,
+        volumes=tuple(settings.docker_volumes),
+        env=dict(settings.docker_env),
+        forward_env=_forwarded(making),
+        mount_cwd=making.launch_folder if settings.docker_mount_cwd_to_workspace else "",
+        as_host_user=settings.docker_run_as_host_user,
+        network=settings.docker_network,
+        extra_args=tuple(settings.docker_extra_args),
+        lease_s=int(settings.lifetime_seconds),
+    )
+    return DockerEnvironment(_common(making), options, _remote_folder(making, ""))
+
+
+def _singularity(making: Making) -> Environment:
+    from hermes.tools.environments.singularity import SingularityEnvironment, SingularityOptions  # noqa: PLC0415
+
+    settings = making.settings
+    options = SingularityOptions(
+        image=making.overrides.singularity_image or settings.singularity_image,
+        task=making.task_id,
+        persistent=settings.container_persistent,
+        folder=paths.sandboxes_dir(making.home),
+    )
+    return SingularityEnvironment(_common(making), options, _remote_folder(making, "/root"))
+
+
+def _modal(making: Making) -> Environment:
+    from hermes.tools.environments.modal_ import ModalEnvironment, ModalOptions  # noqa: PLC0415
+
+    settings = making.settings
+    options = ModalOptions(
+        image=making.overrides.modal_image or settings.modal_image,
+        task=making.task_id,
+        persistent=settings.container_persistent,
+        folder=paths.sandboxes_dir(making.home),
+        cpu=settings.container_cpu,
+        memory_mb=settings.container_memory,
+        lifetime_s=int(settings.lifetime_seconds),
+    )
+    return ModalEnvironment(_common(making), options, _remote_folder(making, "/root"))
+
+
+def _daytona(making: Making) -> Environment:
+    from hermes.tools.environments.daytona_ import DaytonaEnvironment, DaytonaOptions  # noqa: PLC0415
+
+    settings = making.settings
+    options = DaytonaOptions(
+        image=making.overrides.daytona_image or settings.daytona_image,
+        task=making.task_id,
+        persistent=settings.container_persistent,
+        api_key=making.environ.get("DAYTONA_API_KEY", ""),
+        api_url=making.environ.get("DAYTONA_API_URL", ""),
+        cpu=int(settings.container_cpu),
+        memory_gb=max(1, settings.container_memory // 1024),
+        disk_gb=min(10, max(1, settings.container_disk // 1024)),
+    )
+    return DaytonaEnvironment(_common(making), options, _remote_folder(making, "~"))
+
+
+def _common(making: Making) -> "Common":
+    from hermes.tools.environments.remote import Common  # noqa: PLC0415
+
+    return Common(
+        supervisor=making.supervisor,
+        run_blocking=making.run_blocking,
+        client_env=dict(making.environ),
+        init_files=tuple(making.settings.shell_init_files),
+        spill_folder=paths.cache_dir(making.home) / "output",
+    )
+
+
+def _remote_folder(making: Making, default: str) -> str:
+    """Where a session elsewhere stands first. A folder of this machine means nothing there."""
+    wanted = making.overrides.cwd or making.settings.cwd
+    return wanted if wanted.startswith(("/", "~")) and not _is_here(wanted, making) else default
+
+
+def _is_here(folder: str, making: Making) -> bool:
+    home = making.environ.get("HOME", "")
+    return making.settings.backend != "ssh" and bool(home) and (folder == home or folder.startswith(f"{home}/"))
+
+
+def _forwarded(making: Making) -> dict[str, str]:
+    """Variables for commands in a container: those named for it, and passed-through ones that are no credentials."""
+    explicit = making.settings.docker_forward_env
+    passed = [name for name in (*making.settings.env_passthrough, *making.passthrough) if not is_secret_name(name)]
+    for name in explicit:
+        if not name.isidentifier():
+            raise ConfigError(f"terminal.docker_forward_env: {name!r} is no name of a variable")
+    return {name: making.environ[name] for name in (*explicit, *passed) if name in making.environ}
