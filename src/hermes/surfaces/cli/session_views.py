@@ -1,0 +1,120 @@
+"""Sessions as people read them: lists, transcripts, hits, figures."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.config import paths
+from hermes.surfaces.cli.output import Output, cut
+
+if TYPE_CHECKING:
+    from hermes.state import SessionDB
+
+Row = Mapping[str, Any]
+RESULT_CHARS = 2000
+
+
+def table(out: Output, rows: Sequence[Row]) -> None:
+    """One line a session."""
+    cells = [
+        [row["id"], age(row.get("last_active")), row.get("source"), row.get("message_count"), _title(row)]
+        for row in rows
+    ]
+    out.table(["ID", "LAST", "SOURCE", "MESSAGES", "TITLE"], cells, flexible=4)
+
+
+def transcript(out: Output, session: Row, *, with_tools: bool) -> None:
+    """The facts of a session and what was said in it."""
+    out.line(out.style(str(session.get("title") or session["id"]), "bold"))
+    facts = {
+        "id": session["id"],
+        "started": _moment(session.get("started_at")),
+        "model": session.get("model"),
+        "source": session.get("source"),
+        "cwd": session.get("cwd"),
+        "tokens": _tokens(session),
+    }
+    for name, value in facts.items():
+        if value:
+            out.line(f"  {name:<8} {value}")
+    for message in session["messages"]:
+        _message(out, message, with_tools=with_tools)
+
+
+def hits(out: Output, rows: Sequence[Row]) -> None:
+    """What a search found, each with its session."""
+    for row in rows:
+        when = _moment(row.get("timestamp"))
+        out.line(out.style(f"{row['session_id']}  {when}  {row['role']}", "dim"))
+        snippet = " ".join(str(row.get("snippet") or "").split())
+        marked = snippet.replace(">>>", "\x1b[1m").replace("<<<", "\x1b[0m") if out.colours else snippet
+        out.line(f"  {marked}")
+
+
+def stats(home: Path, db: "SessionDB | None") -> dict[str, Any]:
+    """Counts, and the size of the store's files."""
+    state = paths.state_file(home)
+    files = [state, *(state.with_name(state.name + end) for end in ("-wal", "-shm"))]
+    size = sum(file.stat().st_size for file in files if file.exists())
+    if db is None:
+        return {"sessions": 0, "messages": 0, "size_bytes": size, "by_source": {}}
+    rows = db.list_sessions_rich(limit=1_000_000, include_children=True, compact_rows=True)
+    by_source: dict[str, int] = {}
+    for row in rows:
+        by_source[str(row.get("source"))] = by_source.get(str(row.get("source")), 0) + 1
+    return {
+        "sessions": db.session_count(),
+        "messages": db.message_count(),
+        "size_bytes": size,
+        "by_source": dict(sorted(by_source.items(), key=lambda each: -each[1])),
+    }
+
+
+def age(moment: float | None) -> str:
+    """How long ago, in one unit."""
+    if not moment:
+        return ""
+    seconds = max(0.0, time.time() - moment)
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit} ago"
+    return "now"
+
+
+def _message(out: Output, message: Row, *, with_tools: bool) -> None:
+    role, content = message["role"], _text(message.get("content"))
+    if role == "tool":
+        if with_tools:
+            out.line(f"\n{out.style(str(message.get('tool_name') or 'tool'), 'dim')}")
+            out.line(cut(content, RESULT_CHARS) if len(content) > RESULT_CHARS else content)
+        return
+    if content.strip():
+        out.line(
+            f"\n{out.style('You' if role == 'user' else role.capitalize(), 'cyan' if role == 'user' else 'green')}"
+        )
+        out.line(content)
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", call)
+        out.line(out.style(f"  → {function.get('name')} {cut(str(function.get('arguments')), 160)}", "dim"))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(
+            str(part.get("text", f"[{part.get('type')}]")) for part in content if isinstance(part, Mapping)
+        )
+    return str(content or "")
+
+
+def _title(row: Row) -> str:
+    return str(row.get("title") or row.get("preview") or "")
+
+
+def _tokens(session: Row) -> str:
+    read, written = session.get("input_tokens") or 0, session.get("output_tokens") or 0
+    return f"{read} in, {written} out" if read or written else ""
+
+
+def _moment(seconds: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds)) if seconds else ""

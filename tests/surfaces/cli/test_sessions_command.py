@@ -1,0 +1,167 @@
+"""`hermes sessions` and `hermes usage` over a real store."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from hermes.state import SessionDB
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.picker import pick_session
+from hermes.testing.replies import says
+from hermes.testing.server import ServerThread
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+ONE, TWO = "20260101_000000_aaaaaa", "20260102_000000_bbbbbb"
+
+
+@pytest.fixture
+def db(home: Path) -> Iterator[SessionDB]:
+    with SessionDB(home / "state.db") as made:
+        made.create_session(ONE, "cli", model="m")
+        made.append_message(ONE, "user", "How do I bake bread?")
+        made.append_message(ONE, "assistant", "With flour and patience.")
+        made.create_session(TWO, "cron", model="m")
+        made.append_message(TWO, "user", "量子コンピュータとは何ですか")
+        made.append_message(
+            TWO, "assistant", None, tool_calls=[{"id": "c", "function": {"name": "f", "arguments": "{}"}}]
+        )
+        made.append_message(TWO, "tool", "a result", tool_call_id="c", tool_name="f")
+        yield made
+
+
+def ids(run: Run, *words: str) -> list[str]:
+    return [each["id"] for each in json.loads(run("sessions", "list", "--json", *words).stdout)]
+
+
+def test_sessions_are_listed_newest_first(run: Run, db: SessionDB) -> None:
+    assert ids(run) == [TWO, ONE]
+    assert ids(run, "--source", "cli") == [ONE]
+    assert ids(run, "--limit", "1") == [TWO]
+    table = run("sessions", "list").stdout.splitlines()
+    assert table[0].split() == ["ID", "LAST", "SOURCE", "MESSAGES", "TITLE"]
+    assert table[2].startswith(ONE)
+    assert table[2].endswith("How do I bake bread?")
+
+
+def test_a_session_is_shown_by_prefix_or_title(run: Run, db: SessionDB) -> None:
+    db.set_session_title(ONE, "Baking")
+    by_title = run("sessions", "show", "Baking").stdout
+    assert by_title == run("sessions", "show", "20260101").stdout
+    assert "You\nHow do I bake bread?" in by_title
+    shown = run("sessions", "show", TWO).stdout
+    assert "→ f {}" in shown
+    assert "a result" not in shown
+    assert "a result" in run("sessions", "show", TWO, "--tools").stdout
+    assert [m["role"] for m in json.loads(run("sessions", "show", TWO, "--json").stdout)["messages"]] == [
+        "user",
+        "assistant",
+        "tool",
+    ]
+
+
+def test_words_are_found_in_all_sessions(run: Run, db: SessionDB) -> None:
+    found = json.loads(run("sessions", "search", "flour", "--json").stdout)
+    assert [each["session_id"] for each in found] == [ONE]
+    assert TWO in run("sessions", "search", "量子").stdout
+    none = run("sessions", "search", "zeppelin")
+    assert (none.returncode, none.stdout) == (Exit.FAILED, "")
+
+
+def test_an_exported_session_comes_back_whole(run: Run, db: SessionDB, home: Path, tmp_path: Path) -> None:
+    before = run("sessions", "show", TWO, "--json").stdout
+    assert run("sessions", "export", "all.jsonl").returncode == 0
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 2
+    assert run("sessions", "export", "--session-id", ONE).stdout.count("\n") == 1
+    assert run("sessions", "delete", TWO, "--yes").returncode == 0
+    assert ids(run) == [ONE]
+    assert run("sessions", "import", "all.jsonl").stdout == "1 added, 1 were there already\n"
+    after = json.loads(run("sessions", "show", TWO, "--json").stdout)
+    keep = ("role", "content", "tool_calls", "tool_call_id", "tool_name", "timestamp")
+    assert [[m[k] for k in keep] for m in after["messages"]] == [
+        [m[k] for k in keep] for m in json.loads(before)["messages"]
+    ]
+
+
+def test_a_file_that_is_no_export_names_its_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text('{"id": "a", "messages": []}\nnonsense\n')
+    done = run("sessions", "import", "x")
+    assert done.returncode == Exit.FAILED
+    assert "x, line 2: this is no exported session" in done.stderr
+
+
+def test_renaming_and_its_limits(run: Run, db: SessionDB) -> None:
+    assert run("sessions", "rename", ONE, "My", "bread").returncode == 0
+    assert db.get_session_title(ONE) == "My bread"
+    taken = run("sessions", "rename", TWO, "My bread")
+    assert (taken.returncode, taken.stderr.count("\n")) == (Exit.FAILED, 1)
+
+
+def test_deleting_asks_first(run: Run, db: SessionDB) -> None:
+    assert run("sessions", "delete", ONE, stdin="n\n").returncode == Exit.CANCELLED
+    assert len(ids(run)) == 2
+
+
+def test_only_ended_sessions_are_pruned(run: Run, db: SessionDB) -> None:
+    db.end_session(ONE, "user_exit")
+    assert run("sessions", "prune", "--older-than", "0", "--dry-run").stdout == "1 sessions are older than 0 days\n"
+    assert run("sessions", "prune", "--older-than", "0", "--yes").stdout == "1 sessions are deleted\n"
+    assert ids(run) == [TWO]
+
+
+def test_stats_and_repair(run: Run, db: SessionDB) -> None:
+    stats = json.loads(run("sessions", "stats", "--json").stdout)
+    assert (stats["sessions"], stats["messages"], stats["by_source"]) == (2, 5, {"cli": 1, "cron": 1})
+    done = run("sessions", "repair", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["lost"] == []
+
+
+@pytest.mark.parametrize("words", [["show", "x"], ["delete", "x"], ["rename", "x", "t"], ["export"]])
+def test_a_home_without_sessions_says_so_and_stays_empty(run: Run, home: Path, words: list[str]) -> None:
+    done = run("sessions", *words)
+    assert done.returncode == Exit.FAILED
+    assert "hermes chat -q" in done.stderr
+    assert list(home.iterdir()) == []
+
+
+def test_an_unknown_session_is_one_sentence(run: Run, db: SessionDB) -> None:
+    done = run("sessions", "show", "nope")
+    assert (done.returncode, done.stderr) == (1, "error: there is no session 'nope'; see: hermes sessions list\n")
+
+
+def test_picking_needs_a_terminal(run: Run, db: SessionDB) -> None:
+    done = run("sessions")
+    assert done.returncode == Exit.FAILED
+    assert "hermes sessions list --json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen"),
+    [("\r", TWO), ("\x1b[B\r", ONE), ("bread\r", ONE), ("nothing like it\r", None), ("\x03", None), ("cron\r", TWO)],
+)
+def test_a_session_is_picked_with_keys(db: SessionDB, keys: str, chosen: str | None) -> None:
+    rows = db.list_sessions_rich(limit=10, order_by_last_active=True)
+    with create_pipe_input() as pipe:
+        pipe.send_text(keys)
+        assert pick_session(db, rows, keys_from=pipe, screen=DummyOutput()) == chosen
+
+
+def test_usage_tells_an_unknown_price_as_unknown(run: Run) -> None:
+    with ServerThread([says("Hi.").with_usage(input_tokens=120, output_tokens=7)]) as server:
+        run("chat", "-q", "Hello.", "--model", "scripted", "--base-url", server.base_url)
+    used = json.loads(run("usage", "--json").stdout)
+    assert [(m["model"], m["calls"], m["input_tokens"], m["output_tokens"]) for m in used["models"]] == [
+        ("scripted", 1, 120, 7)
+    ]
+    assert used["unpriced"] == 1
+    assert "unknown" in run("usage").stdout
+
+
+def test_no_usage_yet_is_no_error(run: Run) -> None:
+    assert run("usage").returncode == 0
