@@ -80,6 +80,9 @@ class _Job(Generic[Answer]):
         return self.answer  # type: ignore[return-value]  # set by the writer when there is no error
 
 
+_NUDGE: _Job[None] = _Job(lambda _: None)  # never run: it tells the thread that deferred work is waiting
+
+
 class Writer:
     """Hands jobs to its thread and waits for the commit that holds them."""
 
@@ -92,6 +95,7 @@ class Writer:
         self._turn = threading.Lock()  # held by whoever uses the backend
         self._last_task = 0
         self._on_loop = 0
+        self._nudged = False  # the thread knows already that work is waiting
 
     async def write(self, work: Work[Answer]) -> Answer:
         """Run `work` in a transaction; return when it is durable. The loop never waits for a disk or for others.
@@ -160,13 +164,18 @@ class Writer:
         try:
             while not ending:
                 group, ending = self._next_group(wait_s)
+                nudges = group.count(_NUDGE)
+                if nudges:
+                    group = [job for job in group if job is not _NUDGE]
+                    wait_s = IDLE_S
                 if group:
                     with self._turn:
                         self._write_group(group)
                     _acknowledge(group)
                     wait_s = IDLE_S
                     self._guarded(self._backend.committed)
-                elif not ending:
+                elif not ending and not nudges:
+                    self._nudged = False
                     wait_s = BETWEEN_IDLE_S if self._guarded(self._backend.idle) is True else None
         finally:
             self._guarded(self._backend.shut)
@@ -207,8 +216,9 @@ class Writer:
             raise _explained(error) from error
         finally:
             turn.release()
-        if wanted:
-            self._put(_Job(lambda _: None))
+        if wanted and not self._nudged:
+            self._nudged = True
+            self._put(_NUDGE)
         return (answer,)
 
     def _write_group(self, group: list[_Job[Any]]) -> None:
