@@ -26,7 +26,7 @@ from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
 
-_FORMAT = 1
+_FORMAT = 2
 _lock = threading.Lock()  # guards _loaded
 _loaded: list[list[BrokenFile]] = []  # a cache: filled once per process
 
@@ -44,7 +44,8 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_result_size_chars: float | str | None
     needs: dict[str, list[str]] | None
     flags: JsonObject
-    lazy: list[str]  # what only the module itself can answer: check, dynamic, effects, refine
+    lazy: list[str]  # what only the module itself can answer: check, dynamic, effects
+    refine: list[str] | None = None  # module and name: asked for every list of definitions, so best kept in a light one
 
 
 class FileRecord(Struct, frozen=True):
@@ -130,6 +131,28 @@ class Lazy:
         return f"<{self._tool} of {self._module}, not imported yet>"
 
 
+class _Elsewhere:
+    """A module-level function by its address, imported when it is first called."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.address = [module, name]
+
+    def __call__(self, *args: Any) -> Any:
+        module, name = self.address
+        return getattr(importlib.import_module(module), name)(*args)
+
+
+def _address(function: Any) -> list[str] | None:
+    if function is None:
+        return None
+    if isinstance(function, _Elsewhere):
+        return function.address
+    found = [str(function.__module__), str(function.__qualname__)]
+    if "." in found[1] or "<" in found[1]:
+        raise TypeError(f"a built-in's refine must be a function of a module, not {found[1]}")
+    return found
+
+
 def _add_lazily(tools: ToolRegistry, path: Path, records: Iterable[Record]) -> None:
     module = f"{BUILTIN_PACKAGE}.{path.stem}"
     for record in records:
@@ -160,7 +183,7 @@ def _registered(record: Record, module: str) -> Registered:
     traits = Traits(
         effects=effects,
         needs=needs,
-        refine=lazily("refine", lambda tool: tool.traits.refine),
+        refine=_Elsewhere(*record.refine) if record.refine else None,
         **record.flags,
     )
     return Registered(entry, traits, "builtin", module, lazy=True)
@@ -175,7 +198,6 @@ def _record(tool: Registered) -> Record:
         "check": entry.check_fn is not None and not isinstance(entry.check_fn, Needs),
         "dynamic": entry.dynamic_schema_overrides is not None,
         "effects": traits.effects is not None,
-        "refine": traits.refine is not None,
     }
     size = entry.max_result_size_chars
     return Record(
@@ -190,6 +212,7 @@ def _record(tool: Registered) -> Record:
         needs=_needs_data(traits.needs),
         flags={flag: getattr(traits, flag) for flag in _FLAGS},
         lazy=[what for what, needed in lazy.items() if needed],
+        refine=_address(traits.refine),
     )
 
 

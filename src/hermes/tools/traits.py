@@ -127,7 +127,8 @@ class Traits:
         edits: changes files, so the edit guard is asked first.
         provenance: where the content comes from when that is outside ("web", "browser", "mcp"); it is fenced as data.
         timeout_s: the limit of one call; None leaves it to the tool and to the turn's deadline.
-        refine: the schema once it is known which tools are offered beside this one; None leaves the tool out.
+        refine: the schema once it is known which tools are offered beside this one; None leaves the tool out. For a
+            built-in, a function of a light module: it is imported wherever definitions are made.
         spill: False keeps a large result whole, for tools that page by themselves.
     """
 
