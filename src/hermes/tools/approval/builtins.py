@@ -47,6 +47,8 @@ def mapfile(cmd: Cmd) -> Out:
 
 
 def set_arguments(cmd: Cmd) -> Out:
+    if not cmd.args:
+        return Out(None, frozenset({"environment"}))
     if "--" in cmd.args:
         cmd.scope.args = tuple(cmd.args[cmd.args.index("--") + 1 :])
     elif cmd.args and cmd.args[0][:1] not in ("-", "+"):
@@ -127,6 +129,12 @@ def history(cmd: Cmd) -> Out:
     return Out()
 
 
+def umask(cmd: Cmd) -> Out:
+    if cmd.args[:1] and cmd.args[0].lstrip("0") == "":
+        cmd.run.add("world_writable", "every new file open to everybody")
+    return Out()
+
+
 def inert(_cmd: Cmd) -> Out:
     return Out()
 
@@ -154,7 +162,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "let": inert,
     "test": inert,
     "[": inert,
-    "umask": inert,
+    "umask": umask,
     "ulimit": inert,
     "return": inert,
     "exit": inert,

@@ -37,8 +37,8 @@ _EXEC_VARIABLES = frozenset(
 # Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
 _INERT = frozenset(
     words(
-        "echo printf grep egrep fgrep rg ag ack man info which type whereis apropos whatis help git gh glab "
-        "hub cat less more head tail wc sort uniq cut ls ll tree stat file du df pwd date cal true false test "
+        "echo printf grep egrep fgrep rg ag ack info which type whereis apropos whatis help git gh glab "
+        "hub cat head tail wc sort uniq cut ls ll tree stat file du df pwd date cal true false test "
         "[ : return exit sleep seq jq yq diff cmp comm pip npm yarn pnpm cargo go make cmake pytest ruff mypy "
         "black eslint tsc jest vitest code logger notify-send say wall hg svn tldr cheat spell aspell look "
         "fzf pgrep ps top htop id whoami hostname uname alias apt apt-get dnf yum brew pacman snap apk dpkg "
@@ -61,7 +61,9 @@ _SETTINGS_VERBS = frozenset(
         "alias bash zsh hook-env generate-shell-completion --eval -b --shell list-dirs"
     )
 )
-_HIDDEN = re.compile(r"(?:\A|[\s;&|/'\"(])(?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s")
+_HIDDEN = re.compile(
+    r"(?:\A|[\s;&|/'\"(!+:`])(?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s"
+)
 
 
 def _all_handlers() -> dict[str, Handler]:
@@ -105,6 +107,8 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if handler is None and program.startswith(("mkfs.", "mkfs_", "newfs")):
         handler = disks.HANDLERS["mkfs"]
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)
+    if name.startswith("/etc/init.d/"):
+        program, handler = "service", _HANDLERS["service"]
     if program in _SETTINGS and _prints_settings(cmd.args):
         return Out(None, frozenset({"settings"}))
     if handler is not None:
@@ -180,7 +184,7 @@ def _look_inside(cmd: Cmd) -> None:
             _keep_dangers(cmd, partial(cmd.nested, cmd.args[position:], NOTHING))
             return
         if " " in word and _HIDDEN.search(word):
-            _keep_dangers(cmd, partial(cmd.shell, word, NOTHING))
+            _keep_dangers(cmd, partial(cmd.shell, word.lstrip("!+: "), NOTHING))
 
 
 def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:

@@ -118,6 +118,8 @@ def decode(cmd: Cmd) -> Out:
 
 
 def openssl(cmd: Cmd) -> Out | None:
+    if "s_client" in cmd.args and cmd.stdin.labels & {"private", "environment"}:
+        cmd.run.add("exfiltration", "send private data over a connection of openssl")
     if "-d" not in cmd.args:
         return None
     labels = (cmd.stdin.labels - {"file"}) | {"decoded"}

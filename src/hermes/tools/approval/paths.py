@@ -34,7 +34,7 @@ _CREDENTIALS = re.compile(
 )
 _RC = re.compile(
     r"(?:\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zprofile|zshenv|zlogin|zlogout|kshrc"
-    r"|cshrc|tcshrc|login|inputrc|xinitrc|xprofile|xsessionrc|pam_environment)|\.config/(?:fish|autostart|systemd"
+    r"|cshrc|tcshrc|login|inputrc|bash_history|zsh_history|xinitrc|xprofile|xsessionrc|pam_environment)|\.config/(?:fish|autostart|systemd"
     r"|environment\.d)|Library/LaunchAgents|\.local/share/systemd)(?:/|\Z)"
 )
 _PRIVATE_NAMES = re.compile(

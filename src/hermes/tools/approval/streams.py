@@ -2,7 +2,7 @@
 
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Severity
-from hermes.tools.approval.paths import is_private, resolve
+from hermes.tools.approval.paths import classify, is_private, resolve
 from hermes.tools.approval.state import Cmd, Out, Run, Scope
 from hermes.tools.approval.text import UNKNOWN
 
@@ -14,6 +14,8 @@ def read(word: str, scope: Scope, run: Run) -> Out:
         return run.files[path]
     if path == "/dev/null":
         return Out("")
+    if classify(path, run.places) == "own":
+        return Out(None, frozenset({"file", "private", "own"}))
     if is_private(path, run.places):
         return Out(None, frozenset({"file", "private"}))
     return Out(None, frozenset({"file"}))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import after_options, read_options
+from hermes.tools.approval.paths import write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Scope
 from hermes.tools.approval.streams import feed, run_file
 from hermes.tools.approval.text import UNKNOWN, words
@@ -141,7 +142,7 @@ def shell(cmd: Cmd) -> Out | None:
         return None
     if cmd.stdin is not NOTHING:
         feed(cmd, cmd.stdin)
-    return None
+    return Out(None, frozenset({"shell"}))
 
 
 def xargs(cmd: Cmd) -> Out:
@@ -160,6 +161,7 @@ def xargs(cmd: Cmd) -> Out:
     if base in ("rm", "unlink", "shred", "rmdir"):
         cmd.run.add("xargs_delete", f"delete what the list before xargs names ({base})")
     if mark:
+        fields = [UNKNOWN] if text is None else text.splitlines()[:1] or [""]
         return cmd.nested(
             [field for word in words for field in [word.replace(mark, fields[0] if fields else UNKNOWN)]], NOTHING
         )
@@ -210,6 +212,12 @@ def ssh(cmd: Cmd) -> Out:
     there = Scope(cmd.run.places.home)
     cmd.run.script(" ".join(remote), there, cmd.stdin, (*cmd.via, f"ssh {host}"))
     return Out(None, frozenset({"remote"}))
+
+
+def capsh(cmd: Cmd) -> Out | None:
+    if "--" in cmd.args:
+        return cmd.nested(["bash", *cmd.args[cmd.args.index("--") + 1 :]])
+    return None
 
 
 def su(cmd: Cmd) -> Out | None:
@@ -307,9 +315,12 @@ def nix(cmd: Cmd) -> Out | None:
 
 def git_like_editor(cmd: Cmd) -> Out | None:
     """vim -c ':!cmd', emacs --eval, ed: editors that start a shell command."""
-    for arg in cmd.args:
+    if cmd.name in ("ed", "ex"):
+        for word in read_options(cmd.args, "c").operands:
+            write_path(cmd.run, cmd.scope, word, f"{cmd.name} {word}")
+    for arg in [*cmd.args, cmd.stdin.text or ""]:
         for text in re.findall(
-            r"(?:\A|\|)\s*:?(?:silent!?\s+)?!(.+)|system\(['\"](.+?)['\"]\)|shell-command \"(.+?)\"", arg
+            r"(?:\A|\|)\s*[+:]*(?:silent!?\s+)?!(.+)|system\(['\"](.+?)['\"]\)|shell-command \"(.+?)\"", arg
         ):
             cmd.shell(next(part for part in text if part), NOTHING)
     return None
@@ -347,7 +358,8 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "vi": git_like_editor,
     "nvim": git_like_editor,
     "ex": git_like_editor,
+    "ed": git_like_editor,
     "emacs": git_like_editor,
     "entr": partial(wrapped, wrapper=Wrapper("")),
-    "capsh": shell,
+    "capsh": capsh,
 }

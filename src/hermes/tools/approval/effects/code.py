@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hermes.tools.approval.effects.databases import sql
+from hermes.tools.approval.effects.databases import framework, sql
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
@@ -70,6 +70,9 @@ _NETWORK = re.compile(
 _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 
 
+_SPAWNED = re.compile(r"do shell script \"([^\"]*)\"|\b(?:spawn|exec|system)\s+([^\n;\]]+)")
+
+
 class Token(NamedTuple):
     kind: str
     text: str
@@ -129,6 +132,10 @@ def _module(cmd: Cmd, rest: list[str]) -> Out | None:
 
 def _file(cmd: Cmd, word: str) -> None:
     path = resolve(word, cmd.scope, cmd.run)
+    if {"flush", "reset_db"} & set(cmd.args) and path.endswith("/manage.py"):
+        cmd.run.add("database_destroy", line(cmd))
+    if path.endswith("/artisan"):
+        framework(cmd)
     out = cmd.run.files.get(path)
     if out is None:
         run_file(cmd, word)
@@ -200,6 +207,10 @@ def inline(cmd: Cmd, code: str) -> None:
         run.add("decoded_code", f"{cmd.name} runs decoded or downloaded text")
     if _NETWORK.search(code):
         _leaks(cmd, parts, names)
+    if "dup2" in names or ("socket" in names and "spawn" in names):
+        run.add("reverse_shell", line(cmd))
+    for script in _SPAWNED.findall(code) if cmd.name in ("osascript", "expect", "tclsh") else ():
+        cmd.shell(script[0] or script[1], NOTHING)
     if names & {"dropDatabase"}:
         run.add("database_destroy", line(cmd))
     for token in parts:
@@ -290,10 +301,8 @@ def _unescape(found: re.Match[str]) -> str:
 def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
     name = parts[position].text
     owner = _owner(parts, position)
-    if name in _SHELLS:
-        wanted = _NEEDS_OWNER.get(name)
-        if wanted is None or owner in wanted or (not owner and cmd.name in wanted) or owner.startswith("require("):
-            _starts(cmd, parts, position, known)
+    if name in _SHELLS and _runs_programs(cmd, name, owner, parts):
+        _starts(cmd, parts, position, known)
     elif name in _DELETES and (
         name not in ("remove", "delete", "rm", "unlink", "rmdir")
         or owner in _DELETE_OWNERS
@@ -318,6 +327,7 @@ def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) ->
         "copy",
         "copyfile",
         "truncateSync",
+        "write",
     ):
         _writes(cmd, parts, position, known)
     elif (name in ("kill", "killpg") and owner in ("os", "process", "Process")) or (
@@ -339,6 +349,13 @@ def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) ->
             cmd.run.add("inline_code", line(cmd))
     if _POWER.search(name):
         cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
+
+
+def _runs_programs(cmd: Cmd, name: str, owner: str, parts: list[Token]) -> bool:
+    wanted = _NEEDS_OWNER.get(name)
+    if wanted is None or owner in wanted or owner.startswith("require("):
+        return True
+    return not owner and (cmd.name in wanted or any(token.text in wanted for token in parts[:60]))
 
 
 def _owner(parts: list[Token], position: int) -> str:
@@ -456,6 +473,8 @@ def _writes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) 
     _, literals, _ = _arguments(parts, position, known)
     name = parts[position].text
     owner = _owner(parts, position)
+    if name == "write" and owner not in ("File", "IO"):
+        return
     if name in ("write_text", "write_bytes"):
         literals = [_value(token.text) for token in parts[max(0, position - 4) : position] if token.kind == "string"]
     elif name == "open":

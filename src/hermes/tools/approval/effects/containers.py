@@ -112,6 +112,8 @@ def verbs(cmd: Cmd, dangerous: re.Pattern[str]) -> Out | None:
         cmd.run.add("infrastructure", line(cmd))
     elif any(UNKNOWN in word for word in words[:1]):
         cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
+    if cmd.name == "vagrant" and "-c" in cmd.args[:-1]:
+        cmd.shell(cmd.args[cmd.args.index("-c") + 1])
     if "://" in " ".join(cmd.args):
         cloud_copy(cmd)
     return None
@@ -160,6 +162,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
             "vercel",
             "netlify",
             "railway",
+            "gh",
             "wrangler",
             "supabase",
             "firebase",

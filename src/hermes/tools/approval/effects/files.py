@@ -152,7 +152,7 @@ def edit(cmd: Cmd) -> Out | None:
         cmd.shell(found, NOTHING)
     for target in re.findall(r"(?:\A|[;\n/])\s*w\s+(\S+)", text):
         write_path(cmd.run, cmd.scope, target, line(cmd))
-    if re.search(r"/[gip0-9]*e[gip]*\Z", text) and text.startswith("s"):
+    if re.search(r"(?:\A|[;{}\n])\s*\S{0,8}s(\W)(?:\\.|(?!\1).){0,400}\1(?:\\.|(?!\1).){0,400}\1[gimIM0-9]*e", text):
         cmd.run.add("decoded_code", "sed runs the edited text as a command")
     return sed(cmd) or labelled(cmd, DARK)
 
@@ -347,6 +347,18 @@ def setfacl(cmd: Cmd) -> Out:
     return NOTHING
 
 
+def patch(cmd: Cmd) -> Out:
+    for word in read_options(cmd.args, "pidBoDFVgrYz").operands[:1]:
+        write_path(cmd.run, cmd.scope, word, line(cmd))
+    return NOTHING
+
+
+def rimraf(cmd: Cmd) -> Out:
+    for word in read_options(cmd.args).operands:
+        delete_path(cmd.run, cmd.scope, word, line(cmd), recursive=True)
+    return NOTHING
+
+
 def touch(cmd: Cmd) -> Out:
     for word in read_options(cmd.args, "drt").operands:
         write_path(cmd.run, cmd.scope, word, line(cmd))
@@ -398,6 +410,9 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "chattr": attributes,
     "setfacl": setfacl,
     "touch": touch,
+    "patch": patch,
+    "rimraf": rimraf,
+    "del-cli": rimraf,
     "trash": trash,
     "trash-put": trash,
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import delete_path, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
@@ -25,7 +26,9 @@ def git(cmd: Cmd) -> Out | None:
     args = _without_globals(cmd)
     if not args:
         return None
-    verb, rest = args[0], args[1:]
+    verb, rest = args[0], [plain(word) for word in args[1:]]
+    if verb == "clone" and len(read_options(rest, "bo", frozenset({"depth", "branch"})).operands) > 1:
+        write_path(cmd.run, cmd.scope, rest[-1], line(cmd))
     rule = _RULES.get(verb)
     if rule is not None and rule(rest):
         cmd.run.add("git_history", line(cmd))

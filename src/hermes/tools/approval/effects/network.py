@@ -93,7 +93,7 @@ def _uploads(args: list[str]) -> Iterable[str]:
             value = following
         elif re.match(r"-[dF].|--(?:data|data-binary|data-urlencode|data-ascii|json|form)=", arg):
             value = arg.partition("=")[2] if arg.startswith("--") else arg[2:]
-        found = re.match(r"(?:[^@<=]*=)?[@<](.+?)(?:;.*)?\Z", value, re.DOTALL)
+        found = re.match(r"(?:[^@<=]*=?)[@<](.+?)(?:;.*)?\Z", value, re.DOTALL)
         if found:
             yield found[1]
 
@@ -147,6 +147,9 @@ def copy_away(cmd: Cmd) -> Out:
     target = operands[-1] if operands else ""
     if _is_remote(target):
         sent(cmd, operands[:-1], target.split(":", 1)[0].rpartition("@")[2])
+        there = target.split(":", 1)[-1]
+        if there.startswith("/"):
+            write_path(cmd.run, cmd.scope, there, line(cmd))
     elif target:
         write_path(cmd.run, cmd.scope, target, line(cmd))
     return DARK
@@ -165,6 +168,8 @@ def netcat(cmd: Cmd) -> Out:
     elif not options.has("z"):
         run.add("network", f"connect to {host}", hosts=(host,), severity=Severity.NOTE)
     _stream_out(cmd, host)
+    if "shell" in cmd.stdin.labels:
+        run.add("reverse_shell", line(cmd), hosts=(host,))
     return Out(None, _REMOTE)
 
 
@@ -196,6 +201,13 @@ def mail(cmd: Cmd) -> Out | None:
     attached = options.value("a", "A", "attach")
     if attached:
         sent(cmd, [attached], "a mail recipient")
+    return None
+
+
+def keys(cmd: Cmd) -> Out | None:
+    """Programs that print stored secrets."""
+    if any("secret" in arg or arg.startswith("find-") for arg in cmd.args):
+        return Out(None, frozenset({"private"}))
     return None
 
 
@@ -237,6 +249,8 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "mailx": mail,
     "mutt": mail,
     "sendmail": mail,
+    "gpg": keys,
+    "security": keys,
     "dig": lookup,
     "nslookup": lookup,
     "host": lookup,

@@ -91,6 +91,8 @@ def systemctl(cmd: Cmd) -> Out | None:
 
 
 def service(cmd: Cmd) -> Out | None:
+    if cmd.name == "brew" and cmd.args[:1] != ["services"]:
+        return None
     if set(cmd.args) & {"stop", "restart", "disable", "force-stop", "delete", "down", "del", "remove", "off"}:
         cmd.run.add("service_control", line(cmd))
     return None
@@ -176,6 +178,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "grep": search,
     "systemctl": systemctl,
     "service": service,
+    "brew": service,
     "rc-service": service,
     "initctl": service,
     "rc-update": service,
