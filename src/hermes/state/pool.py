@@ -108,12 +108,12 @@ class ReadPool:
                 self._threads += 1
             elif self._idle:
                 self._idle -= 1
-        if start:
-            threading.Thread(target=self._serve, args=(job,), name="hermes-store-reader", daemon=True).start()
-        else:
-            self._work.put(job)
+        self._work.put(job)
+        if start:  # not handed the job: a thread keeps its arguments, and with them the first transcript it read
+            threading.Thread(target=self._serve, name="hermes-store-reader", daemon=True).start()
 
-    def _serve(self, job: Callable[[], None] | None) -> None:
+    def _serve(self) -> None:
+        job = self._work.get()
         while job is not None:
             job()
             del job  # an idle thread must not keep a transcript alive

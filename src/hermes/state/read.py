@@ -21,7 +21,8 @@ MESSAGE_FIELDS = (
 )
 _SESSION = (
     "SELECT source, model, system_prompt, tool_definitions, cwd, ended_at, input_tokens, output_tokens,"
-    " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title, message_count FROM sessions"
+    " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title, message_count, model_config"
+    " FROM sessions"
     " WHERE id = ?"
 )
 _MESSAGES = f"SELECT {MESSAGE_FIELDS} FROM messages WHERE session_id = ? AND active = 1 AND id > ?"
@@ -65,7 +66,13 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after:
         cost_usd=head[11],
         title=read_text(head[12]),
         message_count=head[13],
+        model_config=_config(head[14]),
     )
+
+
+def _config(value: Column) -> dict[str, Any] | None:
+    found = decode_json(value)
+    return found if isinstance(found, dict) else None
 
 
 def message_of(row: tuple[Any, ...], fetch: Fetch) -> Message:
