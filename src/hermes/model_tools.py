@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from time import monotonic
 from typing import Any
 
+from hermes.config.paths import hermes_home
 from hermes.tools.coercion import coerce_args
+from hermes.tools.definitions import load_home
 from hermes.tools.direct import DirectCall, Outside
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.memo import Memo, make
@@ -87,40 +89,45 @@ def close_task(task_id: str) -> None:
     _outside.close_task(task_id)
 
 
+def _ensure_tools() -> None:
+    ensure_builtins()
+    load_home(hermes_home())
+
+
 def coerce_tool_args(tool_name: str, args: Any) -> Any:
     """`args` in the types the tool's schema asks for; what does not fit, or is unknown, stays as it is."""
-    ensure_builtins()
+    _ensure_tools()
     schema = registry.get_schema(tool_name)
     return coerce_args(args, schema.get("parameters") or {}) if schema else args
 
 
 def get_all_tool_names() -> list[str]:
     """Every registered tool, sorted."""
-    ensure_builtins()
+    _ensure_tools()
     return registry.get_all_tool_names()
 
 
 def get_toolset_for_tool(name: str) -> str | None:
     """The toolset a tool is registered in."""
-    ensure_builtins()
+    _ensure_tools()
     return registry.get_toolset_for_tool(name)
 
 
 def get_available_toolsets() -> dict[str, dict[str, Any]]:
     """Every registered toolset with its tools and whether it is available."""
-    ensure_builtins()
+    _ensure_tools()
     return registry.get_available_toolsets()
 
 
 def check_toolset_requirements() -> dict[str, bool]:
     """Whether each registered toolset is available."""
-    ensure_builtins()
+    _ensure_tools()
     return registry.check_toolset_requirements()
 
 
 def __getattr__(name: str) -> Any:
     if name in ("TOOL_TO_TOOLSET_MAP", "TOOLSET_REQUIREMENTS"):
-        ensure_builtins()
+        _ensure_tools()
         return (
             registry.get_tool_to_toolset_map() if name == "TOOL_TO_TOOLSET_MAP" else registry.get_toolset_requirements()
         )
@@ -129,5 +136,5 @@ def __getattr__(name: str) -> Any:
 
 def check_tool_availability(quiet: bool = False) -> tuple[list[str], list[dict[str, Any]]]:
     """The available toolsets, and the others with what they need."""
-    ensure_builtins()
+    _ensure_tools()
     return registry.check_tool_availability(quiet)

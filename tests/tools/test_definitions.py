@@ -242,3 +242,15 @@ def test_an_unreadable_manifest_costs_nothing_but_time(tmp_path: Path) -> None:
 def test_all_presets_name_only_known_groups() -> None:
     for group in TOOLSETS.values():
         assert all(name in TOOLSETS for name in group["includes"])
+
+
+def test_a_schema_that_is_no_json_costs_its_own_tool_only(extra: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    deep: dict[str, Any] = {}
+    node = deep
+    for _ in range(5000):
+        node["items"] = {}
+        node = node["items"]
+    for name, parameters in (("code", {"x": print}), ("deep", deep), ("surrogate", {"x": "\ud800"}), ("fine", {})):
+        add(extra, f"schema_{name}", "own", schema={"name": name, "description": "d", "parameters": parameters})
+    assert names_of(model_tools.get_tool_definitions(["own"], quiet_mode=True)) == ["schema_fine"]
+    assert "schema_deep" in caplog.text

@@ -56,7 +56,10 @@ class Assembly:
             disabled=wanted.disabled_toolsets or (),
             project=Path(self.services.environment.cwd) if self.services.environment.kind == "local" else None,
         )
-        definitions, own = session_tools(request, record.tool_definitions if record else None)
+        # In a thread: it may execute tool files and wait for availability checks.
+        definitions, own = await self.services.pool.run(
+            session_tools, request, record.tool_definitions if record else None
+        )
         return SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
 
     def frozen(self, view: ToolView) -> str:

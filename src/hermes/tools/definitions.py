@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hermes.schemas import tidy
 from hermes.tools.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups, groups
 from hermes.tools.manifest import ensure_builtins
@@ -135,9 +137,22 @@ def offered(
     refined: list[JsonObject] = []
     for one in found:
         schema = _refined(one["function"], survivors, own or {})
-        if schema is not None:
-            refined.append({"type": "function", "function": {**schema, "parameters": tidy(schema.get("parameters"))}})
+        sound = _sound(schema) if schema is not None else None
+        if sound is not None:
+            refined.append({"type": "function", "function": sound})
     return refined
+
+
+def _sound(schema: JsonObject) -> JsonObject | None:
+    """The schema with parameters in the usual shape; None for one that is no JSON, which would break every request."""
+    try:
+        # There and back: what is offered is plain JSON, and belongs to nobody who could change it later.
+        data = msgspec.json.encode({**schema, "parameters": tidy(schema.get("parameters"))})
+        sound: JsonObject = msgspec.json.decode(data)
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        log.warning("tool %r is left out: its schema is no JSON (%s: %s)", schema["name"], type(error).__name__, error)
+        return None
+    return sound
 
 
 def _refined(schema: JsonObject, survivors: frozenset[str], own: Mapping[str, Registered]) -> JsonObject | None:

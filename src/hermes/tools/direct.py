@@ -14,6 +14,7 @@ from hermes.config import paths
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision, Environment, Gate, ResultShelf, Route, Supervisor
+from hermes.tools.definitions import load_home
 from hermes.tools.dispatch import call_now, is_coroutine, resolved
 from hermes.tools.hooks import Hooks
 from hermes.tools.loops import depth_here, run_sync
@@ -68,6 +69,9 @@ class Outside:
         tool = registry.get(call.name)
         if call.name in AGENT_LOOP_TOOLS or (tool is not None and tool.traits.agent_loop):
             return tool_error(f"{call.name} must be handled by the agent loop")
+        if tool is None:
+            load_home(paths.hermes_home())
+            tool = registry.get(call.name)
         if tool is None:
             return tool_error(f"Unknown tool: {call.name}")
         try:

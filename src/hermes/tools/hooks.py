@@ -29,9 +29,9 @@ class Hook:
 class Hooks:
     """`HookBus` over callbacks, sync or async, that are handed the payload's keys they name.
 
-    A policy refuses with `{"action": "block", "message": text}`. One that raises, answers with nonsense, or takes too
-    long refuses too, and so does one that was announced with `require` and never came. Observers and transforms that
-    fail are logged once per owner and hook, and listed in `faults`.
+    A policy refuses with `{"action": "block", "message": text}`. One that raises, asks for an unknown action, or takes
+    too long refuses too, and so does one that was announced with `require` and never came. Observers and transforms
+    that fail are logged once per owner and hook, and listed in `faults`.
     """
 
     def __init__(self, pool: DaemonPool | None = None) -> None:
@@ -70,13 +70,9 @@ class Hooks:
             except Exception as error:  # the border to a plugin's code; a guard that fails refuses
                 log.exception("policy %r of %r failed", hook, entry.owner)
                 return f"the policy of {entry.owner!r} failed ({type(error).__name__}: {error})"
-            if answer is None or answer is True:
-                continue
-            reason = _block_reason(answer)
+            reason = _block_reason(answer, entry.owner)
             if reason is not None:
                 return reason
-            if not (isinstance(answer, Mapping) and answer.get("action") in ("allow", None)):
-                return f"the policy of {entry.owner!r} gave no usable answer"
         for entry in self._hooks.get(hook, ()):
             if entry.kind == "observer":
                 await self._quietly(hook, entry, payload)
@@ -111,11 +107,15 @@ class Hooks:
             return await answer if inspect.isawaitable(answer) else answer
 
 
-def _block_reason(answer: object) -> str | None:
-    if isinstance(answer, Mapping) and answer.get("action") == "block":
-        message = answer.get("message")
-        return message if isinstance(message, str) and message else "blocked by a policy"
-    return None
+def _block_reason(answer: object, owner: str) -> str | None:
+    """The refusal in a policy's answer. An answer that is no object says nothing; an action we do not know refuses."""
+    action = answer.get("action") if isinstance(answer, Mapping) else None
+    if not isinstance(answer, Mapping) or action is None or action == "allow":
+        return None
+    message = answer.get("message")
+    if action == "block":
+        return message if isinstance(message, str) and message else f"blocked by the policy of {owner!r}"
+    return f"the policy of {owner!r} asked for {action!r}, which is not offered here"
 
 
 def _fitting(callback: Callable[..., Any], payload: JsonObject) -> JsonObject:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections.abc import Iterable
 from copy import copy
 from time import monotonic
@@ -34,6 +35,7 @@ class Memo:
         self.last = _NOTHING
         self._outside: tuple[Any, bool] = (None, False)
         self.last_names: list[str] = []
+        self._lock = threading.Lock()  # guards _made
 
     def get(self, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
         """A fresh list of shared definitions."""
@@ -60,17 +62,19 @@ class Memo:
 
     def clear(self) -> None:
         """Forget every answer."""
-        self._made.clear()
+        with self._lock:
+            self._made.clear()
         self.last = _NOTHING
 
     def _make(self, key: Key, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
         made = make(enabled, disabled, quiet=True)
         self._outside = _outside()
         key = (key[0], key[1], registry.generation, *self._outside)  # making them may have loaded tools
-        while len(self._made) >= _ENTRIES:
-            del self._made[next(iter(self._made))]
         self.last_names = [one["function"]["name"] for one in made]
-        self._made[key] = (monotonic(), made, self.last_names)
+        with self._lock:
+            while len(self._made) >= _ENTRIES:
+                del self._made[next(iter(self._made))]
+            self._made[key] = (monotonic(), made, self.last_names)
         return made
 
 
