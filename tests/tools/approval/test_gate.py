@@ -1,0 +1,124 @@
+"""The gate asks, remembers, and denies whenever no clear yes arrives."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision
+from hermes.tools.approval.decide import REFUSED
+from hermes.tools.approval.gate import Answer, ApprovalGate, Ask, Question
+from hermes.tools.approval.policy import Grant, Policy
+
+
+class MemoryGrants:
+    """Keeps grants in a list."""
+
+    def __init__(self) -> None:
+        self.kept: list[Grant] = []
+
+    async def given(self, session_id: str) -> Sequence[Grant]:
+        return list(self.kept)
+
+    async def add(self, grant: Grant) -> None:
+        self.kept.append(grant)
+
+    async def use_once(self, grant: Grant) -> None:
+        self.kept.remove(grant)
+
+
+class Room:
+    """A gate with one scripted person."""
+
+    def __init__(self, *answers: Answer | Exception, policy: Policy | None = None, alone: bool = False) -> None:
+        self.answers = list(answers)
+        self.asked: list[Question] = []
+        self.rows: list[tuple[Question, Decision]] = []
+        ask: Ask | None = None if alone else self._ask
+        self.gate = ApprovalGate(
+            policy=policy or Policy(),
+            grants=MemoryGrants(),
+            record=self._record,
+            home="/home/me",
+            own_home="/home/me/.hermes",
+            ask=ask,
+        )
+
+    async def _ask(self, question: Question, scope: TurnScope) -> Answer:
+        self.asked.append(question)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def _record(self, question: Question, decision: Decision) -> None:
+        self.rows.append((question, decision))
+
+    async def run(self, text: str, *, session: str = "s1", task: str = "t1", kind: str = "command") -> Decision:
+        action = Action(kind=kind, tool="terminal", text=text, cwd="/work/app", session_id=session, task_id=task)  # type: ignore[arg-type]  # plain text
+        return await self.gate.decide(action, TurnScope())
+
+
+async def test_harmless_commands_run_unasked_and_are_recorded() -> None:
+    room = Room()
+    assert (await room.run("ls -la")).allowed
+    assert (room.asked, len(room.rows)) == ([], 1)
+
+
+async def test_once_asks_again_next_time() -> None:
+    room = Room("once", "deny")
+    assert (await room.run("rm -rf build")).allowed
+    refused = await room.run("rm -rf build")
+    assert (refused.allowed, refused.reason) == (False, REFUSED)
+
+
+async def test_session_covers_the_kind_in_the_workspace_only() -> None:
+    room = Room("session", "deny", "deny")
+    assert (await room.run("rm -rf build")).allowed
+    assert (await room.run("rm -rf dist")).allowed
+    assert not (await room.run("rm -rf /srv/data/x")).allowed
+    assert not (await room.run("rm -rf dist", session="s2")).allowed
+
+
+async def test_task_binds_to_the_command_and_the_task() -> None:
+    room = Room("task", "deny", "deny")
+    assert (await room.run("rm -rf build")).allowed
+    assert (await room.run("rm -rf build")).allowed
+    assert not (await room.run("rm -rf dist")).allowed
+    assert not (await room.run("rm -rf build", task="t2")).allowed
+
+
+async def test_nobody_to_ask_means_deny() -> None:
+    assert not (await Room(alone=True).run("rm -rf build")).allowed
+
+
+async def test_an_answer_that_fails_means_deny() -> None:
+    assert not (await Room(RuntimeError("terminal gone")).run("rm -rf build")).allowed
+
+
+async def test_the_floor_is_never_put_to_a_person() -> None:
+    room = Room("always")
+    denied = await room.run("rm -rf /")
+    assert not denied.allowed
+    assert room.asked == []
+    assert denied.reason.startswith("BLOCKED (hardline):")
+
+
+async def test_a_broad_yes_to_something_not_understood_is_refused() -> None:
+    assert not (await Room("always").run("$CMD")).allowed
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "allowed"),
+    [
+        ("code", "print(1)", True),
+        ("code", "import shutil; shutil.rmtree('/')", False),
+        ("write", "notes.md", True),
+        ("write", "/home/me/.hermes/config.yaml", False),
+        ("write", "/etc/passwd", False),
+        ("network", "https://example.org/x", True),
+        ("tool", "anything", True),
+    ],
+)
+async def test_every_kind_of_action_passes_the_same_gate(kind: str, text: str, *, allowed: bool) -> None:
+    assert (await Room(alone=True).run(text, kind=kind)).allowed is allowed
