@@ -146,4 +146,5 @@ class SessionRecord(Struct, frozen=True, kw_only=True):
     totals: Usage = Usage()
     cost_usd: float | None = None
     title: str | None = None
+    model_config: JsonObject | None = None
     message_count: int = 0  # of the whole session, whatever part of it was asked for

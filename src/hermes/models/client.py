@@ -6,18 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from hermes.errors import ProviderError, ProviderReason
+from hermes.errors import ProviderError, ProviderReason, StoreError
 from hermes.models.local import Ask
 from hermes.models.spending import Caps, SpendGuard
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome, StoreOp
 from hermes.scope import TurnScope, unbroken
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
-from hermes.types import ModelDelta, ModelResponse, PrefixBroken, StatusChanged, Usage
+from hermes.types import ModelDelta, ModelResponse, PrefixBroken, ReasoningDelta, StatusChanged, Usage
 
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
 HOLD_OFF_S = 60.0
 STILL_WAITING_S = 10.0
+MAX_THOUGHT_CHARS = 1_000_000  # more than any model's budget for thinking
 PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
 
 Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
@@ -168,24 +169,27 @@ class _Flight:
     async def attempt(self) -> Answer | None:
         """Ask once: the answer, or None when it is worth asking again."""
         await self._client.guard.check(self._plan.session_id)
-        await self._prepare()
+        if not await self._prepared():
+            return None
         model, clock = self._client.model, self._client._clock
         attempt = _Attempt(self._client._ids.new("att"), model, clock.monotonic())
         before, self._before = self._before, ()
-        await unbroken(self._client._store.commit(*before, self._opening(attempt)))
         self._tries += 1
         try:
+            await unbroken(self._client._store.commit(*before, self._opening(attempt)))
             response = await self._ask(attempt)
+        except StoreError:
+            raise  # nothing was opened, so there is nothing to close
         except ProviderError as error:
             self._before = (self._closing(attempt, "failed", error=str(error)),)
             await self._recover(error)
             return None
-        except asyncio.CancelledError:
-            self._before = ()
-            async with self._scope.cleanup():
-                await self._client._store.commit(self._closing(attempt, "cancelled"))
+        except asyncio.CancelledError as stopped:
+            if stopped.__cause__ is None:  # else the opening failed
+                async with self._scope.cleanup():
+                    await self._client._store.commit(self._closing(attempt, "cancelled"))
             raise
-        except BaseException as error:
+        except Exception as error:
             self._before = (self._closing(attempt, "failed", error=repr(error)),)
             raise
         outcome: Outcome = "partial" if response.partial else "ok"
@@ -201,11 +205,18 @@ class _Flight:
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
-    async def _prepare(self) -> None:
+    async def _prepared(self) -> bool:
         model = self._client.model
-        if isinstance(model, Preparing) and not model.is_ready:
-            self._plan.on_status(StatusChanged("probe", f"asking {model.base_url} which model it serves"))
+        if not isinstance(model, Preparing) or model.is_ready:
+            return True
+        self._plan.on_status(StatusChanged("probe", f"asking {model.base_url} which model it serves"))
+        try:
             await model.prepare(self._probe if self._request.tools else None)
+        except ProviderError as error:
+            self._tries += 1
+            await self._recover(error)
+            return False
+        return True
 
     async def _probe(self, request: ModelRequest) -> ModelResponse:
         """One request of the runtime's own to the model in use, in the ledger like any other."""
@@ -228,7 +239,7 @@ class _Flight:
     async def _ask(self, attempt: _Attempt) -> ModelResponse:
         limit = self._scope.child(attempt.id, timeout_s=self._options.timeout_s)
         response: ModelResponse | None = None
-        waiting = _Waiting(self._plan.on_status, attempt.model.name)
+        waiting, thought = _Waiting(self._plan.on_status, attempt.model.name), 0
         try:
             async with limit:
                 async for event in attempt.model.stream(self._request, limit):
@@ -238,6 +249,7 @@ class _Flight:
                     if isinstance(event, ModelResponse):
                         response = event
                         break
+                    thought = self._bounded(thought, event, attempt.model.name)
                     self._plan.on_delta(event)
         finally:
             waiting.stop()
@@ -251,6 +263,15 @@ class _Flight:
             )
         raise ProviderError("the model's stream ended without an answer", reason="server_error", retryable=True)
 
+    @staticmethod
+    def _bounded(thought: int, event: ModelDelta, model: str) -> int:
+        """How much was thought since the last word; `ProviderError` when it does not end."""
+        if not isinstance(event, ReasoningDelta):
+            return 0
+        if thought > MAX_THOUGHT_CHARS:
+            raise ProviderError(f"{model!r} thinks without end", reason="server_error", retryable=True)
+        return thought + len(event.text)
+
     # -- after a failure --------------------------------------------------------------------------------------------
 
     async def _recover(self, error: ProviderError) -> None:
@@ -258,13 +279,12 @@ class _Flight:
         if self._mended(error) or self._rotated(error):
             return
         is_last = self._tries >= self._options.max_attempts or not error.retryable
-        if error.reason not in _FINAL and (is_last or self._better_elsewhere(error)):
-            if self._client.fall_back(f"failed ({_short(error)})", self._plan.on_status):
-                if error.reason in _HELD_OFF:
-                    self._client._held_off_until = self._client._clock.monotonic() + HOLD_OFF_S
-                self._tries = 0
-                return
-            is_last = self._tries >= self._options.max_attempts or not error.retryable
+        wants_other = error.reason not in _FINAL and (is_last or self._better_elsewhere(error))
+        if wants_other and self._client.fall_back(f"failed ({_short(error)})", self._plan.on_status):
+            if error.reason in _HELD_OFF:
+                self._client._held_off_until = self._client._clock.monotonic() + HOLD_OFF_S
+            self._tries = 0
+            return
         if is_last:
             raise error
         await self._wait(error)

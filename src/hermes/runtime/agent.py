@@ -159,6 +159,7 @@ class AIAgent:
         system = record.system_prompt if record and record.system_prompt else await self._prompt(said)
         pending = [*self._session_rows(record, system, view), *pending]
         turn = self._new_turn(said, view, system, scope, sink, history)
+        turn.model_config = record.model_config if record and record.model_config else self._model_config()
         turn.pending = [*pending, self._user_row(turn, said)]
         sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
         await run_turn(turn)
@@ -202,11 +203,7 @@ class AIAgent:
                     session_id=self.session_id,
                     source=options.session.platform or "cli",
                     model=parts.client.model.name,
-                    model_config={
-                        "max_iterations": options.limits.max_iterations,
-                        "reasoning_config": options.model.reasoning_config,
-                        "max_tokens": options.model.max_tokens,
-                    },
+                    model_config=self._model_config(),
                     system_prompt=system,
                     tool_definitions=parts.frozen(view),
                     user_id=options.session.user_id,
@@ -221,6 +218,14 @@ class AIAgent:
         if not record.tool_definitions:
             changes["tool_definitions"] = parts.frozen(view)
         return [SessionChanged(self.session_id, changes)] if changes else []
+
+    def _model_config(self) -> dict[str, Any]:
+        limits, model = self._options.limits, self._options.model
+        return {
+            "max_iterations": limits.max_iterations,
+            "reasoning_config": model.reasoning_config,
+            "max_tokens": model.max_tokens,
+        }
 
     def _new_turn(
         self, said: Said, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History

@@ -6,18 +6,28 @@ results together with the opening of the next attempt. Nothing is acted upon bef
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import assert_never
 
 import msgspec
 
 from hermes.errors import BudgetExceeded, ProviderError, StoreError
 from hermes.models.client import Answer, CallPlan, ModelClient
-from hermes.ops import CallClosed, CallJournalled, ContextAttached, MessageAppended, StoreOp
+from hermes.ops import CallClosed, CallJournalled, ContextAttached, MessageAppended, SessionChanged, StoreOp
 from hermes.runtime.budget import IterationBudget
 from hermes.runtime.context import TurnContext
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History
 from hermes.runtime.outcome import Outcome
+from hermes.runtime.repairs import (
+    QUARANTINED_IMAGES,
+    definitions_json,
+    is_foreign_reasoning,
+    suspects,
+    without_pictures,
+    without_reasoning,
+    without_tool,
+)
 from hermes.runtime.requests import sendable
 from hermes.runtime.steering import SteerBox
 from hermes.runtime.steps import (
@@ -28,6 +38,7 @@ from hermes.runtime.steps import (
     GiveUp,
     Nudge,
     Progress,
+    Retell,
     Retry,
     RunTools,
     after_response,
@@ -36,12 +47,15 @@ from hermes.runtime.tool_executor import run_calls
 from hermes.runtime.tool_round import ToolRound
 from hermes.scope import unbroken
 from hermes.seams import ModelRequest, RequestOptions, Unit
+from hermes.tools.names import repair_name
 from hermes.types import (
     BlockClosed,
     Commentary,
+    JsonObject,
     Message,
     ModelAnswered,
     ModelDelta,
+    PrefixBroken,
     StatusChanged,
     StepStarted,
     TextDelta,
@@ -55,8 +69,13 @@ SUM_UP = (
     "You have used all the model calls of this turn. Without calling tools, say what was done, what was found, "
     "and what is left to do."
 )
+NO_SUCH_TOOLS = "The model kept calling tools that do not exist"
+TOO_LONG = (
+    ". The conversation no longer fits the model's window: start a new session, or choose a model with a larger one"
+)
 NO_SUMMARY = "The limit of model calls for this turn was reached, and no summary could be had."
 WARN_AT = 0.75
+MAX_INVENTED = 3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,6 +97,7 @@ class Turn:
     progress: Progress = field(default_factory=Progress)
     pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
     ran: tuple[str, ...] = ()  # the tools of the last round
+    model_config: JsonObject = field(default_factory=dict)  # of the session's row
 
     @property
     def session_id(self) -> str:
@@ -102,11 +122,13 @@ class Turn:
 async def run_turn(turn: Turn) -> None:
     """Run the turn to its end. On return the outcome says how it ended, and all of it is stored."""
     scope, outcome = turn.ctx.scope, turn.outcome
+    turn.client.new_turn()
     try:
         async with scope:
             await _converse(turn)
     except ProviderError as error:
-        outcome.end("all_retries_exhausted_no_response", failed=True, error=str(error), error_reason=error.reason)
+        text = f"{error}{TOO_LONG}" if error.reason in ("context_overflow", "payload_too_large") else str(error)
+        outcome.end("all_retries_exhausted_no_response", failed=True, error=text, error_reason=error.reason)
     except BudgetExceeded as error:
         outcome.end("spend_cap_reached", failed=True, error=str(error))
     except StoreError as error:
@@ -134,14 +156,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     turn.outcome.api_calls += 1
     turn.ctx.sink.emit(StepStarted(turn.outcome.api_calls, turn.ran))
     turn.outcome.streamed = False
-    request = ModelRequest(
-        system=turn.system,
-        tools=tools,
-        units=(*turn.prefill, *sendable(turn.history.builder.finish())),
-        options=turn.options,
-        session_id=turn.session_id,
-        memo=turn.history.memo,
-    )
+    request = _request(turn, tools)
 
     def on_delta(delta: ModelDelta) -> None:
         turn.outcome.streamed = turn.outcome.streamed or isinstance(delta, TextDelta)
@@ -153,6 +168,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
         before=turn.take_pending(),
         on_delta=on_delta,
         on_status=turn.ctx.sink.emit,
+        repair=partial(_mend, turn),
     )
     answer = await turn.client.call(request, plan, turn.ctx.scope)
     response, outcome = answer.response, turn.outcome
@@ -161,6 +177,41 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     outcome.spent(response.usage, answer.closing.cost_usd, answer.closing.cost_source)
     turn.ctx.sink.emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, response.usage))
     return answer
+
+
+def _request(turn: Turn, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
+    return ModelRequest(
+        system=turn.system,
+        tools=tools,
+        units=(*turn.prefill, *sendable(turn.history.builder.finish())),
+        options=turn.options,
+        session_id=turn.session_id,
+        memo=turn.history.memo,
+    )
+
+
+def _mend(turn: Turn, request: ModelRequest, error: ProviderError) -> ModelRequest | None:
+    """The request without what the provider refused; it stays out of the session, too."""
+    if error.reason == "tool_rejected" and (found := without_tool(request.tools, error.subject)) is not None:
+        name, turn.tools = found
+        turn.pending.append(SessionChanged(turn.session_id, {"tool_definitions": definitions_json(turn.tools)}))
+        return _quarantined(turn, f"the tool {name!r} is left out, because the provider refuses it", turn.tools)
+    if error.reason == "image_rejected" and (refused := suspects(request.units)):
+        known = turn.model_config.get(QUARANTINED_IMAGES, ())
+        turn.model_config = {**turn.model_config, QUARANTINED_IMAGES: [*known, *refused]}
+        turn.pending.append(SessionChanged(turn.session_id, {"model_config": turn.model_config}))
+        turn.history.builder.mend(without_pictures(frozenset(refused)))
+        return _quarantined(turn, "a picture is left out, because the provider refuses it", request.tools)
+    if is_foreign_reasoning(error):
+        turn.history.builder.mend(without_reasoning)
+        return _quarantined(turn, "stored reasoning is left out, because another model wrote it", request.tools)
+    return None
+
+
+def _quarantined(turn: Turn, what: str, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
+    turn.ctx.sink.emit(StatusChanged("quarantine", what))
+    turn.ctx.sink.emit(PrefixBroken("quarantine", turn.outcome.last_prompt_tokens or None))
+    return _request(turn, tools)
 
 
 async def _take(turn: Turn, answer: Answer) -> None:
@@ -184,9 +235,16 @@ async def _take(turn: Turn, answer: Answer) -> None:
             turn.pending.append(answer.closing)
             turn.progress.empty_retries += 1
             turn.ctx.sink.emit(StatusChanged("retry", "the model's answer was empty; asking again"))
-        case GiveUp(reason=reason, text=text):
+        case Retell(text=text):
             turn.pending.append(answer.closing)
-            turn.outcome.end(reason, text)
+            turn.progress.cut_calls += 1
+            turn.tell(text)
+        case GiveUp(reason=reason, text=text, partial=partial):
+            turn.pending.append(answer.closing)
+            if reason == "empty_response_exhausted" and turn.client.fall_back("gave no answer", turn.ctx.sink.emit):
+                turn.progress.empty_retries = 0
+            else:
+                turn.outcome.end(reason, text, partial=partial)
         case _:
             assert_never(step)
 
@@ -215,7 +273,12 @@ async def _run_tools(turn: Turn, answer: Answer) -> None:
     turn.ran = tuple(call.name for call in calls)
     if names == {"execute_code"}:
         turn.budget.refund()
-    turn.progress = Progress(after_tools=True, aside=text if names <= HOUSEKEEPING else "")
+    known = turn.ctx.tools.names()
+    invented = turn.progress.invented + 1 if all(repair_name(name, known) is None for name in names) else 0
+    turn.progress = Progress(after_tools=True, aside=text if names <= HOUSEKEEPING else "", invented=invented)
+    if invented >= MAX_INVENTED:
+        shown = ", ".join(sorted(names))
+        turn.outcome.end("invalid_tool_calls", f"{NO_SUCH_TOOLS} ({shown}).", partial=True)
 
 
 async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hermes.dicts import from_dict, to_dict
 from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
+from hermes.runtime.repairs import QUARANTINED_IMAGES, without_pictures
 from hermes.runtime.requests import OUTCOME_UNKNOWN, UnitBuilder
 from hermes.types import JsonObject, Message, text_of
 
@@ -41,6 +42,8 @@ def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:
     history = History()
     for message in record.messages:
         history.add(message, record.contexts.get(message.id or -1, ""))
+    if refused := (record.model_config or {}).get(QUARANTINED_IMAGES):
+        history.builder.mend(without_pictures(frozenset(refused)))
     repairs = _close_open_calls(record)
     for op in repairs:
         if isinstance(op, MessageAppended):

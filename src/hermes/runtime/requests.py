@@ -7,7 +7,7 @@ unit at the cut; so what was sent once is never sent differently.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -72,6 +72,11 @@ class UnitBuilder:
         if self._units:
             last = self._units[-1]
             self._units[-1] = Unit(last.messages, _joined(last.context, _clean(text)))
+
+    def mend(self, change: Callable[[Unit], Unit]) -> None:
+        """Replace units that a provider refused; one that `change` gives back as it is stays as it is."""
+        self._settle()
+        self._units = [change(unit) for unit in self._units]
 
     def knows(self, call_id: str) -> bool:
         """Whether a call of this history has that id."""

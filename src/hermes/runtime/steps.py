@@ -9,6 +9,13 @@ from hermes.types import ModelResponse, ToolCall, text_of
 MAX_CONTINUATIONS = 3
 MAX_EMPTY_RETRIES = 3
 NUDGE = "Your last answer was empty. Go on from the tool results above: either call a tool or give your answer."
+CUT_CALL = (
+    "Your last answer reached the output limit inside a tool call, so nothing of it was run. "
+    "Write less at once: split large content over several calls."
+)
+CUT_CALLS = (
+    "The model's tool calls were cut off by its output limit, twice. Raise max_tokens, or ask for smaller steps."
+)
 HOUSEKEEPING = frozenset({"memory", "todo", "skill_manage", "session_search"})
 
 
@@ -38,14 +45,21 @@ class Retry(Struct, frozen=True):
     """Ask again, unchanged; the empty answer is not stored."""
 
 
+class Retell(Struct, frozen=True):
+    """Ask again with a word beside the last message; the cut call is neither stored nor run."""
+
+    text: str
+
+
 class GiveUp(Struct, frozen=True):
     """End the turn without an answer from the model."""
 
     reason: str
     text: str = ""
+    partial: bool = False
 
 
-Next: TypeAlias = RunTools | Finish | Continue | Nudge | Retry | GiveUp
+Next: TypeAlias = RunTools | Finish | Continue | Nudge | Retry | Retell | GiveUp
 
 
 class Progress(Struct):
@@ -54,6 +68,8 @@ class Progress(Struct):
     continuations: int = 0
     empty_retries: int = 0
     nudged: bool = False
+    cut_calls: int = 0  # answers in a row whose calls the output limit cut
+    invented: int = 0  # rounds in a row that called only tools that do not exist
     after_tools: bool = False
     prefix: str = ""  # text of answers that the output limit cut
     aside: str = ""  # text beside the last calls, when those were housekeeping only
@@ -62,6 +78,10 @@ class Progress(Struct):
 def after_response(response: ModelResponse, progress: Progress) -> Next:
     """The next step of the turn."""
     message = response.message
+    if message.tool_calls and response.finish_reason == "length":
+        if progress.cut_calls == 0:
+            return Retell(CUT_CALL)
+        return GiveUp("truncated_tool_call", CUT_CALLS, partial=True)
     if message.tool_calls:
         return RunTools(message.tool_calls)
     text = text_of(message.content)

@@ -93,6 +93,7 @@ class MemoryStore:
             totals=Usage(**session.totals),
             cost_usd=session.cost_usd,
             title=columns.get("title"),
+            model_config=columns.get("model_config"),
             message_count=len(session.messages),
         )
 
