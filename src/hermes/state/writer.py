@@ -172,6 +172,7 @@ class Writer:
                     with self._turn:
                         self._write_group(group)
                     _acknowledge(group)
+                    group = []  # an idle thread must not keep what it wrote
                     wait_s = IDLE_S
                     self._guarded(self._backend.committed)
                 elif not ending and not nudges:
