@@ -144,8 +144,12 @@ class WriteFile:
             self.idle()
 
     def idle(self) -> bool:
-        """Index one batch; whether there is more."""
-        if self._conn is None or self._behind(self._conn) <= 0:
+        """Move the log into the file when it is long, and index one batch; whether there is more to index."""
+        if self._conn is None:
+            return False
+        if self._commits - self._checkpointed >= CHECKPOINT_EVERY:
+            self._checkpoint(self._conn)
+        if self._behind(self._conn) <= 0:
             return False
         conn = self.begin()
         try:
