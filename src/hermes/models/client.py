@@ -243,9 +243,9 @@ class _Flight:
         try:
             async with limit:
                 async for event in attempt.model.stream(self._request, limit):
+                    waiting.is_quiet = False
                     if attempt.first_byte is None:
                         attempt.first_byte = self._client._clock.monotonic()
-                        waiting.stop()
                     if isinstance(event, ModelResponse):
                         response = event
                         break
@@ -363,13 +363,14 @@ class _Flight:
 
 
 class _Waiting:
-    """Tells a person who waits that nothing has come yet, and that nothing is lost."""
+    """Tells a person who waits that nothing has come for a while. Each event resets `is_quiet`."""
 
     def __init__(self, tell: Callable[[Notice], None], model: str) -> None:
         self._tell = tell
         self._model = model
         self._waited = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self.is_quiet = True
         self._again()
 
     def stop(self) -> None:
@@ -381,8 +382,10 @@ class _Waiting:
         self._timer = asyncio.get_running_loop().call_later(STILL_WAITING_S, self._passed)
 
     def _passed(self) -> None:
-        self._waited += STILL_WAITING_S
-        self._tell(StatusChanged("waiting", f"{self._model} has not begun to answer after {self._waited:.0f} s"))
+        self._waited = self._waited + STILL_WAITING_S if self.is_quiet else 0.0
+        if self.is_quiet:
+            self._tell(StatusChanged("waiting", f"nothing has come from {self._model} for {self._waited:.0f} s"))
+        self.is_quiet = True
         self._again()
 
 

@@ -1,0 +1,415 @@
+"""The one client: a row per attempt, retries, keys, models that take over, caps; against the scripted server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.errors import BudgetExceeded, ProviderError
+from hermes.models import client as client_module
+from hermes.models.client import CallPlan, ClientOptions, ModelClient
+from hermes.models.credentials import Credential, CredentialPool
+from hermes.models.http import HttpClient
+from hermes.models.pooled import PooledModel
+from hermes.models.spending import Cap, Caps, SpendGuard, SqliteLedger
+from hermes.models.wire_modes import make_model
+from hermes.ops import AttemptClosed, AttemptOpened, SessionCreated
+from hermes.runtime.shared import SystemClock
+from hermes.scope import TurnScope
+from hermes.seams import HttpLimits, Model, ModelRequest
+from hermes.state.sqlite_store import SqliteStore
+from hermes.testing.fakes import CountedIds, HandClock
+from hermes.testing.memory_store import MemoryStore
+from hermes.testing.model import ScriptedModel
+from hermes.testing.replies import Reply, fault, says
+from hermes.testing.server import RecordedRequest, ScriptedServer
+from hermes.types import PrefixBroken, StatusChanged, Usage
+from tests.models.wires import CASES, CHAT, MESSAGES, WireCase, asked, every_wire
+
+QUICK = HttpLimits(connect_s=5.0, first_byte_s=0.3, idle_s=0.3)
+
+
+class Sleepless(TurnScope):
+    """A scope whose waits are noted instead of waited."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+class Room:
+    """A client, its store, and what it told."""
+
+    def __init__(self, *chain: Model, store: Any = None, **options: Any) -> None:
+        self.store = store or MemoryStore()
+        self.clock = HandClock()
+        self.told: list[Any] = []
+        self.scope = Sleepless()
+        options.setdefault("jitter", lambda: 0.0)
+        ids = options.pop("ids", None) or CountedIds()
+        self.client = ModelClient(chain, self.store, self.clock, ids, ClientOptions(**options))
+
+    async def ask(self, request: ModelRequest | None = None, **plan: Any) -> Any:
+        plan.setdefault("purpose", "turn")
+        plan.setdefault("session_id", None)
+        answer = await self.client.call(request or asked(), CallPlan(on_status=self.told.append, **plan), self.scope)
+        await self.store.commit(answer.closing)
+        return answer
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(model, provider, outcome) of each attempt, in order."""
+        return [
+            (opened.model, opened.provider, closed.outcome if closed else "open")
+            for opened, closed in self.store.attempts.values()
+        ]
+
+    def statuses(self, kind: str) -> list[str]:
+        return [one.message for one in self.told if isinstance(one, StatusChanged) and one.kind == kind]
+
+
+def scripted(name: str, *script: Any) -> ScriptedModel:
+    model = ScriptedModel(*script)
+    model.name, model.provider = name, f"{name}-provider"
+    return model
+
+
+def failing(reason: Any, **more: Any) -> ProviderError:
+    return ProviderError(f"it is {reason}", reason=reason, **more)
+
+
+# -- retries -----------------------------------------------------------------------------------------------------
+
+
+async def test_retry_after_is_waited_to_the_second(http: HttpClient) -> None:
+    async with ScriptedServer([fault("rate_limit", retry_after=17), says("ok")]) as server:
+        room = Room(CHAT.model(server, http))
+        answer = await room.ask()
+    assert answer.response.message.content == "ok"
+    assert room.scope.slept == [17.0]
+    assert [outcome for *_, outcome in room.rows()] == ["failed", "ok"]
+    assert "in 17 s (1/3)" in room.statuses("retry")[0]
+
+
+async def test_without_a_word_from_the_provider_waits_double_and_jitter_adds_half_at_most() -> None:
+    for jitter, expected in ((0.0, [2.0, 4.0]), (1.0, [3.0, 6.0])):
+        model = scripted("m", *[failing("server_error", retryable=True)] * 3)
+        room = Room(model, jitter=lambda jitter=jitter: jitter)
+        with pytest.raises(ProviderError, match="server_error"):
+            await room.ask()
+        assert room.scope.slept == expected
+        assert [outcome for *_, outcome in room.rows()] == ["failed"] * 3
+
+
+@every_wire
+@pytest.mark.parametrize("name", ["server_error", "overloaded", "reset", "disconnect", "stall", "truncated_json"])
+async def test_a_fault_before_words_is_retried(case: WireCase, http: HttpClient, name: str) -> None:
+    broken = fault(name, after=0) if name == "truncated_json" else fault(name)
+    async with ScriptedServer([broken, says("ok")]) as server:
+        room = Room(case.model(server, http, limits=QUICK))
+        async with asyncio.timeout(20):
+            answer = await room.ask()
+    assert answer.response.message.content == "ok"
+    assert [outcome for *_, outcome in room.rows()] == ["failed", "ok"]
+
+
+@pytest.mark.parametrize("name", ["unauthorized", "no_credit", "model_not_found", "context_overflow", "policy_blocked"])
+async def test_what_cannot_be_helped_is_not_asked_again(http: HttpClient, name: str) -> None:
+    async with ScriptedServer([fault(name)]) as server:
+        room = Room(CHAT.model(server, http))
+        with pytest.raises(ProviderError):
+            await room.ask()
+    server.assert_finished()
+    assert room.scope.slept == []
+
+
+async def test_an_interrupted_wait_or_request_closes_its_row() -> None:
+    model = scripted("m", fault("stall"))
+    room = Room(model)
+    scope = TurnScope()
+
+    async def run() -> None:
+        async with scope:
+            await room.client.call(asked(), CallPlan(purpose="turn", session_id=None), scope)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(run())
+        await model.stalled.wait()
+        scope.cancel("stop")
+    assert [outcome for *_, outcome in room.rows()] == ["cancelled"]
+
+
+async def test_one_request_may_take_only_so_long() -> None:
+    room = Room(scripted("m", fault("stall"), says("ok")), timeout_s=0.05)
+    async with asyncio.timeout(10):
+        answer = await room.ask()
+    assert answer.response.message.content == "ok"
+    assert [outcome for *_, outcome in room.rows()] == ["failed", "ok"]
+
+
+async def test_a_person_is_told_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "STILL_WAITING_S", 0.02)
+    room = Room(scripted("m", fault("stall"), says("ok")), timeout_s=0.3)
+    async with asyncio.timeout(10):
+        await room.ask()
+    assert any("nothing has come from m" in text for text in room.statuses("waiting"))
+
+
+async def test_thinking_without_end_is_cut_off() -> None:
+    class Ponderer(ScriptedModel):
+        async def stream(self, request: ModelRequest, scope: TurnScope) -> Any:
+            from hermes.types import ReasoningDelta  # noqa: PLC0415
+
+            while True:
+                yield ReasoningDelta("hm " * 50_000)
+                await asyncio.sleep(0)
+
+    room = Room(Ponderer(), max_attempts=1)
+    with pytest.raises(ProviderError, match="thinks without end"):
+        await room.ask()
+
+
+# -- other models ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", ["auth", "billing", "model_not_found", "format_error", "timeout", "rate_limit"])
+async def test_the_next_model_takes_over_and_the_user_is_told_which_and_why(reason: Any) -> None:
+    error = failing(reason, retryable=reason in ("timeout", "rate_limit"))
+    room = Room(scripted("one", error, says("back")), scripted("two", says("from two")))
+    answer = await room.ask()
+    assert (answer.model, answer.response.message.content) == ("two", "from two")
+    assert room.scope.slept == []
+    expected = f"one (one-provider) failed ({reason.replace('_', ' ')}); two (two-provider) answers instead"
+    assert room.statuses("fallback") == [expected]
+    assert PrefixBroken("model_switch") in room.told
+
+
+async def test_the_turn_stays_with_the_second_model_and_the_next_begins_with_the_first() -> None:
+    room = Room(scripted("one", failing("auth"), says("one again")), scripted("two", says("a"), says("b")))
+    assert [(await room.ask()).model, (await room.ask()).model] == ["two", "two"]
+    room.client.new_turn()
+    assert (await room.ask()).model == "one"
+
+
+async def test_after_a_rate_limit_the_first_model_is_left_alone_for_a_minute() -> None:
+    room = Room(
+        scripted("one", failing("rate_limit", retryable=True), says("one again")), scripted("two", says("a"), says("b"))
+    )
+    await room.ask()
+    room.client.new_turn()
+    assert (await room.ask()).model == "two"
+    room.clock.at += 61
+    room.client.new_turn()
+    assert (await room.ask()).model == "one"
+
+
+async def test_a_short_rate_limit_is_waited_out() -> None:
+    room = Room(scripted("one", failing("rate_limit", retryable=True, retry_after_s=3), says("a")), scripted("two"))
+    assert (await room.ask()).model == "one"
+    assert room.scope.slept == [3]
+
+
+async def test_what_no_model_could_take_is_not_handed_on() -> None:
+    room = Room(scripted("one", failing("context_overflow")), scripted("two"))
+    with pytest.raises(ProviderError, match="context_overflow"):
+        await room.ask()
+
+
+async def test_a_stalled_provider_is_left_at_its_limit(http: HttpClient) -> None:
+    """The fallback is asked when the first-byte limit has passed once: no retries in between."""
+    async with ScriptedServer([fault("stall")]) as one, ScriptedServer([says("two")]) as two, asyncio.timeout(15):
+        room = Room(CHAT.model(one, http, limits=QUICK), MESSAGES.model(two, http))
+        answer = await room.ask()
+    assert (answer.response.message.content, len(one.requests)) == ("two", 1)
+
+
+# -- several keys ------------------------------------------------------------------------------------------------
+
+
+def by_key(**replies: Callable[[], Reply]) -> Callable[[RecordedRequest], Reply]:
+    return lambda got: replies[got.headers["authorization"].removeprefix("Bearer ")]()
+
+
+def pooled(server: ScriptedServer, http: HttpClient, pool: CredentialPool) -> PooledModel:
+    from msgspec.structs import replace  # noqa: PLC0415
+
+    endpoint = CHAT.endpoint(server)
+    return PooledModel(pool, lambda one: make_model(replace(endpoint, api_key=one.key), http))
+
+
+def keys_used(server: ScriptedServer) -> list[str]:
+    return [got.headers["authorization"].removeprefix("Bearer ") for got in server.requests]
+
+
+async def test_an_empty_account_is_passed_over_at_once(http: HttpClient) -> None:
+    script = by_key(a=lambda: fault("no_credit"), b=lambda: says("ok"))
+    async with ScriptedServer(script) as server:
+        room = Room(pooled(server, http, CredentialPool([Credential("a"), Credential("b")])))
+        await room.ask()
+        await room.ask()
+        assert keys_used(server) == ["a", "b", "b"]
+    assert room.scope.slept == []
+
+
+async def test_a_rate_limited_key_gets_a_second_chance(http: HttpClient) -> None:
+    script = by_key(a=lambda: fault("rate_limit", retry_after=1), b=lambda: says("ok"))
+    async with ScriptedServer(script) as server:
+        room = Room(pooled(server, http, CredentialPool([Credential("a"), Credential("b")])))
+        await room.ask()
+        assert keys_used(server) == ["a", "a", "b"]
+    assert room.scope.slept == [1.0]
+
+
+async def test_when_every_key_is_refused_the_next_model_takes_over(http: HttpClient) -> None:
+    script = by_key(a=lambda: fault("unauthorized"), b=lambda: fault("unauthorized"))
+    async with ScriptedServer(script) as server:
+        pool = CredentialPool([Credential("a"), Credential("b")])
+        room = Room(pooled(server, http, pool), scripted("two", says("from two")))
+        assert (await room.ask()).model == "two"
+        assert keys_used(server) == ["a", "b"]
+
+
+def test_strategies_choose_among_the_keys_that_are_ready() -> None:
+    clock = HandClock()
+    three = [Credential("a"), Credential("b"), Credential("c")]
+    fill = CredentialPool(three, clock=clock.now)
+    assert [fill.pick().key for _ in range(3)] == ["a", "a", "a"]
+    assert [CredentialPool(three, "round_robin").pick().key for _ in range(2)] == ["a", "a"]
+    turns = CredentialPool(three, "round_robin")
+    assert [turns.pick().key for _ in range(4)] == ["a", "b", "c", "a"]
+    least = CredentialPool(three, "least_used")
+    assert sorted(least.pick().key for _ in range(3)) == ["a", "b", "c"]
+    assert fill.refused(three[0], failing("auth"))
+    assert fill.pick().key == "b"
+    clock.at += 301
+    assert fill.pick().key == "a"
+
+
+# -- the ledger --------------------------------------------------------------------------------------------------
+
+
+async def test_ledger_and_provider_agree_in_a_mixed_run(http: HttpClient, tmp_path: Path) -> None:
+    """Retries, fallback, partial answers, whole answers, all four protocols: the sums are the provider's own."""
+    store = SqliteStore(tmp_path / "state.db")
+    await store.commit(SessionCreated(session_id="s"))
+    script: list[Reply] = []
+    for n in range(6):
+        script += [
+            fault("server_error"),
+            says(f"answer {n}").with_usage(input_tokens=100 + n, output_tokens=7, cache_read_tokens=n),
+            says("no count").without_usage(),
+            says("a longer text that is cut").failing("disconnect", after=6),
+            fault("rate_limit", retry_after=1),
+            fault("reset"),
+            says("late"),
+        ]
+    unknown, ids = 0, CountedIds()
+    async with ScriptedServer(script) as server, asyncio.timeout(60):
+        done = False
+        while not done:
+            for case in CASES:
+                if server.answered >= len(script):
+                    done = True
+                    break
+                model = case.model(server, http, limits=QUICK)
+                room = Room(model, store=store, max_attempts=4, ids=ids)
+                answer = await room.ask(session_id="s", purpose="title" if case is CHAT else "turn")
+                unknown += answer.response.usage == Usage()
+    server.assert_finished()
+    rows = store.read(
+        lambda conn: conn.execute(
+            "SELECT outcome, input_tokens, output_tokens, cache_read_tokens FROM attempts"
+        ).fetchall()
+    )
+    await store.close()
+    assert len(rows) == len(script)
+    counted = [row for row in rows if row[2] is not None]
+    assert len(counted) == len(server.reported_usage)
+    for place, name in ((1, "input_tokens"), (2, "output_tokens")):
+        assert sum(row[place] for row in counted) == sum(getattr(one, name) or 0 for one in server.reported_usage)
+    assert sum(row[3] or 0 for row in counted) == sum(one.cache_read_tokens or 0 for one in server.reported_usage)
+    assert unknown == sum(1 for row in rows if row[2] is None and row[0] in ("ok", "partial"))
+    assert {row[0] for row in rows} == {"ok", "partial", "failed"}
+
+
+async def spend(check: Callable[[], Awaitable[Any]], most: int = 1000) -> int:
+    for number in range(most):
+        try:
+            await check()
+        except BudgetExceeded:
+            return number
+    raise AssertionError("the cap was never reached")
+
+
+@pytest.mark.parametrize("what", ["turn", "session", "day"])
+async def test_a_looping_model_under_a_dollar_cap_stops(tmp_path: Path, what: str) -> None:
+    """Each call costs 7 cents; 15 calls are $1.05, and the sixteenth is refused before it is sent."""
+    store = SqliteStore(tmp_path / "state.db")
+    await store.commit(SessionCreated(session_id="s"))
+    await store.commit(SessionCreated(session_id="child", parent_session_id="s"))
+    guard = SpendGuard(Caps(**{what: Cap(usd=1.0)}), SqliteLedger(store))
+    model = scripted("looping", *[says("again").with_usage(input_tokens=1, output_tokens=7)] * 40)
+    room = Room(model, store=store, price=lambda *key: (key[2].output_tokens / 100, "user_override"), guard=guard)
+    room.clock = SystemClock()  # type: ignore[assignment]  # today's sums are asked for by the real date
+    room.client._clock = room.clock
+    sessions = iter(["s", "child"] * 100)
+    calls_made = await spend(lambda: room.ask(session_id=next(sessions) if what != "session" else "s"))
+    spent = await SqliteLedger(store).spent()
+    await store.close()
+    assert calls_made == 15
+    assert spent.usd == pytest.approx(1.05)
+
+
+async def test_children_and_helpers_count_towards_the_session(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    await store.commit(SessionCreated(session_id="s"))
+    await store.commit(SessionCreated(session_id="child", parent_session_id="s"))
+    await store.commit(SessionCreated(session_id="other"))
+    for number, session in enumerate(("s", "child", "child", "other")):
+        await store.commit(
+            AttemptOpened(attempt_id=f"a{number}", session_id=session, purpose="title", provider="p", model="m"),
+            AttemptClosed(attempt_id=f"a{number}", session_id=session, outcome="ok", usage=Usage(10, 5), cost_usd=0.25),
+        )
+    spent = await SqliteLedger(store).spent(session_id="s")
+    await store.close()
+    assert (spent.usd, spent.tokens) == (0.75, 45)
+
+
+async def test_a_refused_call_still_keeps_what_had_to_be_stored() -> None:
+    guard = SpendGuard(Caps(turn=Cap(tokens=1)), None)
+    room = Room(scripted("m", says("a").with_usage(input_tokens=1, output_tokens=1)), guard=guard)
+    await room.ask()
+    before = SessionCreated(session_id="kept")
+    with pytest.raises(BudgetExceeded, match="tokens"):
+        await room.ask(before=[before])
+    assert room.store.commits[-1] == (before,)
+
+
+async def test_a_price_nobody_knows_is_unknown() -> None:
+    room = Room(scripted("m", says("a")))
+    answer = await room.ask()
+    assert (answer.closing.cost_usd, answer.closing.cost_source) == (None, "none")
+
+
+# -- mending -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_refusal_is_mended_once_and_costs_no_attempt() -> None:
+    model = scripted("m", failing("tool_rejected", subject="read"), says("ok"))
+    room = Room(model, max_attempts=1)
+    lighter = ModelRequest(system="s", tools=(), units=asked().units)
+    answer = await room.ask(repair=lambda _request, error: lighter if error.subject == "read" else None)
+    assert answer.response.message.content == "ok"
+    assert model.full_requests[1] is lighter
+
+
+async def test_what_cannot_be_mended_twice_is_an_error() -> None:
+    refused = failing("image_rejected")
+    room = Room(scripted("m", refused, refused), max_attempts=1)
+    with pytest.raises(ProviderError, match="image_rejected"):
+        await room.ask(repair=lambda request, _error: request)
+    assert [outcome for *_, outcome in room.rows()] == ["failed", "failed"]
