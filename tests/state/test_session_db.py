@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import StoreError
-from hermes.state import SessionDB
+from hermes.state import SessionDB, format_session_db_unavailable
 
 PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
 PARTS = [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": PIXELS}}]
@@ -369,6 +369,35 @@ def test_one_holder_compresses_at_a_time(db: SessionDB) -> None:
     assert not db.refresh_compression_lock("s", "a")
     db.release_compression_lock("s", "b")
     assert db.get_compression_lock_holder("s") is None
+
+
+def test_search_can_be_kept_to_one_user(db: SessionDB) -> None:
+    talk(db, "a", "needle", user_id="ann")
+    talk(db, "b", "needle", user_id="bob")
+    for _ in range(2):
+        assert [row["session_id"] for row in db.search_messages("needle", user_id="ann")] == ["a"]
+        assert [row["id"] for row in db.list_sessions_rich(user_id="bob")] == ["b"]
+        db.store.index_all()
+
+
+def test_what_was_really_sent_is_noted_beside_the_message(db: SessionDB) -> None:
+    (row,) = talk(db, "s", "hello")
+    assert db.set_latest_user_api_content("s", "hello", "hello with context") == row
+    assert db.set_latest_user_api_content("s", "other", "x") == 0
+    assert db.get_messages("s")[0]["api_content"] == "hello with context"
+    assert not db.has_archived_messages("s")
+
+
+def test_stats_say_how_much_there_is(db: SessionDB) -> None:
+    talk(db, "s", "x" * 50_000)
+    stats = db.storage_stats()
+    assert (stats["sessions"], stats["messages"], stats["blob_bytes"]) == (1, 1, 50_000)
+    assert stats["file_bytes"] > 0
+
+
+def test_an_unusable_store_is_told_in_one_sentence() -> None:
+    text = format_session_db_unavailable(StoreError("the disk is full."))
+    assert text.startswith("The session store cannot be used: the disk is full. Nothing runs without it")
 
 
 def test_meta_values_are_kept(db: SessionDB) -> None:

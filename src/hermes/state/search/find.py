@@ -110,7 +110,10 @@ def _conditions(only: Filter) -> tuple[str, tuple[str, ...]]:
     where = "" if only.inactive else " AND m.active = 1"
     if only.roles:
         where += f" AND m.role IN ({','.join('?' * len(only.roles))})"
-    return where, only.roles
+    if only.user_id is None:
+        return where, only.roles
+    where += " AND EXISTS (SELECT 1 FROM sessions o WHERE o.id = m.session_id AND o.user_id = ?)"
+    return where, (*only.roles, only.user_id)
 
 
 def _best(conn: sqlite3.Connection, query: Query, search: Search, fetch: Fetch) -> list[int]:

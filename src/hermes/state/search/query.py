@@ -41,6 +41,7 @@ class Filter:
     sources: tuple[str, ...] = ()
     not_sources: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    user_id: str | None = None
     inactive: bool = False
 
 

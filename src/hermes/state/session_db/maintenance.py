@@ -121,6 +121,22 @@ class MaintenanceCalls(DbBase):
         self.store.write_alone(work)
         return max(0, before - _size(self.db_path)) + self._sweep_blobs()
 
+    def storage_stats(self) -> Row:
+        """How much there is: sessions, messages, bytes of the file and of the blobs, and what a delete would free."""
+        sessions = self._one("SELECT count(*) FROM sessions")
+        messages = self._one("SELECT count(*) FROM messages")
+        free = self._one("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size")
+        assert sessions is not None
+        assert messages is not None
+        assert free is not None
+        return {
+            "sessions": sessions[0],
+            "messages": messages[0],
+            "file_bytes": _size(self.db_path),
+            "free_bytes": free[0],
+            "blob_bytes": sum(path.stat().st_size for path in self.store.blobs.files()),
+        }
+
     def _delete(self, session_id: str) -> bool:
         fetch = self.store.blobs.get
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hermes.errors import StoreError
+from hermes.state.codec import bind_text
 from hermes.state.session_db.base import DbBase, Row
 from hermes.state.session_db.rows import (
     JSON_COLUMNS,
@@ -176,6 +177,23 @@ class MessageCalls(DbBase):
         where, values = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))
         row = self._one(f"SELECT count(*) FROM messages WHERE active = 1{where}", values)
         return int(row[0]) if row else 0
+
+    def has_archived_messages(self, session_id: str) -> bool:
+        """Whether messages of the session were set aside by a rewind or a compaction."""
+        return (
+            self._one("SELECT 1 FROM messages WHERE session_id = ? AND active = 0 LIMIT 1", (session_id,)) is not None
+        )
+
+    def set_latest_user_api_content(self, session_id: str, content: Any, api_content: str) -> int:
+        """Note what was really sent for the newest user message, if that message is `content`; its row id, or 0."""
+        rows = self._messages(
+            "WHERE m.session_id = ? AND m.role = 'user' AND m.active = 1 ORDER BY m.id DESC LIMIT 1", (session_id,)
+        )
+        if not rows or rows[0]["content"] != content:
+            return 0
+        row_id = int(rows[0]["id"])
+        self._execute("UPDATE messages SET api_content = ? WHERE id = ?", (bind_text(api_content), row_id))
+        return row_id
 
     def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         """Whether a message of the platform was stored already."""

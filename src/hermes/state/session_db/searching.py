@@ -23,6 +23,7 @@ class SearchCalls(DbBase):
         offset: int = 0,
         sort: str | None = None,
         include_inactive: bool = False,
+        user_id: str | None = None,
     ) -> list[Row]:
         """Matching messages, best first or by age (`newest`, `oldest`); see docs/sessions.md for what can be asked.
 
@@ -34,6 +35,7 @@ class SearchCalls(DbBase):
             sources=tuple(source_filter or ()),
             not_sources=tuple(exclude_sources or ()),
             roles=tuple(role_filter or ()),
+            user_id=user_id,
             inactive=include_inactive,
         )
         return self.store.search_sync(Search(text=query, only=only, sort=_SORTS[sort], limit=limit, offset=offset))
