@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from click import Command, UsageError
 
 
-def run(words: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
-    """Run `words`; the exit code. Never raises, and never shows a traceback."""
-    environ = os.environ if environ is None else environ
+def run(words: Sequence[str]) -> int:
+    """Run the words after `hermes`; the exit code."""
+    return run_command(None, words, "hermes")
+
+
+def run_command(command: "Command | None", words: Sequence[str], name: str) -> int:
+    """Run `words` with `command` (None: that of `hermes`). Never raises, and never shows a traceback."""
+    environ = os.environ
     out = Output.of_process(environ)
     try:
         profile, rest = take_profile(list(words))
         home = chosen_home(environ, profile, making=rest[:1] == ["profile"])
         with paths.bound_home(home):
-            code = _dispatch(Cli(home=home, environ=environ, out=out), rest)
+            code = _dispatch(Cli(home=home, environ=environ, out=out), command, rest, name)
         out.flush()
     except BrokenPipeError:
         out.abandon()
@@ -69,16 +74,18 @@ def chosen_home(environ: Mapping[str, str], profile: str | None, *, making: bool
     return home
 
 
-def _dispatch(cli: Cli, words: list[str]) -> int:
+def _dispatch(cli: Cli, command: "Command | None", words: list[str], name: str) -> int:
     import click  # noqa: PLC0415 - `--version` and a bad profile do without it
 
-    from hermes.surfaces.cli.app import APP  # noqa: PLC0415
+    if command is None:
+        from hermes.surfaces.cli.app import APP  # noqa: PLC0415
 
+        command = APP
     try:
-        # Not `APP.main`: it would turn a broken pipe into exit code 1.
-        _complete(cli, APP)
-        with APP.make_context("hermes", words, obj=cli) as ctx:
-            code = APP.invoke(ctx)
+        # Not `command.main`: it would turn a broken pipe into exit code 1.
+        _complete(cli, command)
+        with command.make_context(name, words, obj=cli) as ctx:
+            code = command.invoke(ctx)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except (click.Abort, KeyboardInterrupt, EOFError):

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from hermes.surfaces.cli.output import Output, cut
 from hermes.types import CallFinished, CallStarted, Event, ReasoningDelta, StatusChanged, TextDelta, TurnFinished
 
-PREVIEW_CHARS = 80
-
 
 class JsonLines:
     """One JSON object a line, each with its `type`. When nobody reads any more, `on_gone` is called once."""
@@ -30,9 +28,10 @@ class JsonLines:
 class Progress:
     """A line for each tool call with its duration, and for what a waiting person should know."""
 
-    def __init__(self, out: Output, *, verbose: bool) -> None:
+    def __init__(self, out: Output, *, verbose: bool, preview_chars: int) -> None:
         self._out = out
         self._verbose = verbose
+        self._preview_chars = preview_chars
         self._thinking = False
         self._started: dict[str, float] = {}
 
@@ -59,7 +58,7 @@ class Progress:
         took = time.monotonic() - self._started.pop(event.call.id, time.monotonic())
         mark = "✓" if event.result.status == "ok" else "✗"
         preview = next((str(value) for value in event.args.values() if isinstance(value, str) and value), "")
-        shown = cut(" ".join(preview.split()), 2000 if self._verbose else PREVIEW_CHARS)
+        shown = cut(" ".join(preview.split()), max(1, self._preview_chars))
         self._out.note(f"{mark} {event.call.name} {shown} ({took:.1f} s)".replace("  ", " "))
 
     def _record(self, event: TurnFinished) -> None:

@@ -72,7 +72,7 @@ class _Listener:
         self.lines = JsonLines(cli.out, self._gone) if wish.as_json else None
         self.sink: Sink | None = self.lines
         if self.lines is None and not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
-            self.sink = Progress(cli.out, verbose=wish.verbose)
+            self.sink = Progress(cli.out, verbose=wish.verbose, preview_chars=wish.preview_chars)
 
     def _gone(self) -> None:
         if self.on_gone is not None:

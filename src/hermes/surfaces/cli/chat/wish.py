@@ -28,7 +28,9 @@ class Wish(Struct, frozen=True, kw_only=True):
     model: str = ""
     provider: str = ""
     base_url: str = ""
+    api_key: str = ""
     toolsets: tuple[str, ...] | None = None
+    disabled_toolsets: tuple[str, ...] | None = None
     max_turns: int | None = None
     resume: str | None = None
     continue_: str | None = None  # "" is the newest session
@@ -36,6 +38,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
+    preview_chars: int = 80
     pass_session_id: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
@@ -47,7 +50,9 @@ class Wish(Struct, frozen=True, kw_only=True):
             "model.default": self.model or None,
             "model.provider": self.provider or None,
             "model.base_url": self.base_url or None,
+            "model.api_key": self.api_key or None,
             "agent.max_turns": self.max_turns,
+            "agent.disabled_toolsets": list(self.disabled_toolsets) if self.disabled_toolsets is not None else None,
             "toolsets": list(self.toolsets) if self.toolsets is not None else None,
         }
         return {key: value for key, value in given.items() if value is not None}

@@ -20,7 +20,7 @@ The exit code says how it ended: hermes help exit-codes"""
 @click.command("chat", epilog=EPILOG)
 @click.option("-q", "--query", metavar="TEXT", help="The question. What is piped in is added to it.")
 @click.option("--image", type=click.Path(), metavar="FILE", help="A picture to go with it.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell more on stderr: reasoning, whole arguments, what was done.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell more on stderr: reasoning, calls, what was done.")
 @click.option("-Q", "--quiet", is_flag=True, help="Tell nothing on stderr but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout, the result last.")
 @click.option("--source", metavar="TAG", help="Where this came from, for `hermes sessions list --source`.")

@@ -1,0 +1,84 @@
+"""`hermes-agent`: the low-level runner. One question, all parameters on the command line, no subcommands."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from hermes.errors import UnsupportedOption
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.start import run_command
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_TURNS = 10
+LOG_PREFIX_CHARS = 20
+
+
+def both(name: str, **options: Any) -> Callable[[F], F]:
+    """An option under its underscored and its dashed spelling."""
+    spellings = dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}"))
+    return click.option(*spellings, name, **options)
+
+
+@click.command("hermes-agent", context_settings={"help_option_names": ["-h", "--help"]})
+@both("query", metavar="TEXT", help="The question. What is piped in is added to it.")
+@both("model", metavar="NAME", help="Model; without it, that of the settings.")
+@both("api_key", metavar="KEY", help="Key for the address.")
+@both("base_url", metavar="URL", help="Address of the API.")
+@both("max_turns", type=click.IntRange(min=1), default=MAX_TURNS, show_default=True, help="Model calls of the turn.")
+@both("enabled_toolsets", metavar="A,B", help="Toolsets the model gets.")
+@both("disabled_toolsets", metavar="A,B", help="Toolsets it does not get.")
+@both("list_tools", is_flag=True, help="List the tools and leave.")
+@both("save_trajectories", is_flag=True, help="Write the conversation to a file.")
+@both("save_sample", is_flag=True, help="Write one sample to a file.")
+@both("verbose", is_flag=True, help="Tell more on stderr.")
+@both("log_prefix_chars", type=int, default=LOG_PREFIX_CHARS, show_default=True, help="Characters shown of arguments.")
+@click.pass_obj
+def runner(cli: Cli, /, **options: Any) -> int:
+    """Run one question with everything given on the command line."""
+    for name in ("save_trajectories", "save_sample"):
+        if options[name]:
+            raise UnsupportedOption(f"--{name} asks for trajectory files, which this version does not have")
+    if options["list_tools"]:
+        return _list_tools(cli)
+    from hermes.surfaces.cli.chat.headless import answer  # noqa: PLC0415 - help does without the kernel
+    from hermes.surfaces.cli.chat.wish import Wish  # noqa: PLC0415
+
+    return answer(
+        cli,
+        Wish(
+            question=options["query"],
+            model=options["model"] or "",
+            api_key=options["api_key"] or "",
+            base_url=options["base_url"] or "",
+            max_turns=options["max_turns"],
+            toolsets=_names(options["enabled_toolsets"]),
+            disabled_toolsets=_names(options["disabled_toolsets"]),
+            verbose=options["verbose"],
+            preview_chars=options["log_prefix_chars"],
+        ),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code."""
+    return run_command(runner, list(sys.argv[1:] if argv is None else argv), "hermes-agent")
+
+
+def _list_tools(cli: Cli) -> int:
+    from hermes.surfaces.cli.app import COMMANDS  # noqa: PLC0415
+
+    tools = COMMANDS.load("tools")
+    with tools.make_context("tools", ["list"], obj=cli) as ctx:
+        code = tools.invoke(ctx)
+    return code if isinstance(code, int) else 0
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
