@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,6 +77,10 @@ class Room:
             self.persisted.append([result.call_id for result in results])
 
         return await run_calls(self.ctx, calls, persist, self.guardrails)
+
+    def over(self, view: SessionView) -> "Room":
+        """The same room with other tools."""
+        return replace(self, ctx=replace(self.ctx, tools=view))
 
     async def one(self, name: str, arguments: str = "{}") -> ToolResult:
         (result,) = await self.run(ToolCall("c1", name, arguments))

@@ -100,7 +100,9 @@ def _validate(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
         name = repair_name(call.name, view.names())
         if name is None:
             raise refuse_unknown(call.name, view.names())
-        args = view.check(name, parse_arguments(call.arguments))
+        args = parse_arguments(call.arguments)
+        name, args = view.unwrap(name, args)
+        args = view.check(name, args)
     except CallRefused as refused:
         return ToolResult(call_id=call.id, name=call.name, content=refused.as_json(), status="failed")
     except ToolError as error:

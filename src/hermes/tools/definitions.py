@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from hermes.schemas import tidy
+from hermes.tools.bridge import divided
 from hermes.tools.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups, groups
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import Registered, ToolRegistry, registry
 from hermes.tools.userfiles import Loaded, load_folder, project_tools
-from hermes.tools.view import SessionView, freeze
+from hermes.tools.view import SessionView, definition_of
 from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class ViewRequest:
     enabled: Sequence[str] | None = None  # None is all toolsets
     disabled: Sequence[str] = ()
     project: Path | None = None  # its own tools join the view when the user trusts it
+    window_tokens: int = 128_000  # what the model can read; many foreign tools are searched instead of listed
 
 
 def session_view(request: ViewRequest, stored: str | None = None) -> SessionView:
@@ -60,7 +62,10 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     if stored:
         return stored, own
     names = select(Groups(registry, custom), request.enabled, request.disabled, own)
-    return freeze(offered(names, own), registry, own).to_json(), own
+    tools = {**registry.snapshot(), **own}
+    all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
+    listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens)
+    return SessionView(listed, tools, deferred).to_json(), own
 
 
 def load_home(home: Path, wanted: Iterable[str] | None = None) -> Loaded:

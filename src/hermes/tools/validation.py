@@ -18,6 +18,7 @@ Fault: TypeAlias = Literal["truncated_arguments", "malformed_arguments", "invali
 MAX_ARGUMENT_CHARS = 8_000_000
 _SHOWN_ERRORS = 3
 _SHOWN_CHARS = 300
+_SHOWN_NAMES = 100
 _LITERALS = ("true", "false", "null")
 _BEGUN_NUMBERS = frozenset({"-", ".", "e", "E", "e+", "e-", "E+", "E-"})  # where a reader stops in a number cut off
 
@@ -186,5 +187,8 @@ def refuse_unknown(name: str, known: Iterable[str]) -> CallRefused:
     """The refusal for a name that no offered tool has."""
     if not name.strip():
         return CallRefused("a call needs the name of a tool; nothing was run.", "unknown_tool")
-    names = ", ".join(sorted(known)) or "none"
+    listed = sorted(known)
+    names = ", ".join(listed[:_SHOWN_NAMES]) or "none"
+    if len(listed) > _SHOWN_NAMES:
+        names += f" and {len(listed) - _SHOWN_NAMES} more"
     return CallRefused(f"Unknown tool: {name}. It does not exist; the tools are: {names}", "unknown_tool")

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Effects, ToolContext, ToolRules
+from hermes.tools.bridge import BRIDGE, Index, unwrapped
 from hermes.tools.registry import Registered, ToolRegistry
-from hermes.tools.traits import BARRIER
+from hermes.tools.traits import BARRIER, NO_EFFECTS
 from hermes.types import Content, JsonObject, ToolDefinition
 
 log = logging.getLogger(__name__)
@@ -21,14 +23,21 @@ class SessionView:
     A restored view may offer a tool whose code is gone; a call to it is told so, and the prefix stays as it was.
     """
 
-    def __init__(self, definitions: Iterable[ToolDefinition], entries: Mapping[str, Registered]) -> None:
+    def __init__(
+        self,
+        definitions: Iterable[ToolDefinition],
+        entries: Mapping[str, Registered],
+        deferred: Iterable[ToolDefinition] = (),
+    ) -> None:
         self._definitions = tuple(definitions)
-        self._by_name = {definition.name: definition for definition in self._definitions}
+        self._deferred = tuple(deferred)  # callable, but found by search instead of being listed
+        self._by_name = {definition.name: definition for definition in (*self._definitions, *self._deferred)}
         self._entries = {name: tool for name, tool in entries.items() if name in self._by_name}
         self._names = frozenset(self._by_name)
         self._offered = sorted(self._by_name)
         self._rules = {name: rules_of(tool) for name, tool in self._entries.items()}
         self._validators: dict[str, Any] = {}
+        self._index: Index | None = None
 
     @classmethod
     def of(cls, *tools: Registered) -> "SessionView":
@@ -55,6 +64,8 @@ class SessionView:
 
     def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
         tool = self._entries.get(name)
+        if tool is None and self._deferred and name in BRIDGE:
+            return NO_EFFECTS
         if tool is None or tool.traits.effects is None or tool.traits.interactive:
             return BARRIER
         try:
@@ -62,6 +73,9 @@ class SessionView:
         except Exception:  # the border to a tool author's code; unknown effects run alone
             log.warning("the declared effects of tool %r failed; the call runs alone", name, exc_info=True)
             return BARRIER
+
+    def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
+        return unwrapped(name, args) if self._deferred else (name, args)
 
     def check(self, name: str, args: JsonObject) -> JsonObject:
         """`args` coerced to the offered schema and validated against it; `ToolError` names what does not fit."""
@@ -83,23 +97,41 @@ class SessionView:
 
         tool = self._entries.get(name)
         if tool is None:
+            if self._deferred and name in BRIDGE:
+                return self._searched(name, args)
             if name in self._by_name:
                 raise ToolError(f"tool {name!r} was offered when this session began but is not installed now")
             raise ToolError(f"Unknown tool: {name}")
         return await invoke(tool, args, ctx, enabled_tools=self._offered)
 
+    def _searched(self, name: str, args: JsonObject) -> str:
+        if self._index is None:
+            self._index = Index(self._deferred)
+        return self._index.answer(name, args)
+
     def to_json(self) -> str:
         """The definitions as canonical text; stored with the session."""
-        return msgspec.json.encode([msgspec.to_builtins(one) for one in self._definitions]).decode()
+        if not self._deferred:
+            return msgspec.json.encode(self._definitions).decode()
+        return msgspec.json.encode(_Stored(self._definitions, self._deferred)).decode()
 
     @classmethod
     def from_json(
         cls, text: str, tools: ToolRegistry | Mapping[str, Registered], overlay: Mapping[str, Registered] | None = None
     ) -> "SessionView":
         """The view that `to_json` wrote, over the tools of this process."""
-        definitions = msgspec.json.decode(text, type=list[ToolDefinition])
+        stored = msgspec.json.decode(text, type=_Stored | tuple[ToolDefinition, ...])
+        if not isinstance(stored, _Stored):
+            stored = _Stored(stored)
         entries = tools.snapshot() if isinstance(tools, ToolRegistry) else dict(tools)
-        return cls(definitions, {**entries, **(overlay or {})})
+        return cls(stored.offered, {**entries, **(overlay or {})}, stored.deferred)
+
+
+class _Stored(Struct, frozen=True):
+    """A view whose tools are not all listed, as it is stored."""
+
+    offered: tuple[ToolDefinition, ...]
+    deferred: tuple[ToolDefinition, ...] = ()
 
 
 def freeze(
