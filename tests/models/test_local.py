@@ -1,0 +1,184 @@
+"""Models on this machine: found by asking, and understood also when they write their calls as text."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.errors import UserError
+from hermes.models.client import CallPlan, ClientOptions, ModelClient
+from hermes.models.endpoint import Endpoint
+from hermes.models.http import HttpClient
+from hermes.models.local import LocalModel, look
+from hermes.models.text_calls import parse_text_calls
+from hermes.models.thinking import ThinkSplitter
+from hermes.scope import TurnScope
+from hermes.testing.fakes import CountedIds, HandClock
+from hermes.testing.memory_store import MemoryStore
+from hermes.testing.replies import calls, says
+from hermes.testing.server import ScriptedServer
+from tests.models.wires import asked
+
+CALL = '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'
+
+
+@asynccontextmanager
+async def answering(**pages: Any) -> AsyncIterator[str]:
+    """A server that answers GETs with JSON by path, 404 else; its address."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        path = head.split(b" ")[1].decode()
+        found = {f"/{name.replace('__', '/')}": page for name, page in pages.items()}.get(path)
+        body = msgspec.json.encode(found)
+        status = b"404 Not Found" if found is None else b"200 OK"
+        writer.write(b"HTTP/1.1 %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (status, len(body), body))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    finally:
+        server.close()
+
+
+SERVERS: dict[str, tuple[dict[str, Any], str, dict[str, int]]] = {
+    "vllm": (
+        {"v1__models": {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 40960}]}},
+        "vllm",
+        {"m": 40960},
+    ),
+    "llamacpp": (
+        {
+            "v1__models": {"data": [{"id": "m", "owned_by": "llamacpp"}]},
+            "props": {"default_generation_settings": {"n_ctx": 8192}},
+        },
+        "llamacpp",
+        {"m": 8192},
+    ),
+    "lmstudio": (
+        {
+            "v1__models": {"data": [{"id": "m", "owned_by": "organization_owner"}, {"id": "idle"}]},
+            "api__v0__models": {"data": [{"id": "m", "loaded_context_length": 4096}, {"id": "idle"}]},
+        },
+        "lmstudio",
+        {"m": 4096},
+    ),
+    "ollama": (
+        {
+            "v1__models": {"data": [{"id": "m", "owned_by": "library"}, {"id": "idle", "owned_by": "library"}]},
+            "api__ps": {"models": [{"name": "m", "context_length": 16384}]},
+        },
+        "ollama",
+        {"m": 16384},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+async def test_the_window_and_the_loaded_model_are_asked_for(http: HttpClient, name: str) -> None:
+    pages, server, windows = SERVERS[name]
+    async with answering(**pages) as base_url:
+        facts = await look(http, base_url, {})
+    assert (facts.server, facts.windows, facts.models) == (server, windows, ("m",))
+
+
+def local(server: ScriptedServer, http: HttpClient, folder: Path, name: str = "") -> tuple[ModelClient, MemoryStore]:
+    store = MemoryStore()
+    model = LocalModel(Endpoint(base_url=server.base_url, model=name, provider="ollama"), http, folder)
+    return ModelClient([model], store, HandClock(), CountedIds(), ClientOptions()), store
+
+
+async def ask(client: ModelClient, store: MemoryStore) -> Any:
+    answer = await client.call(asked(), CallPlan(purpose="turn", session_id=None), TurnScope())
+    await store.commit(answer.closing)
+    return answer.response.message
+
+
+async def test_a_model_that_calls_properly_is_read_as_it_is(http: HttpClient, tmp_path: Path) -> None:
+    async with ScriptedServer([calls("report_ready"), says(CALL)]) as server:
+        client, store = local(server, http, tmp_path)
+        message = await ask(client, store)
+    assert (message.content, message.tool_calls) == (CALL, ())
+    assert client.model.name == "scripted"
+    assert [opened.purpose for opened, _ in store.attempts.values()] == ["probe", "turn"]
+
+
+async def test_calls_written_as_text_are_read_after_a_failed_probe_only(http: HttpClient, tmp_path: Path) -> None:
+    probe = '<tool_call>{"name": "report_ready", "arguments": {}}</tool_call>'
+    async with ScriptedServer([says(probe), says(f"Reading. {CALL}"), says(CALL)]) as server:
+        client, store = local(server, http, tmp_path)
+        message = await ask(client, store)
+        again, other = local(server, http, tmp_path)  # another process: what was found is known
+        second = await ask(again, other)
+    assert server.answered == 3
+    assert message.content == "Reading."
+    assert [(call.name, call.arguments) for call in message.tool_calls] == [("read", '{"path":"a"}')]
+    assert second.tool_calls
+    assert [opened.purpose for opened, _ in other.attempts.values()] == ["turn"]
+
+
+async def test_several_models_and_no_name_is_a_question_for_the_user(http: HttpClient, tmp_path: Path) -> None:
+    async with ScriptedServer([], models=("a", "b")) as server:
+        client, store = local(server, http, tmp_path)
+        with pytest.raises(UserError, match="choose one with --model: a, b"):
+            await ask(client, store)
+
+
+TEXTS = {
+    "hermes": CALL,
+    "fenced": '```json\n{"name": "read", "arguments": {"path": "a"}}\n```',
+    "bare": '{"name": "read", "parameters": {"path": "a"}}',
+    "mistral": '[TOOL_CALLS] [{"name": "read", "arguments": {"path": "a"}}]',
+    "llama": '<|python_tag|>{"name": "read", "parameters": {"path": "a"}}<|eom_id|>',
+    "qwen-coder": "<tool_call>\n<function=read>\n<parameter=path>\na\n</parameter>\n</function>\n</tool_call>",
+    "function": '<function=read>{"path":"a"}</function>',
+    "openai": '{"type": "function", "function": {"name": "read", "arguments": "{\\"path\\":\\"a\\"}"}}',
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_common_ways_to_write_a_call_are_understood(name: str) -> None:
+    rest, found = parse_text_calls(TEXTS[name])
+    assert [(call, msgspec.json.decode(arguments)) for call, arguments in found] == [("read", {"path": "a"})]
+    assert rest == ""
+
+
+@given(st.text())
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    rest, found = parse_text_calls(text)
+    assert found or rest == text
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"name": "x"}', "[1]", "<tool_call>{broken</tool_call>", '```json\n{"a": 1}\n```']
+)
+def test_what_names_no_call_clearly_is_none(text: str) -> None:
+    assert parse_text_calls(text) == (text, [])
+
+
+@given(st.lists(st.integers(1, 5)))
+def test_a_leading_think_block_is_parted_wherever_it_is_cut(sizes: list[int]) -> None:
+    text = "\n<think>one <b> two</think>\nThe answer with <think> in it."
+    splitter = ThinkSplitter()
+    pieces, at = [], 0
+    for size in [*sizes, len(text)]:
+        pieces.append(splitter.feed(text[at : at + size]))
+        at += size
+    thought = "".join(piece[0] for piece in pieces)
+    words = "".join(piece[1] for piece in pieces) + splitter.rest()
+    assert (thought, words.lstrip("\n")) == ("one <b> two", "The answer with <think> in it.")
+
+
+@pytest.mark.parametrize("text", ["plain", "<thin", "< think>x", "  ", "a <think>b</think>"])
+def test_text_without_a_leading_block_is_all_answer(text: str) -> None:
+    splitter = ThinkSplitter()
+    pieces = [splitter.feed(char) for char in text]
+    assert "".join(piece[1] for piece in pieces) + splitter.rest() == text
