@@ -21,6 +21,7 @@ from hermes.tools.environments.held import HeldProcesses, Holder
 from hermes.tools.environments.running import run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.spool import Spool
+from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.link import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.words import calls_sudo
@@ -153,8 +154,11 @@ class LocalEnvironment:
             del self._in_use[number]
             for fd in spec.pass_fds if spec is not None else ():
                 os.close(fd)
-        await self._run_blocking(self._take_up, number)
+        # Here and not in a thread: three calls on small files in the temporary folder, and a thread costs more.
+        self._take_up(number)
         output = spool.finish().decode("utf-8", "replace")
+        if isinstance(child, CallChild) and child.storm_limit:
+            output += f"\n[Command ended: it had more than {child.storm_limit} processes]\n"
         return ExecResult(
             output=output,
             exit_code=ended.code,
@@ -261,6 +265,7 @@ class LocalEnvironment:
             cwd="/",
             env={},
             stdin=run.stdin,
+            await_start=False,
             owner=f"{self.id}:{number}",
             max_processes=self._options.max_processes,
         )

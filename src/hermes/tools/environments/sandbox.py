@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -73,7 +73,7 @@ class Sandbox:
     def wrap(self, argv: tuple[str, ...], env: Mapping[str, str], *, terminal: bool = False) -> tuple[str, ...]:
         """`argv` inside the sandbox. Blocks for a few `stat` calls."""
         words = [
-            *("bwrap", "--die-with-parent", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc"),
+            *("bwrap", "--die-with-parent", "--cap-drop", "ALL", "--unshare-pid"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         ]
         if terminal:
@@ -94,7 +94,9 @@ class Sandbox:
         writable += [f"{home}/{name}" for name in TOOL_CACHES] if home else []
         writable += [env["VIRTUAL_ENV"]] if env.get("VIRTUAL_ENV") else []
         mounts: list[tuple[str, tuple[str, ...]]] = [
-            (path, ("--bind", path, path)) for path in map(os.path.realpath, writable) if Path(path).exists()
+            (path, ("--bind", path, path))
+            for path in _outermost(map(os.path.realpath, writable))
+            if Path(path).exists()
         ]
         hooks = os.path.realpath(f"{options.workspace}/.git/hooks")
         if Path(hooks).parent.is_dir():
@@ -107,6 +109,15 @@ class Sandbox:
                 (f"{own}/{name}", ("--ro-bind-try", f"{own}/{name}", f"{own}/{name}")) for name in VISIBLE_IN_HOME
             ]
         return mounts
+
+
+def _outermost(folders: Iterable[str]) -> list[str]:
+    """Each folder once, and none that lies in another: every mount costs a command some time."""
+    kept: list[str] = []
+    for folder in sorted(set(folders)):
+        if not kept or not folder.startswith(f"{kept[-1].rstrip('/')}/"):
+            kept.append(folder)
+    return kept
 
 
 _answers: dict[str, Probe] = {}  # by program: whether it works does not change while a runtime lives

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from hermes.errors import ToolError
 
@@ -96,8 +97,9 @@ class CallChild:
             await asyncio.sleep(0)
 
     async def wait(self) -> int:
-        """The exit code, negative for a signal, once nothing of the child is left."""
+        """The exit code, negative for a signal, once nothing of the child is left; `StartFailed` if it never ran."""
         await asyncio.shield(self._gone)
+        self._started.result()
         return self._exited.result()
 
     async def exited(self) -> int:
@@ -145,6 +147,8 @@ class CallChild:
             self._loop.remove_reader(self._pipes.stdout)
         self._pipes.close()
         self._settle([])
+        if not self._started.cancelled():
+            self._started.exception()  # looked at, so that nobody is told of a failure that no longer matters
         self._on_gone(self)
 
     def hang_up(self) -> None:
@@ -166,20 +170,19 @@ class CallChild:
                 return
             self._note(json.loads(data))
 
-    def _note(self, facts: dict[str, object]) -> None:
-        if "pid" in facts:
-            self._started.set_result(int(str(facts["pid"])))
-        elif "error" in facts:
+    def _note(self, facts: dict[str, Any]) -> None:
+        if "error" in facts:
             name = f": {facts['file']}" if facts["file"] else ""
-            error = StartFailed(f"could not start the program: {facts['text']}{name}", int(str(facts["error"])))
+            error = StartFailed(f"could not start the program: {facts['text']}{name}", int(facts["error"]))
             self._started.set_exception(error)
-        elif "exit" in facts:
-            self._exited.set_result(int(str(facts["exit"])))
-        elif "storm" in facts:
-            self.storm_limit = int(str(facts["storm"]))
-        elif "gone" in facts:
-            left = facts["gone"]
-            self._settle(left if isinstance(left, list) else [])
+        if "pid" in facts and not self._started.done():
+            self._started.set_result(int(facts["pid"]))
+        if "storm" in facts:
+            self.storm_limit = int(facts["storm"])
+        if "exit" in facts and not self._exited.done():
+            self._exited.set_result(int(facts["exit"]))
+        if "gone" in facts:
+            self._settle(facts["gone"])
 
     def _settle(self, left: list[int]) -> None:
         """No more news will come."""

@@ -63,6 +63,8 @@ class ProcessSupervisor:
             raise
         with self._lock:
             self._children.add(child)
+        if not spec.await_start:
+            return child
         try:
             return await child.started()
         except BaseException:
@@ -109,6 +111,7 @@ class ProcessSupervisor:
             "cwd": spec.cwd,
             "pass_fds": spec.pass_fds,
             "linger_s": spec.linger_s,
+            "await_start": spec.await_start,
             "max_processes": spec.max_processes,
         }
 

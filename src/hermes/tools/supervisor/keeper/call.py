@@ -25,6 +25,8 @@ class Call:
         self.line = line
         self.mark = str(env.get("HERMES_CHILD_OF", "")).encode()
         self.has_exited = False
+        self._code: int | None = None
+        self._exit_told = False
         self.is_gone = False
         self.wake_at: float | None = None  # monotonic: when `tick` is wanted
         self._linger_s = float(str(request.get("linger_s", 0.3)))
@@ -37,7 +39,7 @@ class Call:
 
     def exited(self, status: int) -> None:
         self.has_exited = True
-        tell(self.line, exit=os.waitstatus_to_exitcode(status))
+        self._code = os.waitstatus_to_exitcode(status)
 
     def look(self, orphans: list[tree.Process]) -> None:
         """Judge the call by what it has left behind; `orphans` are the processes that are its own now."""
@@ -45,9 +47,16 @@ class Call:
             return
         if not orphans:
             self._leave([])
-        elif self._phase == "running":
+            return
+        self._tell_exit()
+        if self._phase == "running":
             # Something below the program still runs: give it a moment to finish writing.
             self._enter("lingering", self._linger_s)
+
+    def _tell_exit(self) -> None:
+        if not self._exit_told:
+            self._exit_told = True
+            tell(self.line, pid=self.pid, exit=self._code)
 
     def tick(self, orphans: list[tree.Process]) -> None:
         """The time asked for in `wake_at` has come."""
@@ -98,7 +107,8 @@ class Call:
 
     def _leave(self, left: list[int]) -> None:
         self.is_gone = True
-        tell(self.line, gone=left)
+        # One message for both: each costs the runtime a wake-up.
+        tell(self.line, pid=self.pid, **({} if self._code is None else {"exit": self._code}), gone=left)
         self.line.close()
 
 

@@ -98,7 +98,8 @@ class Server:
         except OSError as error:
             call.tell(line, error=error.errno or 0, text=error.strerror or str(error), file=str(error.filename or ""))
             return line.close()
-        call.tell(line, pid=pid)
+        if request.get("await_start"):
+            call.tell(line, pid=pid)
         line.setblocking(False)
         self._calls[pid] = self._lines[line.fileno()] = call.Call(pid, line, request)
         self._poller.register(line, select.POLLIN)
