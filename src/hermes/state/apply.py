@@ -2,7 +2,6 @@
 
 # ruff: noqa: S608 - names in statements come from the schema, never from outside
 
-import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from hermes.ops import (
     SessionCreated,
     StoreOp,
 )
-from hermes.state.codec import Blobs, bind_text, encode_content, encode_json
+from hermes.state.codec import Blobs, bind_text, encode_content, encode_json, sha256
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.types import Message
 
@@ -258,7 +257,7 @@ def keep_text(conn: sqlite3.Connection, text: str | None) -> str | bytes | None:
     """A session column's value for `text`; long text is kept once in `texts`."""
     if text is None or (len(text) <= LONG_SESSION_TEXT and not text.startswith("\0")):
         return None if text is None else bind_text(text)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = sha256(text.encode("utf-8", "surrogatepass"))
     conn.execute("INSERT INTO texts(digest, text) VALUES (?,?) ON CONFLICT DO NOTHING", (digest, bind_text(text)))
     return TEXT_REF + digest
 

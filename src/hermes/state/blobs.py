@@ -1,14 +1,13 @@
 """Bytes by content, one file each beside the database: `<db>-blobs/ab/<sha256>`."""
 
 import contextlib
-import hashlib
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hermes.errors import StoreError
+from hermes.state.codec import sha256
 
 GRACE_S = 600.0
 UNUSED_S = 7 * 86_400.0  # results that a tool keeps for its session have no row of their own
@@ -24,7 +23,7 @@ class BlobFolder:
 
     def put(self, data: bytes, digest: str | None = None) -> str:
         """Keep `data`; return its digest. Safe from any thread or process."""
-        digest = digest or hashlib.sha256(data).hexdigest()
+        digest = digest or sha256(data)
         path = self._path(digest)
         try:
             # A wrong size is a torn file (a crash without power-safe writes): written anew.
@@ -45,7 +44,7 @@ class BlobFolder:
             data = self._path(digest).read_bytes()
         except OSError as error:
             raise StoreError(f"blob {digest} cannot be read: {error.strerror}") from error
-        if hashlib.sha256(data).hexdigest() != digest:
+        if sha256(data) != digest:
             raise StoreError(f"blob {digest} is damaged: its bytes do not match its name")
         return data
 
@@ -87,7 +86,7 @@ class BlobFolder:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self._synced:
                 _sync_folder(self.root)
-        unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+        unfinished = path.with_name(f"{path.name}.{os.urandom(8).hex()}.tmp")
         try:
             with open(unfinished, "xb", opener=_private) as file:
                 file.write(data)

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -24,6 +23,13 @@ Fetch = Callable[[str], bytes]
 Column = str | bytes | None
 
 
+def sha256(data: bytes) -> str:
+    """The name of some bytes."""
+    import hashlib  # noqa: PLC0415 - loads a large library, and most commits have no blobs
+
+    return hashlib.sha256(data).hexdigest()
+
+
 class Blobs:
     """Bytes taken out of a row, by digest; whoever commits the row must write these first."""
 
@@ -34,7 +40,7 @@ class Blobs:
         self.refs: set[str] = set()
 
     def take(self, data: bytes) -> str:
-        digest = hashlib.sha256(data).hexdigest()
+        digest = sha256(data)
         self.found[digest] = data
         self.refs.add(digest)
         return digest

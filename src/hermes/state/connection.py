@@ -74,3 +74,11 @@ def file_system_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) ->
         elif best < 0 and fields[2] == wanted:
             kind = right.split()[0]
     return kind
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite says that the file itself is bad, not the disk, the rights or a lock."""
+    text = str(error)
+    return isinstance(error, sqlite3.DatabaseError) and any(
+        sign in text for sign in ("malformed", "not a database", "encrypted", "unsupported file format")
+    )

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import socket
 from pathlib import Path
 
 
@@ -28,7 +27,7 @@ def may_be_alive(owner: str) -> bool:
 
 @functools.cache
 def _host() -> str:
-    return socket.gethostname()
+    return os.uname().nodename
 
 
 def _start_of(pid: int) -> str:

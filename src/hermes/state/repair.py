@@ -10,7 +10,7 @@ from hermes.errors import StoreError
 from hermes.state import owner
 from hermes.state.apply import INSERT_MESSAGE, message_values
 from hermes.state.codec import Blobs
-from hermes.state.search import index
+from hermes.state.search import mark
 from hermes.state.session_db.rows import recount
 from hermes.state.sqlite_store import SqliteStore
 from hermes.types import Message
@@ -123,7 +123,7 @@ class _Repair:
                 conn.execute("INSERT INTO messages_fts(messages_fts) VALUES ('integrity-check')")
             except sqlite3.DatabaseError:
                 return False
-            return index.is_sound(conn)
+            return mark.is_sound(conn)
 
         if not self._store.write_alone(sound):
             count = self._store.rebuild_index()

@@ -36,14 +36,6 @@ class Salvaged(Struct, frozen=True):
         )
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite says that the file itself is bad, not the disk, the rights or a lock."""
-    text = str(error)
-    return isinstance(error, sqlite3.DatabaseError) and any(
-        sign in text for sign in ("malformed", "not a database", "encrypted", "unsupported file format")
-    )
-
-
 def salvage(path: Path) -> Salvaged:
     """Replace the damaged file at `path`. The caller holds the lock between processes and no connection."""
     aside = _set_aside(path)

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.ops import SessionRecord, StoreOp
@@ -13,11 +13,12 @@ from hermes.state.connection import Durability, JournalMode, connect
 from hermes.state.owner import this_process
 from hermes.state.pool import ReadPool
 from hermes.state.read import load_session
-from hermes.state.salvage import Salvaged
-from hermes.state.search import index
-from hermes.state.search.find import Search, find
 from hermes.state.write_file import INDEX_BATCH, WriteFile
 from hermes.state.writer import Work, Writer
+
+if TYPE_CHECKING:
+    from hermes.state.salvage import Salvaged
+    from hermes.state.search.find import Search
 
 Answer = TypeVar("Answer")
 
@@ -98,22 +99,26 @@ class SqliteStore:
         with self._reads.connection() as conn:
             return work(conn)
 
-    async def search(self, search: Search) -> list[dict[str, Any]]:
+    async def search(self, search: "Search") -> list[dict[str, Any]]:
         """Messages that match, as result rows."""
         return await self._reads.run(lambda: self.search_sync(search))
 
-    def search_sync(self, search: Search) -> list[dict[str, Any]]:
+    def search_sync(self, search: "Search") -> list[dict[str, Any]]:
         """`search` for a plain thread."""
+        from hermes.state.search.find import find  # noqa: PLC0415 - a start does not pay for it
+
         return self.read(lambda conn: find(conn, search, self.blobs.get))
 
     def index_all(self) -> int:
         """Index everything that is not indexed yet; how many messages that was."""
+        from hermes.state.search import index  # noqa: PLC0415 - a start does not pay for it
+
         total = 0
         while count := self.write(lambda conn: index.index_batch(conn, self.blobs.get, INDEX_BATCH)[1]):
             total += count
         return total
 
-    def salvage_if_damaged(self) -> Salvaged | None:
+    def salvage_if_damaged(self) -> "Salvaged | None":
         """Check the whole file; when it is damaged, keep it aside and carry over what can be read."""
         before = self.salvaged
         self._writer.write_sync(self._file.salvage_if_damaged, alone=True)
@@ -121,6 +126,8 @@ class SqliteStore:
 
     def rebuild_index(self) -> int:
         """Make the index anew from the messages; how many it holds."""
+        from hermes.state.search import index  # noqa: PLC0415 - a start does not pay for it
+
         self.write(index.reset)
         return self.index_all()
 
@@ -144,7 +151,7 @@ class SqliteStore:
         return self._file.notes
 
     @property
-    def salvaged(self) -> Salvaged | None:
+    def salvaged(self) -> "Salvaged | None":
         """Set when the file was damaged and another took its place."""
         return self._file.salvaged
 

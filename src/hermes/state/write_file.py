@@ -5,17 +5,26 @@ import os
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.state import schema
 from hermes.state.codec import Fetch
-from hermes.state.connection import BUSY_TIMEOUT_MS, Durability, JournalMode, choose_journal, connect, file_system_of
+from hermes.state.connection import (
+    BUSY_TIMEOUT_MS,
+    Durability,
+    JournalMode,
+    choose_journal,
+    connect,
+    file_system_of,
+    is_damage,
+)
 from hermes.state.lock import FairLock
-from hermes.state.migrate import migrate
-from hermes.state.salvage import Salvaged, is_damage, salvage
-from hermes.state.search import index
+from hermes.state.search import mark
 from hermes.state.writer import Work
+
+if TYPE_CHECKING:
+    from hermes.state.salvage import Salvaged
 
 INDEX_BATCH = 256
 TAIL_WAKES = 64  # not indexed messages for which it is worth waking the writing thread
@@ -153,6 +162,8 @@ class WriteFile:
             return False
         conn = self.begin()
         try:
+            from hermes.state.search import index  # noqa: PLC0415 - a start does not pay for it
+
             self._mark, count = index.index_batch(conn, self._fetch, INDEX_BATCH)
         except BaseException:
             self.rollback()
@@ -200,6 +211,8 @@ class WriteFile:
         self._conn, self._inode = conn, self._path.stat().st_ino
 
     def _salvage(self) -> None:
+        from hermes.state.salvage import salvage  # noqa: PLC0415 - rarely needed
+
         self.salvaged = salvage(self._path)
         self._note(self.salvaged.sentence())
 
@@ -233,13 +246,17 @@ class WriteFile:
         if note is not None:
             self._note(note)
         if version < schema.SCHEMA_VERSION:
+            from hermes.state.migrate import migrate  # noqa: PLC0415 - once in the life of a file
+
             copy = migrate(conn, self._path)
             if copy is not None:
                 self._note(
                     f"the file was brought to schema {schema.SCHEMA_VERSION}; the old one is kept at {str(copy)!r}"
                 )
-        self._mark = index.watermark(conn)
-        if not index.is_sound(conn):
+        self._mark = mark.watermark(conn)
+        if not mark.is_sound(conn):
+            from hermes.state.search import index  # noqa: PLC0415 - rarely needed
+
             conn.execute("BEGIN IMMEDIATE")
             index.reset(conn)
             conn.execute("COMMIT")

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from hermes.state import schema
 from hermes.state.codec import Fetch, read_text
-from hermes.state.search import index
+from hermes.state.search import index, mark
 from hermes.state.search.query import Filter, Query, Word, filtered, parse
 from hermes.state.search.text import CJK_RUN, normal
 
@@ -83,7 +83,7 @@ def _by_age(conn: sqlite3.Connection, match: str, search: Search, fetch: Fetch, 
 
 def _in_tail(conn: sqlite3.Connection, expression: str, only: Filter, fetch: Fetch) -> list[int]:
     """Matches after the watermark, found by the same machinery over a small index made for the moment."""
-    rows = index.tail(conn, index.watermark(conn))
+    rows = index.tail(conn, mark.watermark(conn))
     if not rows:
         return []
     scratch = sqlite3.connect(":memory:", isolation_level=None)

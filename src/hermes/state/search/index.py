@@ -8,12 +8,9 @@ from typing import Any
 
 from hermes.errors import StoreError
 from hermes.state.codec import BLOB_MARK, Column, Fetch, decode_content, decode_json, read_text
+from hermes.state.search.mark import FORMAT, FORMAT_VERSION, WATERMARK, set_meta, watermark
 from hermes.state.search.query import tag_of
 from hermes.state.search.text import index_text
-
-WATERMARK = "fts_watermark"
-FORMAT = "fts_format"
-FORMAT_VERSION = "1"  # raise it when `searchable` or `index_text` changes: an index of another format is made anew
 
 TEXT_LIMIT = 32_768
 TOOL_HEAD, TOOL_TAIL = 600, 200  # of a tool's output only the ends are indexed: it is bulk, and can be made again
@@ -25,12 +22,6 @@ _INSERT = "INSERT INTO messages_fts(rowid, content, tags) VALUES (?, ?, ?)"
 _DELETE = "INSERT INTO messages_fts(messages_fts, rowid, content, tags) VALUES ('delete', ?, ?, ?)"
 
 
-def watermark(conn: sqlite3.Connection) -> int:
-    """The newest message id that is indexed; all up to it are, all after it are not."""
-    row = conn.execute("SELECT value FROM state_meta WHERE key = ?", (WATERMARK,)).fetchone()
-    return int(row[0]) if row else 0
-
-
 def index_batch(conn: sqlite3.Connection, fetch: Fetch, limit: int) -> tuple[int, int]:
     """Index up to `limit` messages inside the caller's transaction; the new watermark and how many were indexed."""
     mark = watermark(conn)
@@ -39,9 +30,9 @@ def index_batch(conn: sqlite3.Connection, fetch: Fetch, limit: int) -> tuple[int
         return mark, 0
     conn.executemany(_INSERT, [entry(row, fetch) for row in rows])
     if mark == 0:
-        _set_meta(conn, FORMAT, FORMAT_VERSION)
+        set_meta(conn, FORMAT, FORMAT_VERSION)
     mark = rows[-1][0]
-    _set_meta(conn, WATERMARK, str(mark))
+    set_meta(conn, WATERMARK, str(mark))
     return mark, len(rows)
 
 
@@ -63,18 +54,8 @@ def remove(conn: sqlite3.Connection, message_ids: Iterable[int], fetch: Fetch) -
 def reset(conn: sqlite3.Connection) -> None:
     """Empty the index; batches fill it again from the first message."""
     conn.execute("INSERT INTO messages_fts(messages_fts) VALUES ('delete-all')")
-    _set_meta(conn, WATERMARK, "0")
-    _set_meta(conn, FORMAT, FORMAT_VERSION)
-
-
-def is_sound(conn: sqlite3.Connection) -> bool:
-    """Whether the index has this format and its watermark is a message that can exist."""
-    row = conn.execute("SELECT value FROM state_meta WHERE key = ?", (FORMAT,)).fetchone()
-    newest = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
-    mark = watermark(conn)
-    if mark == 0:
-        return row is None or row[0] == FORMAT_VERSION
-    return row is not None and row[0] == FORMAT_VERSION and newest is not None and mark <= newest[0]
+    set_meta(conn, WATERMARK, "0")
+    set_meta(conn, FORMAT, FORMAT_VERSION)
 
 
 def entry(row: tuple[Any, ...], fetch: Fetch) -> tuple[int, str, str]:
@@ -117,10 +98,3 @@ def _call_words(call: Any) -> str:
     if not isinstance(function, dict):
         return ""
     return f"{function.get('name', '')} {str(function.get('arguments', ''))[:ARGUMENTS_LIMIT]}"
-
-
-def _set_meta(conn: sqlite3.Connection, key: str, value: str) -> None:
-    conn.execute(
-        "INSERT INTO state_meta(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
