@@ -82,6 +82,11 @@ class Room:
         return rows
 
 
+def is_there(path: str) -> bool:
+    """Whether anything has that name, also a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
 def body(content: Content) -> dict[str, Any]:
     value = json.loads(text_of(content))
     assert isinstance(value, dict)

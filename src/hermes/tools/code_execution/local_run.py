@@ -70,7 +70,7 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
         return run, output
     finally:
         place.close()
-        await asyncio.shield(ctx.in_thread(shutil.rmtree, place.folder, True))
+        await asyncio.shield(ctx.in_thread(_remove, place.folder))
 
 
 def _make_place(order: Order) -> _Place:
@@ -84,6 +84,26 @@ def _make_place(order: Order) -> _Place:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _remove(folder: Path) -> None:
+    """Remove what the script made of its folder: also one it locked, or one it put a link in the place of."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.is_dir():
+        _unlock(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unlock(folder: Path) -> None:
+    folder.chmod(0o700)
+    for place, names, _ in os.walk(folder):
+        for name in names:
+            inner = Path(place, name)
+            if not inner.is_symlink():
+                inner.chmod(0o700)
 
 
 def _spec(order: Order, python: str, ctx: ToolContext, desk: Desk, place: _Place) -> SpawnSpec:
