@@ -167,6 +167,8 @@ class AIAgent:
             turn.outcome.interrupt_message = self._interrupt_message
         turn.outcome.base_url = parts.client.model.base_url
         self._outcome = turn.outcome
+        if self._options.session.auto_title and turn.outcome.completed and (record is None or not record.title):
+            parts.titles.begin(self.session_id, history.last_user, turn.outcome.final_response)
         if said.history is None and said.stored_message is None and not turn.outcome.failed:
             parts.store.keep_warm(parts.warm, history)
         sink.emit(turn.outcome.record(self.session_id, turn.ctx.turn_id))

@@ -11,6 +11,7 @@ from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.dicts import from_dict
 from hermes.errors import UserError
+from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.models.client import ModelClient
 from hermes.ops import SessionRecord
 from hermes.runtime.asking import AskingGate
@@ -20,6 +21,7 @@ from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
 from hermes.runtime.requests import build_units
 from hermes.runtime.shared import Shared, shared
+from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.seams import Environment, EventStore, Gate, PromptSource, RequestOptions, ToolView, Unit
@@ -41,6 +43,8 @@ class Assembly:
     warm: WarmHistories
     views: Views
     client: ModelClient
+    helper: AuxiliaryClient
+    titles: Titles
     request_options: RequestOptions
     prefill: tuple[Unit, ...]
     settings: Settings
@@ -76,6 +80,7 @@ class Assembly:
         return [*sources, DateLine(self.services.clock.now())]
 
     async def close(self) -> None:
+        await self.titles.close()
         await self.services.environment.close()
 
 
@@ -99,8 +104,18 @@ def assemble(
         log=log,
         settings=settings.mapping,
     )
-    client = ModelClient(
-        model_chain(options, settings, parts.http), store, parts.clock, parts.ids, client_options(settings, inner)
+    persistence = client_options(settings, inner)
+    client = ModelClient(model_chain(options, settings, parts.http), store, parts.clock, parts.ids, persistence)
+    helper = AuxiliaryClient(
+        AuxiliaryParts(
+            settings=settings,
+            http=parts.http,
+            store=store,
+            clock=parts.clock,
+            ids=parts.ids,
+            options=persistence,
+            main=lambda: client.model,
+        )
     )
     return Assembly(
         services=services,
@@ -108,6 +123,8 @@ def assemble(
         warm=parts.warm,
         views=parts.views,
         client=client,
+        helper=helper,
+        titles=Titles(helper, store),
         request_options=request_options(options, settings),
         prefill=tuple(build_units([from_dict(raw) for raw in options.model.prefill_messages or ()])),
         settings=settings,

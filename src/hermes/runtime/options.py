@@ -99,6 +99,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     load_soul_identity: bool = False
     skip_memory: bool = False
     pass_session_id: bool = False
+    auto_title: bool = False  # ask a model for a title after the first exchange
 
 
 class LimitOptions(Struct, frozen=True, kw_only=True):

@@ -22,13 +22,11 @@ class Task(SectionBase, frozen=True):
 class Section(SectionBase, frozen=True):
     """Which models do the side jobs: titles, summaries, approval."""
 
-    PENDING = True
-
-    compression: Annotated[Task, key("Summing up long conversations.")] = Task()
+    compression: Annotated[Task, key("Summing up long conversations.", pending=True)] = Task()
     title_generation: Annotated[Task, key("Titles of sessions.")] = Task(timeout=30)
-    approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.")] = Task(timeout=30)
-    vision: Annotated[Task, key("Looking at pictures for a model that cannot.")] = Task()
-    web_extract: Annotated[Task, key("Boiling pages down.")] = Task(timeout=360)
-    session_search: Annotated[Task, key("Summing up sessions that were found.")] = Task(timeout=30)
-    skills_hub: Annotated[Task, key("Checking skills before they are installed.")] = Task(timeout=30)
-    mcp: Annotated[Task, key("Model calls that MCP servers ask for.")] = Task(timeout=30)
+    approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.", pending=True)] = Task(timeout=30)
+    vision: Annotated[Task, key("Looking at pictures for a model that cannot.", pending=True)] = Task()
+    web_extract: Annotated[Task, key("Boiling pages down.", pending=True)] = Task(timeout=360)
+    session_search: Annotated[Task, key("Summing up sessions that were found.", pending=True)] = Task(timeout=30)
+    skills_hub: Annotated[Task, key("Checking skills before they are installed.", pending=True)] = Task(timeout=30)
+    mcp: Annotated[Task, key("Model calls that MCP servers ask for.", pending=True)] = Task(timeout=30)

@@ -1,0 +1,103 @@
+"""The runtime's own questions to a model: titles, summaries, judgements. Same path and ledger, own purpose."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from hermes.config.sections import auxiliary as auxiliary_section
+from hermes.config.settings import Settings
+from hermes.errors import ProviderError, UserError
+from hermes.models.client import CallPlan, ClientOptions, ModelClient, Notice
+from hermes.models.resolve import Asked, resolve_model
+from hermes.scope import TurnScope
+from hermes.seams import Clock, EventStore, HttpStream, Ids, Model, ModelRequest, RequestOptions, Unit
+from hermes.types import Message, ModelResponse, text_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuxiliaryParts:
+    """What helper calls are made with. `main` is the model of the turn, which answers where no other is configured."""
+
+    settings: Settings
+    http: HttpStream
+    store: EventStore
+    clock: Clock
+    ids: Ids
+    options: ClientOptions
+    main: Callable[[], Model]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question: the words, and how long an answer may be."""
+
+    task: str  # a key of the `auxiliary` section; also the purpose in the ledger
+    system: str
+    text: str
+    session_id: str | None = None
+    max_tokens: int | None = None
+    on_status: Callable[[Notice], None] = lambda _: None
+
+
+class AuxiliaryClient:
+    """Asks the model that is configured for a task (`auxiliary.<task>`), else the main one. Never any other."""
+
+    def __init__(self, parts: AuxiliaryParts) -> None:
+        self._parts = parts
+        self._models: dict[str, Model] = {}
+
+    async def ask(self, question: Question, scope: TurnScope) -> str:
+        """The answer's text; `ProviderError` when there is none in the task's time, `BudgetExceeded` at a cap."""
+        return text_of((await self.respond(question, scope)).message.content).strip()
+
+    async def respond(self, question: Question, scope: TurnScope) -> ModelResponse:
+        """The whole response. Its ledger row is written."""
+        task, parts = self._task(question.task), self._parts
+        client = ModelClient(
+            [self._model(question.task, task)],
+            parts.store,
+            parts.clock,
+            parts.ids,
+            replace(parts.options, timeout_s=task.timeout),
+        )
+        plan = CallPlan(purpose=question.task, session_id=question.session_id, on_status=question.on_status)
+        limit = scope.child(question.task, timeout_s=task.timeout)
+        answer = None
+        async with limit:
+            answer = await client.call(_request(question, task), plan, limit)
+            await parts.store.commit(answer.closing)
+        if answer is None:
+            raise ProviderError(f"no answer for {question.task} within {task.timeout:g} s", reason="timeout")
+        return answer.response
+
+    def _task(self, name: str) -> auxiliary_section.Task:
+        found = getattr(self._parts.settings.of(auxiliary_section.Section), name, None)
+        if not isinstance(found, auxiliary_section.Task):
+            raise UserError(f"there is no helper task {name!r}; see the auxiliary section of config.yaml")
+        return found
+
+    def _model(self, name: str, task: auxiliary_section.Task) -> Model:
+        is_main = task.provider in ("", "auto") and not task.base_url
+        main = self._parts.main()
+        if is_main and task.model in ("", main.name):
+            return main
+        if name not in self._models:
+            asked = Asked(
+                name=task.model,
+                provider=main.provider if is_main else ("" if task.provider == "auto" else task.provider),
+                base_url=task.base_url or (main.base_url if is_main and main.provider == "custom" else ""),
+                api_key=task.api_key,
+            )
+            self._models[name] = resolve_model(self._parts.settings, self._parts.http, asked)
+        return self._models[name]
+
+
+def _request(question: Question, task: auxiliary_section.Task) -> ModelRequest:
+    extra: dict[str, Any] = dict(task.extra_body)
+    options = RequestOptions(max_tokens=question.max_tokens, extra_body=extra)
+    if task.reasoning_effort:
+        options = with_fields(options, reasoning={"effort": task.reasoning_effort})
+    unit = Unit([Message(role="user", content=question.text)])
+    return ModelRequest(system=question.system, tools=(), units=(unit,), options=options)

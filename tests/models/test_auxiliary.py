@@ -1,0 +1,138 @@
+"""Helper calls: the model that is configured for them, in the ledger under their own purpose, never in the way."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes import AIAgent
+from hermes.errors import UserError
+from hermes.models.auxiliary import Question
+from hermes.runtime.titles import clean_title
+from hermes.scope import TurnScope
+from hermes.testing.memory_store import MemoryStore
+from hermes.testing.replies import fault, says
+from hermes.testing.server import RecordedRequest, ScriptedServer
+
+MakeAgent = Callable[..., AIAgent]
+
+
+@pytest.fixture
+async def make_agent(tmp_path: Path) -> AsyncIterator[MakeAgent]:
+    made: list[AIAgent] = []
+
+    def make(server: ScriptedServer, **keywords: Any) -> AIAgent:
+        made.append(
+            AIAgent(cwd=str(tmp_path), model="main", base_url=server.base_url, **{"store": MemoryStore(), **keywords})
+        )
+        return made[-1]
+
+    yield make
+    for agent in made:
+        await agent.aclose()
+
+
+def is_title(request: RecordedRequest) -> bool:
+    text: str = request.json["messages"][0]["content"]
+    return text.startswith("Give a title")
+
+
+def reply(request: RecordedRequest) -> Any:
+    return says('"Counting to Three."') if is_title(request) else says("One, two, three.")
+
+
+async def titled(agent: AIAgent, store: MemoryStore, session_id: str) -> Any:
+    """The title, once its making has ended."""
+    await agent._assembled().titles.close(wait_s=10)
+    return store.columns(session_id).get("title")
+
+
+async def test_a_title_is_made_after_the_first_exchange_and_once(make_agent: MakeAgent) -> None:
+    store = MemoryStore()
+    async with ScriptedServer(reply) as server:
+        agent = make_agent(server, store=store, session_id="s", auto_title=True)
+        await agent.arun_conversation("Count")
+        assert await titled(agent, store, "s") == "Counting to Three"
+        await agent.arun_conversation("Again")
+    assert [is_title(request) for request in server.requests] == [False, True, False]
+    assert [opened.purpose for opened, _ in store.attempts.values()] == ["turn", "title_generation", "turn"]
+    assert all(closed is not None for _, closed in store.attempts.values())
+
+
+async def test_two_sessions_never_share_a_title(make_agent: MakeAgent) -> None:
+    store = MemoryStore()
+    async with ScriptedServer(reply) as server:
+        for session in ("a", "b"):
+            agent = make_agent(server, store=store, session_id=session, auto_title=True)
+            await agent.arun_conversation("Count")
+            await titled(agent, store, session)
+    assert [store.columns(one)["title"] for one in ("a", "b")] == ["Counting to Three", "Counting to Three #2"]
+
+
+async def test_the_answer_does_not_wait_for_a_title_and_none_is_left_behind(make_agent: MakeAgent) -> None:
+    """The title never comes; the answer does, and closing the agent drops what is under way."""
+    store = MemoryStore()
+    stuck = lambda request: fault("stall") if is_title(request) else says("ok")  # noqa: E731
+    async with ScriptedServer(stuck) as server, asyncio.timeout(20):
+        agent = make_agent(server, store=store, session_id="s", auto_title=True)
+        result = await agent.arun_conversation("Hi")
+        assert result["final_response"] == "ok"
+        await server.wait_for_requests(2)
+        await agent.aclose()
+        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("title")]
+    outcomes = [closed.outcome if closed else None for _, closed in store.attempts.values()]
+    assert outcomes == ["ok", "cancelled"]
+
+
+async def test_a_title_that_fails_changes_nothing(make_agent: MakeAgent) -> None:
+    store = MemoryStore()
+    broken = lambda request: fault("unauthorized") if is_title(request) else says("ok")  # noqa: E731
+    async with ScriptedServer(broken) as server, asyncio.timeout(20):
+        agent = make_agent(server, store=store, session_id="s", auto_title=True)
+        await agent.arun_conversation("Hi")
+        await server.wait_for_requests(2)
+        assert await titled(agent, store, "s") is None
+        assert (await agent.arun_conversation("Hi"))["completed"]
+
+
+async def test_a_task_uses_the_model_that_is_configured_for_it(make_agent: MakeAgent, hermes_home: Path) -> None:
+    async with ScriptedServer([says("yes")]) as other, ScriptedServer() as server:
+        task = f"{{model: small, base_url: '{other.base_url}', reasoning_effort: low, extra_body: {{seed: 3}}}}"
+        (hermes_home / "config.yaml").write_text(f"auxiliary: {{title_generation: {task}}}\n")
+        helper = make_agent(server)._assembled().helper
+        answer = await helper.ask(Question(task="title_generation", system="s", text="t", max_tokens=9), TurnScope())
+    body = other.requests[0].json
+    assert answer == "yes"
+    assert (body["model"], body["max_tokens"], body["reasoning_effort"], body["seed"]) == ("small", 9, "low", 3)
+
+
+async def test_another_model_of_the_main_provider(make_agent: MakeAgent, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("auxiliary: {compression: {model: small}}\n")
+    async with ScriptedServer([says("yes"), says("main")]) as server:
+        helper = make_agent(server)._assembled().helper
+        await helper.ask(Question(task="compression", system="s", text="t"), TurnScope())
+        await helper.ask(Question(task="vision", system="s", text="t"), TurnScope())
+    assert [request.json["model"] for request in server.requests] == ["small", "main"]
+
+
+async def test_an_unknown_task_is_named(make_agent: MakeAgent) -> None:
+    async with ScriptedServer() as server:
+        helper = make_agent(server)._assembled().helper
+        with pytest.raises(UserError, match="no helper task 'nap'"):
+            await helper.ask(Question(task="nap", system="s", text="t"), TurnScope())
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('"Sorting a list."', "Sorting a list"),
+        ("\n# Title: **Fix the build**\nmore", "Fix the build"),
+        ("Ein   schöner\u200b Titel", "Ein schöner Titel"),
+        ("  ", ""),
+        ("x" * 200, "x" * 80),
+    ],
+)
+def test_titles_are_cleaned(text: str, title: str) -> None:
+    assert clean_title(text) == title
