@@ -177,7 +177,9 @@ def test_coercion_under_the_contracts_name() -> None:
     assert coerce_tool_args("count", "text") == "text"
 
 
-def test_built_ins_share_a_working_directory_per_task(tmp_path: Path) -> None:
+def test_built_ins_share_a_working_directory_per_task(tmp_path: Path, hermes_home: Path) -> None:
+    # Without the sandbox: what is tested is what calls of one task share, wherever their commands run.
+    (hermes_home / "config.yaml").write_text("terminal:\n  sandbox: 'off'\n", encoding="utf-8")
     target = tmp_path / "sub"
     target.mkdir()
     moved = json.loads(handle_function_call("terminal", {"command": f"cd {target} && export WORD=kept"}, task_id="one"))
