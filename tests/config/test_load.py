@@ -10,7 +10,8 @@ import pytest
 
 import hermes
 from hermes.config.audit import section_names, section_type
-from hermes.config.load import load_settings
+from hermes.config.load import bound_settings, load_settings
+from hermes.config.paths import bound_home
 from hermes.config.section import keys_of
 from hermes.config.sections import agent, approvals, auxiliary, model, terminal, tool_loop_guardrails, top
 from hermes.config.settings import Settings, Source
@@ -265,3 +266,12 @@ def test_every_section_can_be_made_and_every_key_is_described(load: Load, name: 
     assert load().of(kind) == kind()
     assert kind.__doc__
     assert not [key.name for key in keys_of(kind) if not key.description.endswith(".")]
+
+
+def test_bound_settings_are_the_answer_inside_their_block(load: Load, home: Path) -> None:
+    settings = load("model: one\n", flags={"agent.max_turns": 4})
+    with bound_settings(settings):
+        assert load_settings() is settings
+        assert load_settings(home, environ={}).get("agent.max_turns") == 90
+    with bound_home(home):
+        assert load_settings() is not settings

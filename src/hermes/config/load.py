@@ -1,7 +1,9 @@
 """Load the settings of a home: config.yaml, .env, the environment and the command line, merged and checked."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from hermes.config.values import BadValue, expand, fit
 from hermes.config.yaml_file import Tree, line_of, read_tree
 from hermes.errors import ConfigError
 
+_bound: ContextVar[Settings | None] = ContextVar("hermes_settings", default=None)
+
 
 def load_settings(
     home: Path | None = None,
@@ -22,11 +26,14 @@ def load_settings(
     flags: Mapping[str, Any] | None = None,
     ignore_file: bool = False,
 ) -> Settings:
-    """The settings in force.
+    """The settings in force: with no arguments those bound to this context, if any are.
 
     Every key that config.yaml holds is checked here, so a mistake is reported at the start and not when its section
     is first used. `flags` maps dotted keys to values of the command line; `ignore_file` leaves config.yaml out.
     """
+    bound = _bound.get()
+    if bound is not None and home is None and environ is None and flags is None and not ignore_file:
+        return bound
     environ = os.environ if environ is None else environ
     home = paths.hermes_home(None if environ is os.environ else environ) if home is None else home
     file = paths.config_file(home)
@@ -34,6 +41,19 @@ def load_settings(
     secrets = read_env(paths.env_file(home))
     tree, warnings = checked(file, raw, {**secrets, **environ} if _refers(raw) else {})
     return Settings(home=home, tree=tree, environ=environ, secrets=secrets, flags=dict(flags or {}), warnings=warnings)
+
+
+@contextmanager
+def bound_settings(settings: Settings) -> Iterator[Settings]:
+    """Make `settings` the answer of `load_settings()` in this context and the tasks started from it.
+
+    This is how the options of a command line reach code that was handed no settings.
+    """
+    token = _bound.set(settings)
+    try:
+        yield settings
+    finally:
+        _bound.reset(token)
 
 
 def checked(file: Path, raw: Mapping[str, Any], variables: Mapping[str, str]) -> tuple[Tree, tuple[str, ...]]:

@@ -248,3 +248,19 @@ def test_records_of_the_turn_are_logged_with_its_session(run: Run, home: Path) -
     if log.exists():
         session = json.loads(done.stdout.splitlines()[-1])["session_id"]
         assert all(f"[{session}]" in line for line in log.read_text().splitlines() if line[:1].isdigit())
+
+
+def test_ignoring_the_users_settings_leaves_them_all_out(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("agent: {max_turn: 5}\n")
+    with ServerThread([says("Hi.")]) as server:
+        refused = run("chat", "-q", "x", *model(server))
+        done = run("chat", "-q", "x", "--ignore-user-config", *model(server))
+    assert "did you mean 'agent.max_turns'" in refused.stderr
+    assert (done.stdout, done.stderr, done.returncode) == ("Hi.\n", "", 0)
+
+
+def test_ten_megabytes_of_text_are_no_trouble(run: Run) -> None:
+    with ServerThread([says("Long.")]) as server:
+        done = run("chat", "-q", "How long?", *model(server), stdin="x" * 10_000_000)
+    assert (done.returncode, done.stdout) == (0, "Long.\n")
+    assert len(str(sent(server)[-1]["content"])) > 10_000_000

@@ -50,12 +50,10 @@ def test_secrets_are_not_shown(run: Run) -> None:
 
 
 def test_show_tells_what_is_set_and_all_tells_everything(run: Run, home: Path) -> None:
-    (home / "config.yaml").write_text("model: m\ntools: {tool_search: {enabled: true}}\n")
+    (home / "config.yaml").write_text("model: m\ndesktop: {disable_gpu: true}\n")
     done = run("config", "show")
     assert done.stdout == "model.default: m\n"
-    assert done.stderr == (
-        "warning: config.yaml: known, but without effect in this version: tools.tool_search.enabled\n"
-    )
+    assert done.stderr == ("warning: config.yaml: known, but without effect in this version: desktop.disable_gpu\n")
     assert json.loads(run("config", "show", "--json").stdout) == {"model.default": "m"}
     everything = run("config", "show", "--all").stdout
     assert "terminal.timeout: 180" in everything

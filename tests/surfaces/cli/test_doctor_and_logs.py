@@ -2,8 +2,10 @@
 
 import json
 import logging
+import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,3 +78,39 @@ def test_no_log_yet_is_no_error(run: Run) -> None:
     done = run("logs")
     assert (done.returncode, done.stdout) == (0, "")
     assert "nothing has been logged yet" in done.stderr
+
+
+def test_logs_are_followed_without_losing_a_record(home: Path, environ: dict[str, str]) -> None:
+    file = home / "logs" / "agent.log"
+    file.parent.mkdir()
+    file.write_text("2999-01-01 00:00:00,000 INFO [-] hermes: first\n")
+    words = [sys.executable, "-m", "hermes.surfaces.cli.main", "logs", "-f", "--level", "info"]
+    process = subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        assert process.stdout.readline().endswith("first\n")
+        with file.open("a") as log:
+            log.write(
+                "2999-01-01 00:00:00,000 DEBUG [-] hermes: hidden\n2999-01-01 00:00:01,000 INFO [-] hermes: next\n"
+            )
+        assert process.stdout.readline().endswith("next\n")
+        file.rename(file.with_name("agent.log.1"))
+        file.write_text("2999-01-01 00:00:02,000 INFO [-] hermes: rotated\n")
+        assert process.stdout.readline().endswith("rotated\n")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == Exit.CANCELLED
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def test_a_damaged_store_is_found_with_the_command_that_mends_it(run: Run, home: Path) -> None:
+    (home / "state.db").write_bytes(b"this is no database" * 500)
+    done = run("doctor", "store")
+    assert done.returncode == Exit.FAILED
+    assert done.stdout.endswith("To do:\n  hermes sessions repair\n")
+    assert (home / "state.db").read_bytes().startswith(b"this is no database")
+    assert "Traceback" not in done.stdout + done.stderr

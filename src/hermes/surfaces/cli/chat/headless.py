@@ -9,6 +9,7 @@ from typing import Any
 from click import UsageError
 
 from hermes import AIAgent
+from hermes.config.load import bound_settings
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals, logging_, model, security
 from hermes.config.sections import top as top_section
@@ -34,7 +35,8 @@ def answer(cli: Cli, wish: Wish) -> int:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
     handlers = _logging(cli, settings)
     try:
-        return asyncio.run(_turn(cli, wish, settings, session_id, with_image(question, wish.image)))
+        with bound_settings(settings):
+            return asyncio.run(_turn(cli, wish, settings, session_id, with_image(question, wish.image)))
     finally:
         stop_logging(handlers)
 

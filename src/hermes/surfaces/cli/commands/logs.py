@@ -1,11 +1,13 @@
 """Read the log files."""
 
+import os
 import re
 import time
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -42,12 +44,17 @@ def logs(cli: Cli, /, name: str, lines: int, follow: bool, **wanted: str | None)
         cli.out.note(f"{file} is not there: nothing has been logged yet")
         return
     keep = Wanted(wanted)
-    records = keep.of(_read(file))
-    for record in deque(records, maxlen=lines):
-        cli.out.line(record)
-    if follow:
-        for record in keep.of(_follow(file)):
-            cli.out.write(f"{record}\n")
+    handle = _open(file) if file.exists() else None
+    try:
+        for record in deque(keep.of(_rest(handle)), maxlen=lines):
+            cli.out.line(record)
+        cli.out.flush()
+        if follow:
+            for record in keep.of(_follow(file, handle)):
+                cli.out.write(f"{record}\n")
+    finally:
+        if handle is not None:
+            handle.close()
 
 
 class Wanted:
@@ -88,33 +95,26 @@ def _since(age: str) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _read(file: Path) -> Iterator[str]:
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            yield line.rstrip("\n")
+def _open(file: Path) -> TextIO:
+    return file.open(encoding="utf-8", errors="replace")
 
 
-def _follow(file: Path) -> Iterator[str]:
-    """What is added to `file` from now on, also after it was rotated; ends with Ctrl-C."""
-    handle = file.open(encoding="utf-8", errors="replace") if file.exists() else None
-    if handle is not None:
-        handle.seek(0, 2)
-    try:
-        while True:
-            line = handle.readline() if handle is not None else ""
-            if line:
-                yield line.rstrip("\n")
-                continue
-            time.sleep(POLL_S)
-            if file.exists() and (
-                handle is None or file.stat().st_ino != Path(f"/dev/fd/{handle.fileno()}").stat().st_ino
-            ):
-                if handle is not None:
-                    handle.close()
-                handle = file.open(encoding="utf-8", errors="replace")
-    finally:
-        if handle is not None:
-            handle.close()
+def _rest(handle: TextIO | None) -> Iterator[str]:
+    """The lines from where `handle` stands to the end."""
+    while handle is not None and (line := handle.readline()):
+        yield line.rstrip("\n")
+
+
+def _follow(file: Path, handle: TextIO | None) -> Iterator[str]:
+    """What is added after where `handle` stands, also after the file was rotated; ends with Ctrl-C."""
+    while True:
+        yield from _rest(handle)
+        time.sleep(POLL_S)
+        if file.exists() and (handle is None or file.stat().st_ino != os.fstat(handle.fileno()).st_ino):
+            yield from _rest(handle)
+            if handle is not None:
+                handle.close()
+            handle = _open(file)
 
 
 COMMAND = logs
