@@ -1,6 +1,7 @@
 """What ssh and the container backends share: commands and files through a client program that reaches a bash there."""
 
 import asyncio
+import contextlib
 import posixpath
 import secrets
 import tempfile
@@ -159,7 +160,8 @@ class RemoteEnvironment:
             return
         self._is_closed = True
         if self._state:
-            await self.script('rm -rf -- "$1"', self._state)
+            with contextlib.suppress(ToolError):  # it may be gone already, and the state with it
+                await self.script('rm -rf -- "$1"', self._state)
             self._state = ""
         await self._release()
 
