@@ -5,6 +5,28 @@ from typing import Annotated, Literal
 from hermes.config.section import SectionBase, key
 
 
+class Rule(SectionBase, frozen=True):
+    """A rule of your own. What is left out matches everything."""
+
+    action: Annotated[Literal["allow", "ask", "deny"], key("What happens; `deny` always wins.")]
+    name: Annotated[str, key("What the record calls it.")] = ""
+    tool: Annotated[str, key("The tool it is about, with `*`.")] = "*"
+    command: Annotated[str, key("First words of a command, each with `*` and `?`.")] = ""
+    paths: Annotated[tuple[str, ...], key("Paths it is about, with `*`.")] = ()
+    hosts: Annotated[tuple[str, ...], key("Hosts it is about, with `*`.")] = ()
+    effect: Annotated[str, key('An effect as the question names it, such as "recursive delete".')] = ""
+    match: Annotated[tuple[str, ...], key("Commands it must match, checked at the start.")] = ()
+    not_match: Annotated[tuple[str, ...], key("Commands it must not match, checked at the start.")] = ()
+
+
+class Containers(SectionBase, frozen=True):
+    """Commands inside a container."""
+
+    inside: Annotated[Literal["allow", "check"], key("Without host mounts: run unasked, or ask as on the host.")] = (
+        "allow"
+    )
+
+
 class Section(SectionBase, frozen=True):
     """Who decides on commands that can do harm. With nobody to ask, they are denied."""
 
@@ -18,6 +40,8 @@ class Section(SectionBase, frozen=True):
         "deny"
     )
     deny: Annotated[tuple[str, ...], key("Command patterns (`*`, `?`) that are never run.")] = ()
+    rules: Annotated[tuple[Rule, ...], key("Rules of your own, in order.")] = ()
+    containers: Annotated[Containers, key("Commands inside a container.")] = Containers()
 
     @classmethod
     def fold(cls, plain: object) -> object:

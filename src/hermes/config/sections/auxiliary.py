@@ -24,7 +24,7 @@ class Section(SectionBase, frozen=True):
 
     compression: Annotated[Task, key("Summing up long conversations.", pending=True)] = Task()
     title_generation: Annotated[Task, key("Titles of sessions.")] = Task(timeout=30)
-    approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.", pending=True)] = Task(timeout=30)
+    approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.")] = Task(timeout=30)
     vision: Annotated[Task, key("Looking at pictures for a model that cannot.", pending=True)] = Task()
     web_extract: Annotated[Task, key("Boiling pages down.", pending=True)] = Task(timeout=360)
     session_search: Annotated[Task, key("Summing up sessions that were found.", pending=True)] = Task(timeout=30)
