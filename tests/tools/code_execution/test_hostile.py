@@ -62,7 +62,7 @@ def left_running() -> list[psutil.Process]:
                 found.append(process)
         except psutil.NoSuchProcess:
             continue
-    return found
+    return psutil.wait_procs(found, timeout=5)[1]  # one that was killed may take a moment to go
 
 
 async def still_serves(it: Room) -> None:
