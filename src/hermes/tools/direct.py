@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import shlex
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 from hermes.config import paths
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
-from hermes.seams import Action, Decision, Environment, Gate, ResultShelf, Route, Supervisor
+from hermes.seams import Action, Decision, Environment, Gate, NestedCalls, ResultShelf, Route, Supervisor
 from hermes.tools.definitions import load_home
 from hermes.tools.dispatch import call_now, is_coroutine, resolved
 from hermes.tools.hooks import Hooks
@@ -75,7 +76,7 @@ class Outside:
         if tool is None:
             return tool_error(f"Unknown tool: {call.name}")
         try:
-            args = self._checked(tool, call.args)
+            args = self.checked(tool, call.args)
         except CallRefused as refused:
             return refused.as_json()
         hooked = self.hooks.has(*BEFORE, *AFTER)
@@ -123,11 +124,13 @@ class Outside:
         """A built-in works with a context: the task's own, on the loop it was made on."""
         scope = TurnScope("direct call")
         place = self._place(str(keywords["task_id"] or "default"))
-        ctx = OutsideContext(place=place, scope=scope, call_id=str(keywords["tool_call_id"] or secrets.token_hex(8)))
+        call_id = str(keywords["tool_call_id"] or secrets.token_hex(8))
+        ctx = OutsideContext(place=place, scope=scope, call_id=call_id, outside=self)
         async with scope:
             return await handler(args, ctx=ctx, **keywords)
 
-    def _checked(self, tool: Registered, args: Any) -> JsonObject:
+    def checked(self, tool: Registered, args: Any) -> JsonObject:
+        """`args` as the tool's schema wants them; `CallRefused` when they do not fit it."""
         if not isinstance(args, dict):
             raise CallRefused("the arguments must be a JSON object; nothing was run.", "malformed_arguments")
         known = self._validators.get(tool.entry.name)
@@ -175,7 +178,14 @@ class OutsideContext:
     place: _Place
     scope: TurnScope
     call_id: str
+    outside: Outside
     route: Route = "foreground"
+
+    def nested(self) -> NestedCalls:
+        """For calls that this call makes itself."""
+        from hermes.tools.code_execution.outside import OutsideCalls  # noqa: PLC0415 - it is built on this module
+
+        return OutsideCalls(self)
 
     @property
     def session_id(self) -> str:
@@ -227,8 +237,10 @@ class NobodyToAsk:
 
         if action.kind == "write":
             return Decision(allowed=True, rule="workspace-write")
-        if action.kind == "command":
-            dangerous, _, description = detect_dangerous_command(action.text, cwd=action.cwd or None)
+        if action.kind in ("command", "code"):
+            # A script is judged by its effects, as the same text behind `python3 -c` would be.
+            command = action.text if action.kind == "command" else f"python3 -c {shlex.quote(action.text)}"
+            dangerous, _, description = detect_dangerous_command(command, cwd=action.cwd or None)
             if not dangerous:
                 return Decision(allowed=True, rule="harmless")
             reason = f"This needs a person's approval ({description}) and nobody is here to give it."
