@@ -264,3 +264,24 @@ def test_ten_megabytes_of_text_are_no_trouble(run: Run) -> None:
         done = run("chat", "-q", "How long?", *model(server), stdin="x" * 10_000_000)
     assert (done.returncode, done.stdout) == (0, "Long.\n")
     assert len(str(sent(server)[-1]["content"])) > 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "offered"),
+    [
+        ("", ["--toolsets", "terminal"], False),
+        ("toolsets: [terminal]\n", [], False),
+        ("toolsets: [terminal]\nplatform_toolsets: {cli: [file]}\n", [], True),
+        ("toolsets: [terminal]\n", ["--toolsets", "file"], True),
+        ("agent: {disabled_toolsets: [file]}\n", [], False),
+    ],
+)
+def test_the_model_is_offered_the_toolsets_asked_for(
+    run: Run, home: Path, config: str, words: list[str], offered: bool
+) -> None:
+    (home / "config.yaml").write_text(config)
+    with ServerThread([says("Hi.")]) as server:
+        done = run("chat", "-q", "x", *words, *model(server))
+    assert done.returncode == 0, done.stderr
+    names = [tool["function"]["name"] for tool in server.requests[0].json.get("tools", [])]
+    assert ("read_file" in names) == offered

@@ -20,4 +20,4 @@ class Section(SectionBase, frozen=True):
         bool, key("Take secrets out of logs, output and the transcript.", env="HERMES_REDACT_SECRETS")
     ] = True
     allow_private_urls: Annotated[bool, key("Let web tools reach addresses of your own network.")] = False
-    website_blocklist: Annotated[WebsiteBlocklist, key("Sites no tool may open.", pending=True)] = WebsiteBlocklist()
+    website_blocklist: Annotated[WebsiteBlocklist, key("Sites no tool may open.")] = WebsiteBlocklist()

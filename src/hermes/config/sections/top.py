@@ -79,7 +79,12 @@ class Section(SectionBase, frozen=True):
         default_factory=dict
     )
     timezone: Annotated[
-        str, key("Time zone the model is told, such as Europe/Berlin; empty is the machine's.", env="HERMES_TIMEZONE")
+        str,
+        key(
+            "Time zone the model is told, such as Europe/Berlin; empty is the machine's.",
+            env="HERMES_TIMEZONE",
+            pending=True,
+        ),
     ] = ""
     prefill_messages_file: Annotated[
         str,

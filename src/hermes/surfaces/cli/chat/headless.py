@@ -103,11 +103,7 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
 
 def _keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
     """The agent's keywords that the settings decide."""
-    agent, chosen, top = (
-        settings.of(agent_section.Section),
-        settings.of(model.Section),
-        settings.of(top_section.Section),
-    )
+    agent, chosen = settings.of(agent_section.Section), settings.of(model.Section)
     effort = agent.reasoning_effort
     return {
         "model": chosen.default,
@@ -120,7 +116,7 @@ def _keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
         "service_tier": agent.service_tier or None,
         "ephemeral_system_prompt": agent.system_prompt or None,
         "max_iterations": agent.max_turns,
-        "enabled_toolsets": list(top.toolsets) if "toolsets" in settings.tree or "toolsets" in settings.flags else None,
+        "enabled_toolsets": _toolsets(wish, settings),
         "disabled_toolsets": list(agent.disabled_toolsets) or None,
         "platform": wish.source,
         "pass_session_id": wish.pass_session_id,
@@ -129,6 +125,14 @@ def _keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
         "quiet_mode": wish.quiet,
         "verbose_logging": wish.verbose or agent.verbose,
     }
+
+
+def _toolsets(wish: Wish, settings: Settings) -> list[str] | None:
+    """The toolsets asked for: on the command line, for this way in, or for all; None is the kernel's own choice."""
+    top = settings.of(top_section.Section)
+    if "toolsets" not in settings.flags and wish.source in top.platform_toolsets:
+        return list(top.platform_toolsets[wish.source])
+    return list(top.toolsets) if "toolsets" in settings.tree or "toolsets" in settings.flags else None
 
 
 def _approval(cli: Cli, settings: Settings) -> TerminalApproval | None:
