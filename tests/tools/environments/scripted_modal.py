@@ -55,12 +55,20 @@ class ScriptedModal:
         self.images: list[str] = []
         self._processes: dict[str, Process] = {}
         self._server: Any = None
+        self._connections: list[Any] = []
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
 
     async def start(self) -> None:
         self._server = grpclib_server.Server([_api(self), _router(self)])
+        make = self._server._protocol_factory
+
+        def remembered() -> Any:
+            self._connections.append(make())
+            return self._connections[-1]
+
+        self._server._protocol_factory = remembered
         await self._server.start("127.0.0.1", self.port)
 
     async def close(self) -> None:
@@ -69,7 +77,11 @@ class ScriptedModal:
                 each.process.kill()
             await each.process.wait()
         self._server.close()
+        for connection in self._connections:
+            if hasattr(connection, "connection"):
+                connection.connection.close()
         await self._server.wait_closed()
+        await asyncio.sleep(0)  # a transport closes its socket at the loop's next step
 
     # -- the service -----------------------------------------------------------------------------------------------
 

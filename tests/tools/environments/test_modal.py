@@ -37,6 +37,8 @@ async def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     modal: Any = importlib.import_module("modal")
     modal.client.Client.set_env_client(None)
     yield one
+    client = await modal.Client.from_env.aio()
+    await client._close.aio()
     modal.client.Client.set_env_client(None)
     await one.close()
 

@@ -101,6 +101,7 @@ class ModalEnvironment(RemoteEnvironment):
                 image = await self._sandbox.snapshot_filesystem.aio()
                 await self._common.run_blocking(self._keep_snapshot, str(image.object_id))
             await self._sandbox.terminate.aio()
+            await self._sandbox.detach.aio()
         except self._sdk.exception.Error as error:
             raise ToolError(f"the modal sandbox of task {self._options.task!r} could not be kept: {error}") from error
 
