@@ -225,6 +225,18 @@ def test_an_index_of_another_format_is_made_anew(tmp_path: Path) -> None:
         assert db.optimize_fts() == 0
 
 
+def test_indexing_ends_when_the_newest_messages_are_gone(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    for number in range(5):
+        db.append_message("s", "user", f"word{number}")
+    db.clear_messages("s")
+    assert db.store.index_all() == 0
+    assert db.store._file.idle() is False
+    kept = db.append_message("s", "user", "kept")
+    db.store.index_all()
+    assert found(db, "kept") == [kept]
+
+
 def test_no_query_is_an_error() -> None:
     rng = random.Random(1)
     for _ in range(2000):

@@ -164,12 +164,12 @@ class WriteFile:
         try:
             from hermes.state.search import index  # noqa: PLC0415 - a start does not pay for it
 
-            self._mark, count = index.index_batch(conn, self._fetch, INDEX_BATCH)
+            self._mark, _ = index.index_batch(conn, self._fetch, INDEX_BATCH)
         except BaseException:
             self.rollback()
             raise
         self.commit()
-        return count == INDEX_BATCH
+        return self._behind(conn) > 0
 
     def _checkpoint(self, conn: sqlite3.Connection) -> None:
         """Move the log into the file. Here, not in a commit, so that no waiter pays for it."""
@@ -178,8 +178,7 @@ class WriteFile:
             conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _behind(self, conn: sqlite3.Connection) -> int:
-        row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
-        return (row[0] if row else 0) - self._mark
+        return mark.newest_id(conn) - self._mark
 
     def shut(self) -> None:
         if self._conn is not None:

@@ -8,11 +8,12 @@ from typing import Any
 
 from hermes.errors import StoreError
 from hermes.state.codec import BLOB_MARK, Column, Fetch, decode_content, decode_json, read_text
-from hermes.state.search.mark import FORMAT, FORMAT_VERSION, WATERMARK, set_meta, watermark
+from hermes.state.search.mark import FORMAT, FORMAT_VERSION, WATERMARK, newest_id, set_meta, watermark
 from hermes.state.search.query import tag_of
 from hermes.state.search.text import index_text
 
 TEXT_LIMIT = 32_768
+BATCH_CHARS = 200_000
 TOOL_HEAD, TOOL_TAIL = 600, 200  # of a tool's output only the ends are indexed: it is bulk, and can be made again
 ARGUMENTS_LIMIT = 600
 
@@ -23,17 +24,25 @@ _DELETE = "INSERT INTO messages_fts(messages_fts, rowid, content, tags) VALUES (
 
 
 def index_batch(conn: sqlite3.Connection, fetch: Fetch, limit: int) -> tuple[int, int]:
-    """Index up to `limit` messages inside the caller's transaction; the new watermark and how many were indexed."""
+    """Index up to `limit` messages inside the caller's transaction; the new watermark and how many were indexed.
+
+    Fewer when they are long, so that nobody waits long for the file.
+    """
     mark = watermark(conn)
-    rows = conn.execute(f"{_ROWS} WHERE m.id > ? ORDER BY m.id LIMIT ?", (mark, limit)).fetchall()
-    if not rows:
-        return mark, 0
-    conn.executemany(_INSERT, [entry(row, fetch) for row in rows])
+    entries: list[tuple[int, str, str]] = []
+    size = 0
+    for row in conn.execute(f"{_ROWS} WHERE m.id > ? ORDER BY m.id LIMIT ?", (mark, limit)):
+        entries.append(entry(row, fetch))
+        size += len(entries[-1][1])
+        if size > BATCH_CHARS:
+            break
+    conn.executemany(_INSERT, entries)
     if mark == 0:
         set_meta(conn, FORMAT, FORMAT_VERSION)
-    mark = rows[-1][0]
+    # The newest messages may have been deleted before they were indexed; their ids are never given again.
+    mark = entries[-1][0] if entries else max(mark, newest_id(conn))
     set_meta(conn, WATERMARK, str(mark))
-    return mark, len(rows)
+    return mark, len(entries)
 
 
 def tail(conn: sqlite3.Connection, mark: int, limit: int = -1) -> list[tuple[Any, ...]]:

@@ -13,14 +13,19 @@ def watermark(conn: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
+def newest_id(conn: sqlite3.Connection) -> int:
+    """The highest id that a message ever had."""
+    row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+    return int(row[0]) if row else 0
+
+
 def is_sound(conn: sqlite3.Connection) -> bool:
     """Whether the index has this format and its watermark is a message that can exist."""
     row = conn.execute("SELECT value FROM state_meta WHERE key = ?", (FORMAT,)).fetchone()
-    newest = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
     mark = watermark(conn)
     if mark == 0:
         return row is None or row[0] == FORMAT_VERSION
-    return row is not None and row[0] == FORMAT_VERSION and newest is not None and mark <= newest[0]
+    return row is not None and row[0] == FORMAT_VERSION and mark <= newest_id(conn)
 
 
 def set_meta(conn: sqlite3.Connection, key: str, value: str) -> None:
