@@ -90,7 +90,9 @@ def load_metadata(cache_dir: Path) -> Metadata:
         try:
             tables.append(_table(own, own.stat().st_mtime))
         except msgspec.DecodeError as error:
-            raise UserError(f"{own} cannot be read ({error}); run: hermes model update SOURCE, or delete it") from error
+            raise UserError(
+                f"{own} cannot be read ({error}); run: hermes model --update SOURCE, or delete it"
+            ) from error
     return Metadata(*tables)
 
 

@@ -9,50 +9,60 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.store import open_sessions
 
 DAY_S = 86_400
+GROUPS = ("day", "model", "purpose", "session", "all")
+HEADINGS = {"session_id": "SESSION", "purpose": "FOR"}
 
 
 @click.command("usage")
+@click.option("--by", type=click.Choice(GROUPS), default="all", show_default=True, help="What each line is about.")
 @click.option("--days", type=click.IntRange(min=1), default=30, show_default=True, help="How far back.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.pass_obj
-def usage(cli: Cli, days: int, as_json: bool) -> None:
-    """Tell what model calls used and cost, by model and purpose. An unknown price is told, not counted as nothing."""
+def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
+    """Tell what model calls used and cost: by day, model, purpose or session, or by model and purpose.
+
+    Helpers' calls and those of subagents are counted like any other. A price or a count that nobody knows is told as
+    unknown, never counted as nothing.
+    """
+    rows: list[dict[str, Any]] = []
     with open_sessions(cli) as db:
-        rows = db.usage_by_model(since=time.time() - days * DAY_S) if db else []
+        if db is not None:
+            from hermes.models.spending import usage_rows  # noqa: PLC0415 - help does without it
+
+            rows = usage_rows(db.store, by, time.time() - days * DAY_S)
+    total = {name: sum(row[name] for row in rows) for name in ("calls", "failed", "uncounted", "unpriced")}
+    cost = float(sum(row["cost_usd"] or 0 for row in rows))
     if as_json:
-        cli.out.json({"days": days, "models": rows, "cost_usd": _sum(rows), "unpriced": _unpriced(rows)})
+        key = "models" if by in ("all", "model") else f"by_{by}"
+        cli.out.json({"days": days, key: rows, "cost_usd": cost, **total})
         return
     if not rows:
         cli.out.note(f"No model was called in the last {days} days.")
         return
-    cells = [
-        [
-            row["model"],
-            row["provider"],
-            row["purpose"],
-            row["calls"],
-            f"{row['input_tokens'] + row['cache_read_tokens'] + row['cache_write_tokens']:,}",
-            f"{row['cache_read_tokens']:,}",
-            f"{row['output_tokens']:,}",
-            _price(row["cost_usd"], row["unpriced"], row["calls"]),
-        ]
-        for row in rows
+    names = [name for name in rows[0] if isinstance(rows[0][name], str)]
+    cells = [[*(row[name] or "-" for name in names), *_figures(row)] for row in rows]
+    heads = [HEADINGS.get(name, name.upper()) for name in names]
+    cli.out.table([*heads, "CALLS", "FAILED", "READ", "CACHED", "WRITTEN", "COST"], cells, flexible=0)
+    cli.out.line(
+        f"{days} days, {total['calls']} calls: {_price(cost, total['unpriced'], total['calls'] - total['failed'])}"
+    )
+
+
+def _figures(row: dict[str, Any]) -> list[object]:
+    read = row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"]
+    unknown = " + unknown" if row["uncounted"] else ""
+    return [
+        row["calls"],
+        row["failed"],
+        f"{read:,}{unknown}",
+        f"{row['cache_read_tokens']:,}",
+        f"{row['output_tokens']:,}{unknown}",
+        _price(row["cost_usd"], row["unpriced"], row["calls"] - row["failed"]),
     ]
-    cli.out.table(["MODEL", "PROVIDER", "FOR", "CALLS", "READ", "CACHED", "WRITTEN", "COST"], cells, flexible=0)
-    total = _price(_sum(rows), _unpriced(rows), sum(row["calls"] for row in rows))
-    cli.out.line(f"{days} days: {total}")
 
 
-def _sum(rows: list[dict[str, Any]]) -> float:
-    return float(sum(row["cost_usd"] or 0 for row in rows))
-
-
-def _unpriced(rows: list[dict[str, Any]]) -> int:
-    return int(sum(row["unpriced"] for row in rows))
-
-
-def _price(cost: float | None, unpriced: int, calls: int) -> str:
-    if unpriced == calls:
+def _price(cost: float | None, unpriced: int, answered: int) -> str:
+    if answered and unpriced == answered:
         return "unknown"
     known = f"${cost or 0:.4f}"
     return f"{known} + {unpriced} unpriced calls" if unpriced else known

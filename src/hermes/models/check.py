@@ -1,0 +1,74 @@
+"""Try an endpoint before it is used: does its server answer, is the key right, which models does it have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from hermes.errors import ProviderError
+from hermes.models.anthropic_messages import API_VERSION
+from hermes.models.catalogue import is_loopback
+from hermes.models.classify import provider_error
+from hermes.models.endpoint import Endpoint
+from hermes.models.http_errors import HttpError, HttpStatusError
+from hermes.models.local import JsonHttp, look
+
+TIMEOUT_S = 15.0
+
+
+class CheckResult(Struct, frozen=True):
+    """What came of it. `models` is empty where the provider lists none; `server` names a known local one."""
+
+    models: tuple[str, ...] = ()
+    server: str = ""
+    is_checked: bool = True  # False: this provider has no way to ask without paying
+
+
+async def check_endpoint(http: JsonHttp, endpoint: Endpoint) -> CheckResult:
+    """Ask for the list of models. `ProviderError` says what is wrong: no server, a bad key, an empty account."""
+    if endpoint.api_mode == "bedrock_converse":
+        return CheckResult(is_checked=False)
+    if is_loopback(endpoint.base_url) and endpoint.api_mode == "chat_completions":
+        facts = await look(http, endpoint.base_url, _headers(endpoint))
+        return CheckResult(facts.models, facts.server)
+    base = endpoint.base_url.rstrip("/")
+    url = (
+        f"{base}/v1/models"
+        if endpoint.api_mode == "anthropic_messages" and not base.endswith("/v1")
+        else f"{base}/models"
+    )
+    try:
+        listed = await http.get_json(url, _headers(endpoint), TIMEOUT_S)
+    except HttpStatusError as error:
+        if error.status in (404, 405):
+            return CheckResult(is_checked=False)  # no such list here; the first turn will tell
+        raise provider_error(error, endpoint.provider, endpoint.model or endpoint.provider) from error
+    except HttpError as error:
+        raise provider_error(error, endpoint.provider, endpoint.model or endpoint.provider) from error
+    return CheckResult(_names(listed))
+
+
+def require_model(result: CheckResult, name: str) -> None:
+    """`ProviderError` with the nearest name when the provider lists models and this one is not among them."""
+    if not result.models or name in result.models:
+        return
+    from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+
+    near = get_close_matches(name, result.models, n=3, cutoff=0.4)
+    hint = f"; near it: {', '.join(near)}" if near else ""
+    raise ProviderError(f"the provider has no model {name!r}{hint}", reason="model_not_found")
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = dict(endpoint.headers)
+    if endpoint.api_mode == "anthropic_messages":
+        headers |= {"anthropic-version": API_VERSION, "x-api-key": endpoint.api_key}
+    elif endpoint.api_key:
+        headers["authorization"] = f"Bearer {endpoint.api_key}"
+    return headers
+
+
+def _names(listed: Any) -> tuple[str, ...]:
+    entries = listed.get("data", listed.get("models")) if isinstance(listed, Mapping) else listed
+    found = [one.get("id") or one.get("name") for one in entries or () if isinstance(one, Mapping)]
+    return tuple(str(name).removeprefix("models/") for name in found if name)

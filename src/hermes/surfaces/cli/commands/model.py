@@ -1,0 +1,168 @@
+"""Choose the model, and check its key at once."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes.config import paths
+from hermes.errors import UserError
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from hermes.surfaces.cli.model_choice import Choice
+
+
+@click.command("model")
+@click.argument("name", required=False)
+@click.option("--provider", metavar="NAME", default="", help="Who serves it; --list shows them.")
+@click.option("--base-url", metavar="URL", default="", help="Address, for a server of your own.")
+@click.option("--api-key", metavar="KEY", default="", help="Its key; kept in .env.")
+@click.option("--api-mode", metavar="MODE", default="", help="Wire protocol, where the address does not tell.")
+@click.option("--no-check", is_flag=True, help="Write it down untried.")
+@click.option("--list", "list_providers", is_flag=True, help="List the providers and leave.")
+@click.option("--models", "list_models", is_flag=True, help="List the models of the provider and leave.")
+@click.option("--update", "source", metavar="FILE|URL", help="Take windows and prices from there (models.dev works).")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_obj
+def model(cli: Cli, /, **options: Any) -> int:
+    """Choose the model, and check its key at once.
+
+    Without anything, ask step by step in a terminal; elsewhere tell which model is in use.
+    """
+    from hermes.surfaces.cli.model_choice import Choice, ask_choice, is_interactive, save_choice  # noqa: PLC0415
+
+    as_json: bool = options["as_json"]
+    if options["source"] is not None:
+        return _update(cli, options["source"])
+    if options["list_providers"]:
+        return _providers(cli, as_json)
+    words = {name: options[name] for name in ("provider", "base_url", "api_key", "api_mode")}
+    choice = Choice(model=options["name"] or "", **words)
+    if options["list_models"]:
+        return _models(cli, choice, as_json)
+    if choice != Choice():
+        return _set(cli, choice, options["no_check"])
+    if not is_interactive() or as_json:
+        return _show(cli, as_json)
+    for line in save_choice(cli, *ask_choice(cli)):
+        cli.out.line(line)
+    return Exit.ANSWERED
+
+
+def _set(cli: Cli, choice: "Choice", no_check: bool) -> int:
+    from hermes.models.resolve import resolve  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import save_choice, try_choice  # noqa: PLC0415
+
+    if no_check:
+        entry = resolve(cli.settings(), choice.asked()).entry
+    else:
+        found, result = try_choice(cli, choice)
+        entry = found.entry
+        told = "the key is right" if found.endpoint.api_key else "it answers"
+        cli.out.note(f"{entry.name}: {told}." if result.is_checked else f"{entry.name}: could not be asked beforehand.")
+    for line in save_choice(cli, choice, entry):
+        cli.out.line(line)
+    return Exit.ANSWERED
+
+
+def _show(cli: Cli, as_json: bool) -> int:
+    from hermes.models.resolve import Asked, resolve  # noqa: PLC0415
+
+    found = resolve(cli.settings(), Asked())
+    endpoint = found.endpoint
+    facts = {
+        "model": endpoint.model or None,
+        "provider": endpoint.provider,
+        "api_mode": endpoint.api_mode,
+        "base_url": endpoint.base_url,
+        "has_key": bool(endpoint.api_key or endpoint.headers),
+        "context_length": endpoint.context_length,
+        "source": found.source,
+    }
+    if as_json:
+        cli.out.json(facts)
+    else:
+        cli.out.line(
+            f"{endpoint.model or 'the loaded model'} at {endpoint.base_url} ({endpoint.provider}, {found.source})"
+        )
+    return Exit.ANSWERED
+
+
+def _providers(cli: Cli, as_json: bool) -> int:
+    from hermes.models.catalogue import providers  # noqa: PLC0415
+
+    settings = cli.settings()
+    rows = [
+        {
+            "id": entry.id,
+            "name": entry.name,
+            "kind": entry.kind,
+            "base_url": entry.base_url,
+            "env": list(entry.env),
+            "has_key": any(settings.lookup(name) for name in entry.env),
+        }
+        for entry in providers().values()
+    ]
+    if as_json:
+        cli.out.json(rows)
+        return Exit.ANSWERED
+    kinds = {"oauth": "sign-in: not in this version", "external": "not in this version", "local": "on this machine"}
+    cells = [
+        [row["id"], row["name"], "set" if row["has_key"] else kinds.get(str(row["kind"]), "-"), ", ".join(row["env"])]  # type: ignore[arg-type]  # a list of names
+        for row in rows
+    ]
+    cli.out.table(["PROVIDER", "NAME", "KEY", "VARIABLES"], cells)
+    return Exit.ANSWERED
+
+
+def _models(cli: Cli, choice: "Choice", as_json: bool) -> int:
+    from hermes.surfaces.cli.model_choice import try_choice  # noqa: PLC0415
+
+    _, result = try_choice(cli, choice, needs_model=False)
+    if as_json:
+        cli.out.json(list(result.models))
+        return Exit.ANSWERED
+    for name in result.models:
+        cli.out.line(name)
+    if not result.models:
+        cli.out.note("This provider does not tell its models.")
+    return Exit.ANSWERED
+
+
+def _update(cli: Cli, source: str) -> int:
+    from hermes.models.metadata import update_metadata  # noqa: PLC0415
+
+    count = update_metadata(paths.cache_dir(cli.home), _read(source))
+    cli.out.line(f"Windows and prices of {count} models are in {paths.cache_dir(cli.home) / 'models.json'}")
+    return Exit.ANSWERED
+
+
+def _read(source: str) -> bytes:
+    from pathlib import Path  # noqa: PLC0415
+
+    if not source.startswith(("http://", "https://")):
+        try:
+            return Path(source).read_bytes()
+        except OSError as error:
+            raise UserError(f"cannot read {source}: {error.strerror}") from error
+    import asyncio  # noqa: PLC0415
+
+    import msgspec  # noqa: PLC0415
+
+    from hermes.models.http import HttpClient  # noqa: PLC0415
+    from hermes.models.http_errors import HttpError  # noqa: PLC0415
+
+    async def fetch() -> bytes:
+        http = HttpClient()
+        try:
+            return msgspec.json.encode(await http.get_json(source, {}, 30.0))
+        except HttpError as error:
+            raise UserError(str(error)) from error
+        finally:
+            await http.close()
+
+    return asyncio.run(fetch())
+
+
+COMMAND = model

@@ -1,0 +1,159 @@
+"""Choosing a model: which provider, with which key, under which name; tried before it is written down."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+import click
+from msgspec import Struct
+
+from hermes.config import paths
+from hermes.config.dotenv import set_env
+from hermes.config.write import set_key, unset_key
+from hermes.errors import ProviderError, UserError
+from hermes.models.catalogue import ProviderEntry, find_provider, is_loopback, provider_of_host, providers
+from hermes.models.check import CheckResult, check_endpoint, require_model
+from hermes.models.http import HttpClient
+from hermes.models.resolve import Asked, Resolved, resolve
+from hermes.surfaces.cli.context import Cli
+
+CUSTOM_KEY = "CUSTOM_API_KEY"
+SHOWN_MODELS = 40
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """What a person asked for; empty fields are still open."""
+
+    provider: str = ""
+    model: str = ""
+    base_url: str = ""
+    api_key: str = ""
+    api_mode: str = ""
+
+    def asked(self) -> Asked:
+        return Asked(
+            provider=self.provider,
+            name=self.model,
+            base_url=self.base_url,
+            api_key=self.api_key,
+            api_mode=self.api_mode,
+        )
+
+
+def is_interactive() -> bool:
+    """Whether there is a person to ask."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def try_choice(cli: Cli, choice: Choice, *, needs_model: bool = True) -> tuple[Resolved, CheckResult]:
+    """Ask the provider whether key and model are right; `UserError` says what is not."""
+    wanted = choice if choice.model else Choice(**{**_fields(choice), "model": "-"})
+    found = resolve(cli.settings(), wanted.asked())
+    try:
+        result = asyncio.run(_ask(found))
+        if needs_model and choice.model:
+            require_model(result, choice.model)
+    except ProviderError as error:
+        raise UserError(f"{error}; nothing was changed (--no-check writes it down untried)") from error
+    return found, result
+
+
+async def _ask(found: Resolved) -> CheckResult:
+    http = HttpClient()
+    try:
+        return await check_endpoint(http, found.endpoint)
+    finally:
+        await http.close()
+
+
+def save_choice(cli: Cli, choice: Choice, entry: ProviderEntry) -> list[str]:
+    """Write the choice to config.yaml and its key to .env; what was written, in words."""
+    paths.made(cli.home)
+    provider = choice.provider or entry.id
+    written = [f"model.provider = {provider}"]
+    set_key(cli.home, "model.provider", provider)
+    if choice.model:
+        set_key(cli.home, "model.default", choice.model)
+        written.append(f"model.default = {choice.model}")
+    else:
+        unset_key(cli.home, "model.default")
+    for key, value in (("model.base_url", choice.base_url), ("model.api_mode", choice.api_mode)):
+        if value:
+            set_key(cli.home, key, value)
+            written.append(f"{key} = {value}")
+        else:
+            unset_key(cli.home, key)
+    if choice.api_key:
+        variable = entry.env[0] if entry.env else CUSTOM_KEY
+        set_env(paths.env_file(cli.home), variable, choice.api_key)
+        written.append(f"{variable} in .env")
+        if not entry.env:
+            set_key(cli.home, "model.api_key", f"${{{CUSTOM_KEY}}}")
+    if entry.env or not choice.api_key:
+        unset_key(cli.home, "model.api_key")
+    return written
+
+
+# -- asking a person ---------------------------------------------------------------------------------------------
+
+
+def ask_choice(cli: Cli) -> tuple[Choice, ProviderEntry]:
+    """Ask for provider, key and model, step by step; each answer is tried before the next question."""
+    entry = _ask_provider(cli)
+    base_url = ""
+    if entry.kind == "any" or not (entry.base_url or entry.kind == "aws"):
+        base_url = click.prompt("Address of the API (base URL)", err=True).strip()
+        entry = provider_of_host(base_url) or entry
+    api_key = ""
+    if entry.kind in ("key", "any") and not any(cli.settings().lookup(name) for name in entry.env):
+        where = f" ({entry.signup})" if entry.signup else ""
+        api_key = _ask_secret(f"Key of {entry.name}{where}", is_optional=entry.kind == "any" or is_loopback(base_url))
+    choice = Choice(provider=entry.id, base_url=base_url, api_key=api_key)
+    _, result = try_choice(cli, choice, needs_model=False)
+    if result.server and entry.kind == "any":
+        entry = find_provider(result.server) or entry
+    name = _ask_model(cli, result.models)
+    return Choice(provider=entry.id, base_url=base_url, api_key=api_key, model=name), entry
+
+
+def _ask_provider(cli: Cli) -> ProviderEntry:
+    offered = [entry for entry in providers().values() if entry.kind not in ("oauth", "external")]
+    settings = cli.settings()
+    for number, entry in enumerate(offered, 1):
+        mark = " (key is set)" if any(settings.lookup(name) for name in entry.env) else ""
+        cli.out.note(f"{number:3}  {entry.name}{mark}")
+    while True:
+        answer = click.prompt("Provider, by number or name", err=True).strip()
+        if answer.isdigit() and 1 <= int(answer) <= len(offered):
+            return offered[int(answer) - 1]
+        found = find_provider(answer)
+        if found is not None and found in offered:
+            return found
+        cli.out.note(f"There is no provider {answer!r}.")
+
+
+def _ask_secret(text: str, *, is_optional: bool) -> str:
+    default = "" if is_optional else None
+    answer: str = click.prompt(text, hide_input=True, default=default, show_default=False, err=True)
+    return answer.strip()
+
+
+def _ask_model(cli: Cli, models: Sequence[str]) -> str:
+    for number, name in enumerate(models[:SHOWN_MODELS], 1):
+        cli.out.note(f"{number:3}  {name}")
+    if len(models) > SHOWN_MODELS:
+        cli.out.note(f"     … and {len(models) - SHOWN_MODELS} more; type the name of one")
+    while True:
+        answer: str = click.prompt("Model, by number or name", err=True).strip()
+        if answer.isdigit() and 1 <= int(answer) <= len(models):
+            return models[int(answer) - 1]
+        if answer in models or not models:
+            return answer
+        try:
+            require_model(CheckResult(tuple(models)), answer)
+        except ProviderError as error:
+            cli.out.note(f"{error}.")
+
+
+def _fields(choice: Choice) -> dict[str, str]:
+    return {name: getattr(choice, name) for name in choice.__struct_fields__}
