@@ -26,6 +26,7 @@ from hermes.tools.results import error_content, normalise, sanitise_error
 from hermes.tools.shelf import FileShelf
 from hermes.tools.validation import CallRefused, Validator
 from hermes.tools.view import rules_of
+from hermes.tools.web.policy import is_ordinary
 from hermes.types import Event, JsonObject, text_of
 
 log = logging.getLogger(__name__)
@@ -237,6 +238,8 @@ class NobodyToAsk:
 
         if action.kind == "write":
             return Decision(allowed=True, rule="workspace-write")
+        if is_ordinary(action):
+            return Decision(allowed=True, rule="web-read")
         if action.kind in ("command", "code"):
             # A script is judged by its effects, as the same text behind `python3 -c` would be.
             command = action.text if action.kind == "command" else f"python3 -c {shlex.quote(action.text)}"

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
 
-_FORMAT = 2
+_FORMAT = 3
 _lock = threading.Lock()  # guards _loaded
 _loaded: list[list[BrokenFile]] = []  # a cache: filled once per process
 
@@ -46,6 +47,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     flags: JsonObject
     lazy: list[str]  # what only the module itself can answer: check, dynamic, effects
     refine: list[str] | None = None  # module and name: asked for every list of definitions, so best kept in a light one
+    check: list[str] | None = None  # the same, for a check that lives outside the tool's own file
 
 
 class FileRecord(Struct, frozen=True):
@@ -172,7 +174,7 @@ def _registered(record: Record, module: str) -> Registered:
         record.toolset,
         record.schema,
         Lazy(module, record.name, lambda tool: tool.entry.handler),
-        lazily("check", lambda tool: tool.entry.check_fn) or needs,
+        _Elsewhere(*record.check) if record.check else lazily("check", lambda tool: tool.entry.check_fn) or needs,
         record.requires_env,
         record.is_async,
         record.description,
@@ -194,8 +196,9 @@ _FLAGS = ("interactive", "agent_loop", "read_only", "edits", "provenance", "time
 
 def _record(tool: Registered) -> Record:
     entry, traits = tool.entry, tool.traits
+    check = _light_check(entry.check_fn)
     lazy = {
-        "check": entry.check_fn is not None and not isinstance(entry.check_fn, Needs),
+        "check": check is None and entry.check_fn is not None and not isinstance(entry.check_fn, Needs),
         "dynamic": entry.dynamic_schema_overrides is not None,
         "effects": traits.effects is not None,
     }
@@ -213,7 +216,17 @@ def _record(tool: Registered) -> Record:
         flags={flag: getattr(traits, flag) for flag in _FLAGS},
         lazy=[what for what, needed in lazy.items() if needed],
         refine=_address(traits.refine),
+        check=check,
     )
+
+
+def _light_check(check: Any) -> list[str] | None:
+    """The address of a check that can be asked without importing the tool."""
+    if isinstance(check, _Elsewhere):
+        return check.address
+    if not isinstance(check, FunctionType) or check.__module__.startswith(f"{BUILTIN_PACKAGE}."):
+        return None
+    return None if check.__qualname__ != check.__name__ else [check.__module__, check.__name__]
 
 
 def _needs_data(needs: Needs | None) -> dict[str, list[str]] | None:

@@ -1,0 +1,195 @@
+"""Get one page: every hop is checked and goes to the checked address, within one size and one time."""
+
+import asyncio
+import functools
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urljoin
+from urllib.request import getproxies, proxy_bypass
+
+from hermes.errors import ToolError
+from hermes.tools.web.addresses import (
+    AddressRules,
+    Lookup,
+    Refused,
+    Target,
+    check_addresses,
+    check_url,
+    look_up,
+    numeric,
+    own_secrets,
+)
+from hermes.tools.web.unpacking import TooLarge, Unpacker
+
+if TYPE_CHECKING:
+    import aiohttp
+    from yarl import URL
+
+InThread: TypeAlias = Callable[..., Awaitable[Any]]
+Allow: TypeAlias = Callable[[Target], Awaitable[None]]
+
+MAX_REDIRECTS = 10
+USER_AGENT = "hermes-runtime (+web_extract)"
+_HEADERS = {
+    "accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5",
+    "accept-encoding": "gzip, deflate",
+    "accept-language": "en,*;q=0.5",
+    "user-agent": USER_AGENT,
+}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """How much a page may take."""
+
+    timeout_s: float = 30.0
+    max_bytes: int = 10_000_000
+    max_redirects: int = MAX_REDIRECTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a URL answered with, unpacked."""
+
+    url: str  # after redirects
+    content_type: str
+    charset: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetcher:
+    """Fetches pages by the same rules. `allow` is asked about each hop and raises to refuse it."""
+
+    rules: AddressRules
+    limits: FetchLimits
+    in_thread: InThread
+    allow: Allow
+    lookup: Lookup = look_up
+
+    async def fetch(self, url: str) -> Page:
+        """The page; `Refused` when a hop may not be made, `ToolError` when there is no page to have."""
+        try:
+            async with asyncio.timeout(self.limits.timeout_s):
+                return await self._follow(url)
+        except TimeoutError as error:
+            raise ToolError(f"no complete page came within {self.limits.timeout_s:g} s") from error
+
+    async def _follow(self, url: str) -> Page:
+        for _ in range(self.limits.max_redirects + 1):
+            target = await self._checked(url)
+            await self.allow(target)
+            answer = await self._get(target)
+            if isinstance(answer, Page):
+                return answer
+            url = urljoin(url, answer)
+        raise ToolError(f"it redirects more than {self.limits.max_redirects} times")
+
+    async def _checked(self, url: str) -> Target:
+        place = check_url(url, self.rules, own_secrets())
+        known = numeric(place[1])
+        found = [known] if known else await self.in_thread(self.lookup, place[1], place[2])
+        if not found and await self.in_thread(_proxy, place[0], f"{place[1]}:{place[2]}"):
+            return Target(url, *place, addresses=(), is_private=False)  # only the proxy knows names here
+        return check_addresses(url, place, found, self.rules)
+
+    async def _get(self, target: Target) -> "Page | str":
+        """The page, or where it redirects to."""
+        import aiohttp  # noqa: PLC0415 - 150 ms that only a process which fetches pays
+        from yarl import URL  # noqa: PLC0415 - comes with aiohttp
+
+        proxy = await self.in_thread(_proxy, target.scheme, f"{target.host}:{target.port}")
+        addresses = target.addresses
+        if proxy:
+            where = URL(proxy)
+            addresses = tuple(await self.in_thread(look_up, where.host or "", where.port or 0))
+        # A session of its own for each hop: no cookie, no connection and no name outlives the check.
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(resolver=_pinned(addresses), use_dns_cache=False, force_close=True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(),
+            auto_decompress=False,
+        ) as session:
+            try:
+                async with session.get(
+                    _address(target), headers=_HEADERS, allow_redirects=False, proxy=proxy
+                ) as answer:
+                    return await self._read(answer, target)
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                raise ToolError(f"it could not be fetched: {type(error).__name__}: {error}") from error
+
+    async def _read(self, answer: "aiohttp.ClientResponse", target: Target) -> "Page | str":
+        if answer.status in _REDIRECTS and answer.headers.get("location"):
+            return str(answer.headers["location"])
+        if not 200 <= answer.status < 300:
+            raise ToolError(f"the server answered {answer.status} {answer.reason or ''}".rstrip())
+        limit = self.limits.max_bytes
+        if (answer.content_length or 0) > limit:
+            raise TooLarge(limit)
+        unpacker = Unpacker(answer.headers.get("content-encoding", ""), limit)
+        while chunk := await answer.content.readany():
+            unpacker.feed(chunk)
+        return Page(
+            url=target.url,
+            content_type=answer.content_type.lower() if "content-type" in answer.headers else "",
+            charset=answer.charset or "",
+            body=unpacker.body(),
+        )
+
+
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy that the environment names for this host."""
+    return None if proxy_bypass(host) else getproxies().get(scheme)
+
+
+def _address(target: Target) -> "URL":
+    """What is handed to the client. It connects to a literal address without asking the resolver, so none may differ.
+
+    A literal is put where a numeric spelling stood: nobody reads that a second time.
+    """
+    from yarl import URL  # noqa: PLC0415 - comes with aiohttp
+
+    url = URL(target.url)
+    if numeric(target.host):
+        return url.with_host(target.addresses[0])
+    if numeric(url.host or "") is not None:
+        raise Refused("the URL can be read in two ways; write it plainly")
+    return url
+
+
+@functools.cache
+def _resolver_class() -> Any:
+    from aiohttp.abc import AbstractResolver, ResolveResult  # noqa: PLC0415 - see `_get`
+
+    class Pinned(AbstractResolver):
+        """Knows the checked addresses and asks nobody."""
+
+        def __init__(self, addresses: tuple[str, ...]) -> None:
+            self._addresses = addresses
+
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[ResolveResult]:
+            return [
+                ResolveResult(
+                    hostname=host,
+                    host=address,
+                    port=port,
+                    family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                    proto=0,
+                    flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+                )
+                for address in self._addresses
+            ]
+
+        async def close(self) -> None:
+            """Nothing is held."""
+
+    return Pinned
+
+
+def _pinned(addresses: tuple[str, ...]) -> Any:
+    return _resolver_class()(addresses)

@@ -1,0 +1,249 @@
+"""Search services as data: what each is asked, and where in its answer the results are."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Literal
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct, field
+
+from hermes.errors import ToolError
+from hermes.types import JsonObject
+
+Found = dict[str, Any]
+
+
+class Provider(Struct, frozen=True, kw_only=True):
+    """One service. `{query}`, `{limit}` and `{key}` in its texts are filled in for a request."""
+
+    name: str
+    base: str = ""  # where it is unless the settings say otherwise
+    path: str = ""
+    method: Literal["GET", "POST"] = "POST"
+    headers: dict[str, str] = field(default_factory=dict)
+    body: JsonObject = field(default_factory=dict)
+    results: str = "results"  # dotted path to the list
+    title: str = "title"
+    link: str = "url"
+    description: tuple[str, ...] = ("description",)  # the first of these that is there
+    most: int = 100  # results it gives at once
+    key: str = ""  # the key of the `web` settings with its secret
+    where: str = ""  # the key of the `web` settings with its address
+    package: str = ""  # asked in process rather than over HTTP
+
+
+PROVIDERS = (
+    Provider(
+        name="firecrawl",
+        base="https://api.firecrawl.dev",
+        path="/v2/search",
+        headers={"authorization": "Bearer {key}"},
+        body={"query": "{query}", "limit": "{limit}"},
+        results="data.web",
+        description=("description", "snippet"),
+        key="firecrawl_api_key",
+        where="firecrawl_url",
+    ),
+    Provider(
+        name="parallel",
+        base="https://api.parallel.ai",
+        path="/v1/search",
+        headers={"x-api-key": "{key}"},
+        body={"search_queries": ["{query}"], "mode": "basic", "advanced_settings": {"max_results": "{limit}"}},
+        description=("excerpts",),
+        most=40,
+        key="parallel_api_key",
+    ),
+    Provider(
+        name="tavily",
+        base="https://api.tavily.com",
+        path="/search",
+        headers={"authorization": "Bearer {key}"},
+        body={"query": "{query}", "max_results": "{limit}", "search_depth": "basic"},
+        description=("content",),
+        most=20,
+        key="tavily_api_key",
+    ),
+    Provider(
+        name="exa",
+        base="https://api.exa.ai",
+        path="/search",
+        headers={"x-api-key": "{key}"},
+        body={"query": "{query}", "numResults": "{limit}", "type": "auto", "contents": {"highlights": True}},
+        description=("highlights", "summary", "text"),
+        key="exa_api_key",
+    ),
+    Provider(
+        name="searxng",
+        path="/search?q={query}&format=json",
+        method="GET",
+        description=("content",),
+        where="searxng_url",
+    ),
+    Provider(
+        name="brave",
+        base="https://api.search.brave.com",
+        path="/res/v1/web/search?q={query}&count={limit}",
+        method="GET",
+        headers={"x-subscription-token": "{key}"},
+        results="web.results",
+        most=20,
+        key="brave_api_key",
+    ),
+    Provider(name="ddgs", link="href", description=("body",), package="ddgs"),
+)
+_ALIASES = {"brave-free": "brave", "brave-search": "brave", "duckduckgo": "ddgs"}
+_VARIABLES = {
+    "firecrawl_api_key": "FIRECRAWL_API_KEY",
+    "parallel_api_key": "PARALLEL_API_KEY",
+    "tavily_api_key": "TAVILY_API_KEY",
+    "exa_api_key": "EXA_API_KEY",
+    "searxng_url": "SEARXNG_URL",
+    "brave_api_key": "BRAVE_SEARCH_API_KEY",
+}
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A request ready to be sent."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
+def choose(web: Mapping[str, Any]) -> Provider:
+    """The service that the settings ask for, else the first that is available; `ToolError` says what is missing."""
+    known = {provider.name: provider for provider in offered(web)}
+    asked = str(web.get("search_backend") or web.get("backend") or "").strip().lower()
+    if asked:
+        provider = known.get(_ALIASES.get(asked, asked))
+        if provider is None:
+            raise ToolError(f"there is no search service {asked!r}; the user can set one of {', '.join(known)}")
+        lacking = missing(provider, web)
+        if lacking:
+            raise ToolError(f"the search service {provider.name!r} cannot be used: {lacking}")
+        return provider
+    for provider in known.values():
+        if not missing(provider, web):
+            return provider
+    raise ToolError("no search service is set up; the user can give a key for one, such as TAVILY_API_KEY")
+
+
+def offered(web: Mapping[str, Any]) -> tuple[Provider, ...]:
+    """Every service there is, the user's own first, in the order they are tried."""
+    own = web.get("custom") or {}
+    if not own.get("url"):
+        return (*PROVIDERS, Provider(name="custom"))
+    custom = Provider(
+        name="custom",
+        base=str(own["url"]),
+        method="POST" if own.get("method") == "POST" else "GET",
+        headers={str(name).lower(): _braces(value) for name, value in (own.get("headers") or {}).items()},
+        body=dict(own.get("body") or {}),
+        results=str(own.get("results") or "results"),
+        title=str(own.get("title") or "title"),
+        link=str(own.get("link") or "url"),
+        description=(str(own.get("description") or "description"),),
+    )
+    return (custom, *PROVIDERS)
+
+
+def missing(provider: Provider, web: Mapping[str, Any]) -> str:
+    """What the service lacks, in one clause; empty when it can be asked."""
+    if provider.package:
+        lacks = find_spec(provider.package) is None
+        return f"the Python package {provider.package!r} is not installed" if lacks else ""
+    if provider.where and web.get(provider.where):
+        return ""  # one of the user's own, which may need no key
+    if not provider.key and provider.where:
+        return f"{_VARIABLES.get(provider.where, provider.where)} is not set"
+    if provider.key and not web.get(provider.key):
+        return f"{_VARIABLES[provider.key]} is not set"
+    return "" if provider.base else "web.custom.url is not set"
+
+
+def is_available() -> bool:
+    """Whether any search service can be asked with the settings of this home."""
+    from hermes.config.load import load_settings  # noqa: PLC0415 - only to answer this
+    from hermes.config.sections import web as web_section  # noqa: PLC0415
+    from hermes.config.values import plain  # noqa: PLC0415
+
+    web = plain(load_settings().of(web_section.Section))
+    return any(not missing(provider, web) for provider in offered(web))
+
+
+def request_of(provider: Provider, web: Mapping[str, Any], query: str, limit: int) -> Call:
+    """The request for one search."""
+    secret = str(web.get(provider.key) or "") if provider.key else ""
+    endpoints = web.get("endpoints") or {}
+    base = endpoints.get(provider.name) or (web.get(provider.where) if provider.where else "") or provider.base
+    limit = min(limit, provider.most)
+    address = str(base).rstrip("/") + provider.path if provider.path else str(base)
+    url = address.replace("{query}", quote(query, safe="")).replace("{limit}", str(limit))
+    headers = {name: value.replace("{key}", secret) for name, value in provider.headers.items()}
+    if not secret:
+        headers = {name: value for name, value in headers.items() if "{key}" not in provider.headers[name]}
+    body = b""
+    if provider.method == "POST":
+        body = msgspec.json.encode(_filled(provider.body, query, limit))
+        headers["content-type"] = "application/json"
+    return Call(method=provider.method, url=url, headers={"accept": "application/json", **headers}, body=body)
+
+
+def results_of(provider: Provider, answer: Any, limit: int) -> list[Found]:
+    """The results in the contract's shape; `ToolError` when the answer is not the service's."""
+    rows = _at(answer, provider.results)
+    if rows is None and isinstance(answer, Mapping):
+        rows = []  # services leave the list out when nothing was found
+    if not isinstance(rows, list):
+        raise ToolError(f"the answer of {provider.name} has no list at {provider.results!r}")
+    found: list[Found] = []
+    for row in rows:
+        link = _text(_at(row, provider.link))
+        if not link:
+            continue
+        words = next((text for name in provider.description if (text := _text(_at(row, name)))), "")
+        found.append(
+            {
+                "title": _text(_at(row, provider.title)) or link,
+                "url": link,
+                "description": words,
+                "position": len(found) + 1,
+            }
+        )
+        if len(found) == limit:
+            break
+    return found
+
+
+def _filled(value: Any, query: str, limit: int) -> Any:
+    if value == "{limit}":
+        return limit
+    if isinstance(value, str):
+        return value.replace("{query}", query).replace("{limit}", str(limit))
+    if isinstance(value, Mapping):
+        return {name: _filled(each, query, limit) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, query, limit) for each in value]
+    return value
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split(".") if path else ():
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return " … ".join(str(each) for each in value if isinstance(each, str))
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _braces(value: object) -> str:
+    """A header of the user's own is sent as it stands; only our own texts have a place for a key."""
+    return str(value).replace("{key}", "")
