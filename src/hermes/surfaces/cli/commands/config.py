@@ -14,6 +14,16 @@ from hermes.surfaces.cli.exit_codes import Exit
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
+def _matching_keys(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: the keys that begin with what was typed."""
+    from hermes.config.audit import every_key  # noqa: PLC0415
+
+    return [key for key in every_key() if key.startswith(incomplete)]
+
+
+a_key = click.argument("key", shell_complete=_matching_keys)
+
+
 @click.group("config", cls=Menu)
 def config() -> None:
     """Show, change and explain settings.
@@ -53,7 +63,7 @@ def show(cli: Cli, everything: bool, as_json: bool) -> None:
 
 
 @config.command("get")
-@click.argument("key")
+@a_key
 @as_json
 @click.pass_obj
 def get(cli: Cli, key: str, as_json: bool) -> None:
@@ -66,7 +76,7 @@ def get(cli: Cli, key: str, as_json: bool) -> None:
 
 
 @config.command("set")
-@click.argument("key")
+@a_key
 @click.argument("value")
 @click.pass_obj
 def set_(cli: Cli, key: str, value: str) -> None:
@@ -93,7 +103,7 @@ def set_(cli: Cli, key: str, value: str) -> None:
 
 
 @config.command("unset")
-@click.argument("key")
+@a_key
 @click.pass_obj
 def unset(cli: Cli, key: str) -> int:
     """Remove a key, so that its default acts again."""
@@ -113,7 +123,7 @@ def unset(cli: Cli, key: str) -> int:
 
 
 @config.command("explain")
-@click.argument("key")
+@a_key
 @as_json
 @click.pass_obj
 def explain(cli: Cli, key: str, as_json: bool) -> None:
