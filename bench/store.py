@@ -69,6 +69,7 @@ class Raw:
 
     def __init__(self, path: Path) -> None:
         self.conn = sqlite3.connect(path, isolation_level=None)
+        self.conn.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self.conn.execute("PRAGMA journal_mode = WAL")
         self.conn.execute("PRAGMA synchronous = FULL")
         schema.create(self.conn)

@@ -45,6 +45,7 @@ INSERT_MESSAGE = (
     " finish_reason, reasoning, reasoning_content, platform_message_id, status, reasoning_details,"
     " codex_reasoning_items, codex_message_items) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
+_INSERT_TEXT = "INSERT INTO messages(session_id, role, content, timestamp) VALUES (?,?,?,?)"
 _COUNT = (
     f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
     " estimated_cost_usd = CASE WHEN ?9 IS NULL THEN estimated_cost_usd ELSE coalesce(estimated_cost_usd, 0) + ?9 END,"
@@ -137,7 +138,7 @@ class Plan:
     def _append(self, op: MessageAppended) -> _Step:
         message = op.message
         self.blobs.refs.clear()
-        values = message_values(op.session_id, message, self.blobs, message.timestamp or self._now())
+        insert, values = _insert_message(op.session_id, message, self.blobs, message.timestamp or self._now())
         refs = sorted(self.blobs.refs)
         counts = self._totals_of(op.session_id).counts
         counts[0] += 1
@@ -149,7 +150,7 @@ class Plan:
         self._appended += 1
 
         def step(conn: sqlite3.Connection) -> int:
-            row = conn.execute(INSERT_MESSAGE, values).lastrowid
+            row = conn.execute(insert, values).lastrowid
             assert row is not None
             self.message_ids.append(row)
             if refs:
@@ -228,6 +229,14 @@ class Plan:
         if totals is None:
             totals = self._totals[session_id] = _Totals()
         return totals
+
+
+def _insert_message(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[str, tuple[Any, ...]]:
+    """The statement and its values; most messages are words and nothing else."""
+    values = message_values(session_id, message, blobs, at)
+    if any(value is not None for value in (*values[3:6], *values[7:])):
+        return INSERT_MESSAGE, values
+    return _INSERT_TEXT, (session_id, message.role, values[2], at)
 
 
 def message_values(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[Any, ...]:
