@@ -218,6 +218,25 @@ def test_a_recursive_type_is_cut_where_it_begins_again() -> None:
     assert mapped["properties"]["root"]["properties"] == {"name": {"type": "string"}, "next": {}}
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "#"}]},
+        {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {
+            "$ref": "#/$defs/A",
+            "$defs": {"A": {"allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}], "type": "object"}},
+        },
+        {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"allOf": [{"$ref": "#/$defs/A"}]}}},
+        {"$ref": "#"},
+    ],
+    ids=str,
+)
+def test_references_in_a_circle_end(schema: Any) -> None:
+    for dialect in DIALECTS.values():
+        check_mapping(schema, dialect)
+
+
 def test_tidy_gives_an_object_at_the_root_and_copies() -> None:
     assert tidy(None) == {"type": "object", "properties": {}}
     source = {"properties": {"a": "integer", "b": {"enum": [1]}}, "required": ["a", "gone"]}

@@ -107,8 +107,10 @@ def map_parameters(parameters: object, dialect: Dialect) -> JsonObject:
         parameters = {}
     if not isinstance(parameters, Mapping):
         raise Unmappable(f"its parameters are {type(parameters).__name__}, not an object")
-    mapper = _Mapper(dialect, parameters)
-    return mapper.root(parameters)
+    try:
+        return _Mapper(dialect, parameters).root(parameters)
+    except RecursionError as error:
+        raise Unmappable("its schema is nested too deeply") from error
 
 
 def tidy(parameters: object) -> JsonObject:
@@ -148,7 +150,7 @@ class _Mapper:
         self._nodes = 0
 
     def root(self, schema: Mapping[str, Any]) -> JsonObject:
-        merged = self._flat_root(self._resolved(schema, ()), ())
+        merged = self._flat_root(self._resolved(schema, ()), ("#", str(schema.get("$ref"))))
         kind = merged.get("type", "object")
         if kind != "object" and not (isinstance(kind, list) and "object" in kind):
             raise Unmappable(f"its parameters are of type {kind!r}; arguments are always an object")
@@ -156,15 +158,21 @@ class _Mapper:
         return self._node({**merged, "type": "object"}, 0, ())
 
     def _flat_root(self, schema: Mapping[str, Any], inside: tuple[str, ...]) -> JsonObject:
-        """The root without alternatives: all their properties, and only what every one of them requires."""
+        """The root without alternatives: all their properties, and only what every one of them requires.
+
+        `inside` are the references it was reached through; one that leads back adds nothing.
+        """
+        self._count()
         out = {
             key: value
             for key, value in schema.items()
             if key not in ("anyOf", "oneOf", "allOf", "not", "enum", "const")
         }
         for branch in _list(schema.get("allOf")):
-            out = _joined(out, self._flat_root(self._resolved(branch, inside), inside) if len(inside) < _DEPTH else {})
-            inside = (*inside, "")
+            reference = branch.get("$ref") if isinstance(branch, Mapping) else None
+            if reference in inside or len(inside) > _DEPTH:
+                continue
+            out = _joined(out, self._flat_root(self._resolved(branch, inside), (*inside, str(reference or ""))))
         for key in ("anyOf", "oneOf"):
             branches = [self._resolved(branch, inside) for branch in _list(schema.get(key))]
             shared: set[str] | None = None
@@ -178,10 +186,13 @@ class _Mapper:
                 out["required"] = [*dict.fromkeys([*_list(out.get("required")), *sorted(shared)])]
         return out
 
-    def _node(self, schema: Any, depth: int, inside: tuple[str, ...]) -> JsonObject:
+    def _count(self) -> None:
         self._nodes += 1
         if self._nodes > _NODES:
             raise Unmappable(f"its schema has more than {_NODES} parts once its references are written out")
+
+    def _node(self, schema: Any, depth: int, inside: tuple[str, ...]) -> JsonObject:
+        self._count()
         if isinstance(schema, bool) or depth > _DEPTH:
             schema = {}
         if isinstance(schema, str):
