@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import jsonschema_rs
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
