@@ -85,7 +85,7 @@ async def test_a_hundred_commands_leave_no_trace_of_themselves(
 
 async def _state_files(environment: LocalEnvironment) -> list[str]:
     assert environment._state is not None
-    return await environment.list_dir(str(environment._state))
+    return await environment.list_dir(str(environment._state.shared))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import MissingPart
+from hermes.scope import TurnScope
 from hermes.seams import Decision
 from hermes.tools.builtin.process import process
 from hermes.tools.builtin.terminal import terminal
@@ -175,6 +176,33 @@ class PathGate(ToldGate):
     async def decide(self, action, scope):  # type: ignore[no-untyped-def]  # as the class above
         await super().decide(action, scope)
         return Decision(allowed=action.text != self._path, reason="keep to the workspace")
+
+
+@needs_bwrap
+async def test_what_a_sandboxed_command_leaves_does_not_act_outside(
+    supervisor: ProcessSupervisor, place: Place
+) -> None:
+    environment = make(supervisor, place)
+    assert (await run(environment, "true")).exit_code == 0
+    state = environment._state
+    assert state is not None
+    victim = place.root / "elsewhere" / "victim"
+    victim.write_text("untouched\n")
+    # Functions for the next command, links and fifos where the runtime will look and write, a changed login snapshot.
+    await run(
+        environment,
+        f"touch() {{ echo evil; }}; export -f touch; for n in 3 4 5 6 7; do ln -s {victim} {state.shared}/snapshot-$n; "
+        f"mkfifo {state.shared}/cwd-$n; done; echo 'echo evil' >> {state.login}; rm -rf {state.own}; true",
+    )
+    outside = await environment.execute_outside(
+        f"touch {place.root}/elsewhere/made", Decision(allowed=True), TurnScope()
+    )
+    assert (outside.exit_code, outside.output) == (0, "")
+    assert (place.root / "elsewhere" / "made").exists()
+    large = f": {'x' * 200_000}\necho large"
+    assert (await run(environment, large)).output == "large\n"
+    assert victim.read_text() == "untouched\n"
+    await environment.close()
 
 
 @needs_bwrap

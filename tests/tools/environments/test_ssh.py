@@ -178,8 +178,8 @@ def _kill_all(pid: int) -> None:
 
 async def test_background_processes_live_on_the_other_side(environment: SshEnvironment) -> None:
     background = background_of(environment)
-    order = Order(command="echo up; sleep 7401", cwd=environment.cwd, session_id="s", task_id="t", notify=True)
-    await run(environment, "true")
+    order = Order(command="echo $WORD; sleep 7401", cwd=environment.cwd, session_id="s", task_id="t", notify=True)
+    await run(environment, "export WORD=up")
     record = await background.start(order, ALLOWED)
     async with asyncio.timeout(20):
         while b"up" not in await background.log(record):  # noqa: ASYNC110 - a process there writes it

@@ -11,8 +11,8 @@ from hermes.errors import ToolError
 from hermes.seams import ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.environments.background import Background, Record, State, background_of
-from hermes.tools.environments.held import text_of
 from hermes.tools.registry import registry, tool_error, tool_result
+from hermes.tools.terminal.shown import text_of
 from hermes.tools.traits import Traits
 
 _LOOK_AGAIN_S = 0.1

@@ -21,7 +21,7 @@ from hermes.tools.environments import notices as wording
 from hermes.tools.environments.background import Order, Record, State
 from hermes.tools.environments.notices import Breaker, WatchLimit
 from hermes.tools.supervisor.threads import RunBlocking
-from hermes.tools.terminal.shown import plain
+from hermes.tools.terminal.shown import text_of
 
 KEPT_S = 30 * 60.0
 MOST_TRACKED = 64
@@ -199,11 +199,6 @@ class HeldProcesses:
                 return [wording.matched(record, pattern, hits)]
             return [wording.given_up(record)] if limit.given_up else []
         return []
-
-
-def text_of(log: bytes) -> str:
-    """A log as text: decoded with replacement, without terminal control sequences."""
-    return plain(log.decode("utf-8", "replace"))
 
 
 def _make_private(folder: Path) -> None:

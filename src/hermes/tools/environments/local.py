@@ -20,6 +20,7 @@ from hermes.tools.environments.background import Background, Order
 from hermes.tools.environments.held import HeldProcesses, Holder
 from hermes.tools.environments.running import run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
+from hermes.tools.environments.shell_state import ShellState
 from hermes.tools.environments.spool import Spool
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.link import in_memory_file
@@ -74,10 +75,7 @@ class LocalEnvironment:
         self._run_blocking = run_blocking
         self._bash = shutil.which("bash", path=options.env.get("PATH")) or "/bin/bash"
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
-        self._state: Path | None = None
-        self._snapshot = 0
-        self._next = 1
-        self._in_use: dict[int, int] = {}  # call -> the snapshot it started from
+        self._state: ShellState | None = None
         self._is_closed = False
         self._sandbox: Sandbox | None = None
         self._bwrap = ""
@@ -139,23 +137,21 @@ class LocalEnvironment:
         if "\0" in run.command:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
-        number, self._next = self._next, self._next + 1
-        self._in_use[number] = self._snapshot
-        spool = Spool(self._options.spill_folder or state)
+        number = state.begin()
+        spool = Spool(self._options.spill_folder or state.own)
         spec: SpawnSpec | None = None
         try:
-            spec = await self._with_sudo(await self._spec(run, number), run.command)
+            spec = await self._with_sudo(await self._spec(run, number, outside=outside), run.command)
             if self._sandbox is not None and not outside:
                 argv = self._sandbox.wrap(spec.argv, self._options.env)
                 spec = structs.replace(spec, argv=(self._bwrap, *argv[1:]))
             child = await self._supervisor.spawn(run.decision, spec)
             ended = await run_child(child, spool, run.scope.limit(run.timeout_s), self._run_blocking)
         finally:
-            del self._in_use[number]
+            # Here and not in a thread: a few calls on small files in a temporary folder, and a thread costs more.
+            self._cwd = state.end(number, outside=outside) or self._cwd
             for fd in spec.pass_fds if spec is not None else ():
                 os.close(fd)
-        # Here and not in a thread: three calls on small files in the temporary folder, and a thread costs more.
-        self._take_up(number)
         output = spool.finish().decode("utf-8", "replace")
         if isinstance(child, CallChild) and child.storm_limit:
             output += f"\n[Command ended: it had more than {child.storm_limit} processes]\n"
@@ -191,12 +187,12 @@ class LocalEnvironment:
         """Forget the shell state. What commands wrote elsewhere stays."""
         self._is_closed = True
         if self._state is not None:
-            await self._run_blocking(shutil.rmtree, self._state, True)
+            await self._run_blocking(self._state.remove)
 
     # -- the shell's state -----------------------------------------------------------------------------------------
 
-    async def _ready(self) -> Path:
-        """The folder of the shell's state, made at the first command: a session that runs none starts nothing."""
+    async def _ready(self) -> ShellState:
+        """The shell's state, made at the first command: a session that runs none starts nothing."""
         if self._is_closed:
             raise ToolError("this environment was closed; start a new session")
         if self._state is None:
@@ -219,23 +215,29 @@ class LocalEnvironment:
         else:
             self.sandbox_note = f"commands run without a sandbox: {found.why}"
 
-    async def _make_state(self) -> Path:
-        state = Path(await self._run_blocking(tempfile.mkdtemp, prefix="hermes-shell-"))
+    async def _make_state(self) -> ShellState:
+        private_root = None
+        if self._sandbox is not None:
+            hidden = self._sandbox.options.hermes_home
+            private_root = Path(hidden) / "run" if hidden else Path(tempfile.gettempdir())
+        state = await self._run_blocking(ShellState.make, private_root)
+        if self._sandbox is not None:
+            self._sandbox.show(str(state.own))
         home = self._options.env.get("HOME", "")
         files = [f"{home}/.bashrc"] if self._options.source_bashrc and home else []
         files += [f"{home}{name[1:]}" if name.startswith("~/") else name for name in self._options.init_files]
         spec = SpawnSpec(
-            argv=(self._bash, "-l", "-c", shell.SNAPSHOT, "bash", f"{state}/snapshot-0", f"{state}/cwd-0", *files),
+            argv=(self._bash, "-l", "-c", shell.SNAPSHOT, "bash", state.login, "/dev/null", *files),
             cwd="/",
             env={**self._options.env, **self._options.session},
             owner=self.id,
         )
-        spool = Spool(state, memory_bytes=16 * 1024)
+        spool = Spool(state.own, memory_bytes=16 * 1024)
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
         ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
-        if ended.code == 0 and (state / "snapshot-0").exists():
+        if ended.code == 0 and await self._run_blocking(Path(state.login).exists):
             return state
-        await self._run_blocking(shutil.rmtree, state, True)
+        await self._run_blocking(state.remove)
         why = f"took more than {self._options.creation_limit_s:g} s" if ended.timed_out else f"ended with {ended.code}"
         said = spool.finish().decode("utf-8", "replace").strip()[-500:]
         raise ToolError(
@@ -243,24 +245,18 @@ class LocalEnvironment:
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
 
-    async def _spec(self, run: "Run", number: int) -> SpawnSpec:
+    async def _spec(self, run: "Run", number: int, *, outside: bool) -> SpawnSpec:
         assert self._state is not None
         command, how = run.command, ""
         if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
-            file = self._state / f"command-{number}"
+            file = self._state.own / f"command-{number}"
             await self._run_blocking(file.write_text, command, "utf-8", "surrogateescape")
             command, how = str(file), "file"
         where = self._absolute(run.cwd) if run.cwd else _nearest_existing(self._cwd)
-        state = self._state
         return SpawnSpec(
             argv=(
                 *(self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", command, where),
-                *(
-                    f"{state}/snapshot-{self._in_use[number]}",
-                    f"{state}/snapshot-{number}",
-                    f"{state}/cwd-{number}",
-                    how,
-                ),
+                *(*self._state.files(number, outside=outside), how),
             ),
             cwd="/",
             env={},
@@ -273,14 +269,15 @@ class LocalEnvironment:
     async def _background_line(self, order: Order, folder: Path) -> tuple[list[str], dict[str, str]]:
         """The command with the shell state of this moment; what it changes stays its own."""
         state = await self._ready()
-        await self._run_blocking(shutil.copyfile, state / f"snapshot-{self._snapshot}", folder / "snapshot")
+        await self._run_blocking(state.copy_present, folder / "snapshot")
         settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
         text = f"export {settings}\n{order.command}"
         await self._run_blocking((folder / "command").write_text, text, "utf-8", "surrogateescape")
         argv = [self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", f"{folder}/command"]
         argv += [self._absolute(order.cwd), f"{folder}/snapshot", "/dev/null", "/dev/null", "file"]
         if self._sandbox is not None:
-            inside = Sandbox(structs.replace(self._sandbox.options, writable=(*self._sandbox.writable, str(folder))))
+            # To be read there, and not written: its keeper, outside, writes to that folder.
+            inside = self._sandbox.showing(str(folder))
             argv = [self._bwrap, *inside.wrap(tuple(argv), self._options.env, terminal=order.pty)[1:]]
         return argv, {}
 
@@ -289,25 +286,11 @@ class LocalEnvironment:
         if self.sudo_password is None or not calls_sudo(command):
             return spec
         assert self._state is not None
-        helper = self._state / "askpass"
+        helper = self._state.own / "askpass"
         if not helper.exists():
             await self._run_blocking(_write_program, helper, shell.ASKPASS)
         fd = in_memory_file(self.sudo_password.encode() + b"\n")
         return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
-
-    def _take_up(self, number: int) -> None:
-        """Make the state that call `number` left the present one, if it left one, and delete what nobody needs."""
-        assert self._state is not None
-        try:
-            where = (self._state / f"cwd-{number}").read_text(encoding="utf-8", errors="surrogateescape")
-        except FileNotFoundError:
-            where = ""  # it was killed, or replaced itself with `exec`: the state before it stays
-        (self._state / f"command-{number}").unlink(missing_ok=True)
-        if where.endswith("\n") and number > self._snapshot:
-            old, self._snapshot, self._cwd = self._snapshot, number, where[:-1]
-            (self._state / f"cwd-{number}").unlink(missing_ok=True)
-            if old not in self._in_use.values():
-                (self._state / f"snapshot-{old}").unlink(missing_ok=True)
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118

@@ -65,7 +65,9 @@ class RemoteEnvironment:
         self._snapshot = 0
         self._next = 1
         self._is_closed = False
-        self._background = RemoteProcesses(self.id, self._ready_script)
+        self._background = RemoteProcesses(
+            self.id, self._ready_script, lambda: f"{self._state}/snapshot-{self._snapshot}"
+        )
 
     # -- what a backend says ---------------------------------------------------------------------------------------
 

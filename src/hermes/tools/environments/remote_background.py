@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -13,13 +14,13 @@ from hermes.tools.environments import shell
 from hermes.tools.environments.background import Order, Record, State
 from hermes.tools.environments.notices import Breaker, WatchLimit
 from hermes.tools.environments.remote_files import RunScript
-from hermes.tools.terminal.shown import plain
+from hermes.tools.terminal.shown import text_of
 
 _KILL_WAIT_S = 8.0
 _LOG_BYTES = 1 << 20  # of a log, what is fetched: its end
 
-# Arguments: stem of the files, the record, the command, the folder to run in. `setsid` takes it out of the session that
-# ends with the connection; the subshell writes the exit code when the command has ended.
+# Arguments: stem of the files, the record, the command, the folder to run in, the shell's state. `setsid` takes it out
+# of the session that ends with the connection; the subshell writes the exit code when the command has ended.
 _START = f"""
 COMMAND={shell.quoted(shell.COMMAND)}
 stem=$1
@@ -55,9 +56,10 @@ done
 class RemoteProcesses:
     """`Background` by scripts. A later session on the same machine finds what runs there."""
 
-    def __init__(self, environment_id: str, run: RunScript) -> None:
+    def __init__(self, environment_id: str, run: RunScript, snapshot: Callable[[], str]) -> None:
         self._environment_id = environment_id
         self._run = run
+        self._snapshot = snapshot
         self._limits: dict[str, WatchLimit] = {}
         self._read_to: dict[str, int] = {}
         self._seen: set[str] = set()
@@ -68,10 +70,11 @@ class RemoteProcesses:
             raise ToolError(decision.reason or "the command was not allowed")
         if order.pty:
             raise ToolError("this backend has no terminals for background processes; start it without pty")
+        await self._run("true")  # the session's shell state is made by the first thing that runs there
         ident = f"proc_{secrets.token_hex(6)}"
         record = Record(id=ident, order=order, pid=0, started_at=time.time(), backend=self._environment_id)
         answer = await self._run(
-            _START, _stem(ident), msgspec.json.encode(record).decode(), order.command, order.cwd, "/dev/null"
+            _START, _stem(ident), msgspec.json.encode(record).decode(), order.command, order.cwd, self._snapshot()
         )
         if answer.code != 0:
             raise ToolError(f"could not start it in the background: {answer.errors.strip()}")
@@ -134,7 +137,7 @@ class RemoteProcesses:
         return killed
 
     async def _news_of(self, record: Record) -> list[str]:
-        text = plain((await self.log(record)).decode("utf-8", "replace"))
+        text = text_of(await self.log(record))
         limit = self._limits.setdefault(record.id, WatchLimit())
         told: list[str] = []
         new = text[self._read_to.get(record.id, 0) :]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hermes.errors import MissingPart
 from hermes.seams import Decision, SpawnSpec, Supervisor
@@ -53,12 +53,24 @@ class Sandbox:
     def __init__(self, options: SandboxOptions) -> None:
         self.options = options
         self._allowed: list[str] = []
+        self._shown: list[str] = []
         self._planned: dict[bool, list[str]] = {}  # by whether there are hooks to protect: found out once, then kept
 
     @property
     def writable(self) -> tuple[str, ...]:
         """The folders that were made writable beyond the usual ones."""
         return (*self.options.writable, *self._allowed)
+
+    def show(self, folder: str) -> None:
+        """Let commands read a folder that they may not write, wherever it lies."""
+        self._shown.append(folder)
+        self._planned.clear()
+
+    def showing(self, folder: str) -> "Sandbox":
+        """This sandbox as it stands, with one more folder to read."""
+        other = Sandbox(structs.replace(self.options, writable=self.writable))
+        other._shown = [*self._shown, folder]
+        return other
 
     def allow(self, path: str) -> str:
         """Let later commands write at `path`, or at the nearest folder above it that exists; returns that."""
@@ -108,6 +120,7 @@ class Sandbox:
             mounts += [
                 (f"{own}/{name}", ("--ro-bind-try", f"{own}/{name}", f"{own}/{name}")) for name in VISIBLE_IN_HOME
             ]
+        mounts += [(path, ("--ro-bind", path, path)) for path in map(os.path.realpath, self._shown)]
         return mounts
 
 

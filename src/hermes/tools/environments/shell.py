@@ -28,7 +28,7 @@ if [ -n "$__hermes_ask" ]; then
   }}
 fi
 trap '[ -z "$__hermes_ask" ] || unset -f sudo
-  {_DUMP} >"$__hermes_next" 2>/dev/null && pwd -P >"$__hermes_where" 2>/dev/null' EXIT
+  {_DUMP} 2>/dev/null >"$__hermes_next" && pwd -P 2>/dev/null >"$__hermes_where"' EXIT
 eval "$__hermes_command"
 """
 

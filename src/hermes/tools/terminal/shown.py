@@ -19,6 +19,11 @@ def plain(text: str) -> str:
     return _REDRAWN.sub("", _LINE_END.sub("", _ANSI.sub("", text)))
 
 
+def text_of(log: bytes) -> str:
+    """A log as text: decoded with replacement, without terminal control sequences."""
+    return plain(log.decode("utf-8", "replace"))
+
+
 def cut(text: str, limit: int = MAX_CHARS) -> tuple[str, bool]:
     """`text`, or its first 40 % and last 60 % of `limit` around a line that says what is missing."""
     if len(text) <= limit:
