@@ -2,14 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hermes.errors import StoreError, ToolError
-from hermes.runtime.asking import AskingGate
 from hermes.runtime.facade import CallerSink
 from hermes.runtime.prompt import DateLine, FixedText, Identity, ProjectRules, Surroundings, build_prompt
 from hermes.runtime.shared import RandomIds, SystemClock
@@ -18,6 +17,8 @@ from hermes.seams import Action, Clock, Decision, Gate, Ids, PromptSource, Resul
 from hermes.testing.fakes import CountedIds, FixedGate, HandClock, MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.workplace import FakeSupervisor, MemoryEnvironment, MemoryShelf
+from hermes.tools.approval.callbacks import ask_callback
+from hermes.tools.approval.wiring import GateParts, make_gate
 from hermes.tools.pool import DaemonPool
 from hermes.tools.shelf import FileShelf
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
@@ -113,20 +114,32 @@ async def test_a_child_says_all_it_has_to_say_and_ends(supervisor: Supervisor, t
         child.release()
 
 
-def gates(store: MemoryStore) -> dict[str, Gate]:
-    run = DaemonPool().run
+def gates(store: MemoryStore, home: Path) -> dict[str, Gate]:
     return {
         "fixed": FixedGate(allowed=False, reason="choose another way"),
-        "nobody": AskingGate(store, None, run),
-        "person says no": AskingGate(store, lambda _: False, run),
+        "nobody": approval_gate(store, home, None),
+        "person says no": approval_gate(store, home, lambda _: False),
     }
 
 
+def approval_gate(store: MemoryStore, home: Path, callback: Callable[..., Any] | None) -> Gate:
+    run = DaemonPool().run
+    parts = GateParts(
+        home=home,
+        settings={},
+        environment=MemoryEnvironment(),
+        store=store,
+        in_thread=run,
+        ask=ask_callback(callback, run) if callback else None,
+    )
+    return make_gate(parts)
+
+
 @pytest.mark.parametrize("name", ["fixed", "nobody", "person says no"])
-async def test_a_gate_that_denies_gives_the_model_a_reason_and_no_key(name: str) -> None:
+async def test_a_gate_that_denies_gives_the_model_a_reason_and_no_key(name: str, hermes_home: Path) -> None:
     store = MemoryStore()
     action = Action(kind="command", tool="terminal", text="rm -rf x")
-    decision = await gates(store)[name].decide(action, TurnScope())
+    decision = await gates(store, hermes_home)[name].decide(action, TurnScope())
     assert not decision.allowed
     assert decision.reason
     assert not re.search(r"config|setting|mode|allowlist|--yolo", decision.reason)
@@ -134,10 +147,10 @@ async def test_a_gate_that_denies_gives_the_model_a_reason_and_no_key(name: str)
         assert [(row.verdict, row.action) for row in store.approvals] == [("deny", "rm -rf x")]
 
 
-async def test_a_decision_that_cannot_be_recorded_is_no_decision() -> None:
+async def test_a_decision_that_cannot_be_recorded_is_no_decision(hermes_home: Path) -> None:
     store = MemoryStore()
     store.fail_next(StoreError("the disk is full"))
-    gate = AskingGate(store, lambda _: True, DaemonPool().run)
+    gate = approval_gate(store, hermes_home, lambda _: True)
     with pytest.raises(StoreError):
         await gate.decide(Action(kind="command", tool="terminal", text="ls"), TurnScope())
 

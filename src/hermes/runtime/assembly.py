@@ -14,7 +14,7 @@ from hermes.errors import UserError
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.models.client import ModelClient
 from hermes.ops import SessionRecord
-from hermes.runtime.asking import AskingGate
+from hermes.runtime.approving import Deciding, approval_gate
 from hermes.runtime.context import Services
 from hermes.runtime.model_parts import client_options, model_chain, request_options
 from hermes.runtime.options import AgentOptions
@@ -24,7 +24,7 @@ from hermes.runtime.shared import Shared, shared
 from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
-from hermes.seams import Environment, EventStore, Gate, PromptSource, RequestOptions, ToolView, Unit
+from hermes.seams import Environment, EventStore, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, session_tools
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import registry
@@ -91,19 +91,7 @@ def assemble(
     settings = settings or load_settings()
     inner = options.session.store or _store(options, settings, parts)
     store = TrackedStore(inner, session_id)
-    services = Services(
-        store=store,
-        environment=_environment(options, parts),
-        supervisor=parts.supervisor,
-        gate=_gate(options, store, parts),
-        hooks=Hooks(parts.pool),
-        shelf=FileShelf.of_session(paths.cache_dir(settings.home) / "results", session_id, parts.pool.run),
-        pool=parts.pool,
-        clock=parts.clock,
-        ids=parts.ids,
-        log=log,
-        settings=settings.mapping,
-    )
+    environment = _environment(options, parts)
     persistence = client_options(settings, inner)
     client = ModelClient(model_chain(options, settings, parts.http), store, parts.clock, parts.ids, persistence)
     helper = AuxiliaryClient(
@@ -116,6 +104,29 @@ def assemble(
             options=persistence,
             main=lambda: client.model,
         )
+    )
+    services = Services(
+        store=store,
+        environment=environment,
+        supervisor=parts.supervisor,
+        gate=approval_gate(
+            Deciding(
+                options=options,
+                settings=settings,
+                session_id=session_id,
+                parts=parts,
+                environment=environment,
+                store=store,
+                helper=helper,
+            )
+        ),
+        hooks=Hooks(parts.pool),
+        shelf=FileShelf.of_session(paths.cache_dir(settings.home) / "results", session_id, parts.pool.run),
+        pool=parts.pool,
+        clock=parts.clock,
+        ids=parts.ids,
+        log=log,
+        settings=settings.mapping,
     )
     return Assembly(
         services=services,
@@ -149,7 +160,3 @@ def _environment(options: AgentOptions, parts: Shared) -> Environment:
 
     cwd = options.tools.cwd or str(Path.cwd())
     return LocalEnvironment(parts.supervisor, cwd, LocalOptions(env=scrubbed(os.environ)), run_blocking=parts.pool.run)
-
-
-def _gate(options: AgentOptions, store: EventStore, parts: Shared) -> Gate:
-    return AskingGate(store, options.callbacks.approval_callback, parts.pool.run)

@@ -4,6 +4,9 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hermes.types import Event, ReasoningDelta, TextDelta
@@ -39,6 +42,22 @@ class BackgroundLoop:
 background = BackgroundLoop()
 
 
+@dataclass(frozen=True, slots=True)
+class _Errand:
+    """Something the caller's thread is to do, and where its outcome goes."""
+
+    work: Callable[[], Any]
+    outcome: "Future[Any]" = field(default_factory=Future)
+
+    def run(self) -> None:
+        if not self.outcome.set_running_or_notify_cancel():
+            return  # nobody waits for it any more
+        try:
+            self.outcome.set_result(self.work())
+        except Exception as error:  # noqa: BLE001 - carried to the coroutine that waits, where it is raised
+            self.outcome.set_exception(error)
+
+
 class CallerSink:
     """Carries events from the loop to the caller's thread through a bounded queue.
 
@@ -48,12 +67,23 @@ class CallerSink:
 
     def __init__(self, deliver: Callable[[Event], None]) -> None:
         self._deliver = deliver
-        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event | _Errand | None] = queue.SimpleQueue()
 
     def emit(self, event: Event) -> None:
         if isinstance(event, TextDelta | ReasoningDelta) and self._events.qsize() >= QUEUE_EVENTS:
             return
         self._events.put(event)
+
+    async def call(self, function: Callable[..., Result], *args: Any, **keywords: Any) -> Result:
+        """What `function` returns, called in the caller's thread after the events so far.
+
+        A cancellation stops the waiting at once. What had not begun is then never called, and what had may go on in
+        the caller's thread, where nothing but its own end can stop it; its outcome goes nowhere.
+        """
+        errand = _Errand(lambda: function(*args, **keywords))
+        self._events.put(errand)
+        result: Result = await asyncio.wrap_future(errand.outcome)
+        return result
 
     def close(self) -> None:
         self._events.put(None)
@@ -61,7 +91,13 @@ class CallerSink:
     def drain(self) -> None:
         """Deliver until `close`, in this thread."""
         while (event := self._events.get()) is not None:
-            self._deliver(event)
+            if isinstance(event, _Errand):
+                event.run()
+            else:
+                self._deliver(event)
+
+
+caller: ContextVar[CallerSink | None] = ContextVar("hermes_caller", default=None)  # who waits for the running turn
 
 
 def run_sync(work: Coroutine[Any, Any, Result], sink: CallerSink, on_abort: Callable[[], None]) -> Result:
@@ -70,7 +106,11 @@ def run_sync(work: Coroutine[Any, Any, Result], sink: CallerSink, on_abort: Call
     If a callback raises, or Ctrl-C hits this thread, `on_abort` is called, `work` is seen to its end, and the
     exception goes on to the caller.
     """
-    future = asyncio.run_coroutine_threadsafe(work, background.get())
+    token = caller.set(sink)
+    try:
+        future = asyncio.run_coroutine_threadsafe(work, background.get())  # takes this context along
+    finally:
+        caller.reset(token)
     future.add_done_callback(lambda _: sink.close())
     try:
         sink.drain()

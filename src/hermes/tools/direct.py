@@ -3,7 +3,6 @@
 import logging
 import os
 import secrets
-import shlex
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 from hermes.config import paths
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
-from hermes.seams import Action, Decision, Environment, Gate, NestedCalls, ResultShelf, Route, Supervisor
+from hermes.seams import Environment, EventStore, Gate, NestedCalls, ResultShelf, Route, Supervisor
 from hermes.tools.definitions import load_home
 from hermes.tools.dispatch import call_now, is_coroutine, resolved
 from hermes.tools.hooks import Hooks
@@ -26,7 +25,6 @@ from hermes.tools.results import error_content, normalise, sanitise_error
 from hermes.tools.shelf import FileShelf
 from hermes.tools.validation import CallRefused, Validator
 from hermes.tools.view import rules_of
-from hermes.tools.web.policy import is_ordinary
 from hermes.types import Event, JsonObject, text_of
 
 log = logging.getLogger(__name__)
@@ -58,6 +56,7 @@ class Outside:
         self._lock = threading.Lock()  # guards the mappings below
         self._places: dict[tuple[str, int], _Place] = {}
         self._validators: dict[str, tuple[object, Validator]] = {}
+        self._stores: dict[Path, EventStore] = {}  # by home: decisions are recorded there
 
     def call(self, call: DirectCall) -> str:
         """The result text; every error is JSON text too."""
@@ -145,8 +144,16 @@ class Outside:
         key = (task_id, depth_here())
         with self._lock:
             if key not in self._places:
-                self._places[key] = _make_place(task_id, self.pool)
+                self._places[key] = _make_place(task_id, self.pool, self._store)
             return self._places[key]
+
+    def _store(self, home: Path) -> EventStore:
+        if home not in self._stores:
+            from hermes.state.sqlite_store import SqliteStore  # noqa: PLC0415 - only built-ins are decided on
+
+            paths.made(home)
+            self._stores[home] = SqliteStore(paths.state_file(home))
+        return self._stores[home]
 
     def close_task(self, task_id: str) -> None:
         """Close what a task holds: its shell and its children."""
@@ -230,33 +237,10 @@ class OutsideContext:
         log.debug("note outside a turn: %s=%r", key, value)
 
 
-class NobodyToAsk:
-    """`Gate` where no person can answer: what would have to be asked about is denied, the rest is allowed."""
-
-    async def decide(self, action: Action, scope: TurnScope) -> Decision:
-        from hermes.tools.approval import detect_dangerous_command  # noqa: PLC0415 - paid by the first command
-
-        if action.kind == "write":
-            return Decision(allowed=True, rule="workspace-write")
-        if is_ordinary(action):
-            return Decision(allowed=True, rule="web-read")
-        if action.kind in ("command", "code"):
-            # A script is judged by its effects, as the same text behind `python3 -c` would be.
-            command = action.text if action.kind == "command" else f"python3 -c {shlex.quote(action.text)}"
-            dangerous, _, description = detect_dangerous_command(command, cwd=action.cwd or None)
-            if not dangerous:
-                return Decision(allowed=True, rule="harmless")
-            reason = f"This needs a person's approval ({description}) and nobody is here to give it."
-        else:
-            reason = "This needs a person's approval and nobody is here to give it."
-        return Decision(
-            allowed=False, reason=f"{reason} Choose another way.", rule="nobody-to-ask", decided_by="nobody"
-        )
-
-
-def _make_place(task_id: str, pool: DaemonPool) -> _Place:
+def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventStore]) -> _Place:
     from hermes.config.load import load_settings  # noqa: PLC0415 - only built-ins need any of this
     from hermes.config.sections import terminal  # noqa: PLC0415
+    from hermes.tools.approval.wiring import GateParts, make_gate  # noqa: PLC0415
     from hermes.tools.environments.factory import Making, create_environment  # noqa: PLC0415
     from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
 
@@ -271,11 +255,20 @@ def _make_place(task_id: str, pool: DaemonPool) -> _Place:
         task_id=task_id,
         run_blocking=pool.run,
     )
+    environment = create_environment(making)
     return _Place(
         task_id=task_id,
-        environment=create_environment(making),
+        environment=environment,
         supervisor=supervisor,
-        gate=NobodyToAsk(),
+        gate=make_gate(  # nobody is here to be asked
+            GateParts(
+                home=settings.home,
+                settings=settings.mapping,
+                environment=environment,
+                store=store(settings.home),
+                in_thread=pool.run,
+            )
+        ),
         shelf=FileShelf.of_session(paths.cache_dir(settings.home) / "results", f"direct-{task_id}", pool.run),
         settings=settings.mapping,
         pool=pool,

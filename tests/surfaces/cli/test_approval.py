@@ -86,7 +86,7 @@ def test_only_yes_runs_the_command(
         ServerThread([calls("terminal", command=COMMAND), says(said)]) as server,
         chatting(server, environ, tmp_path) as terminal,
     ):
-        terminal.wait_for("Allow it? [y/N]")
+        terminal.wait_for("[D]eny:")
         assert COMMAND in terminal.screen
         terminal.type(typed)
         terminal.wait_for(said)
@@ -99,7 +99,7 @@ def test_control_c_at_the_question_runs_nothing_and_ends_the_turn(environ: dict[
         ServerThread([calls("terminal", command=COMMAND)]) as server,
         chatting(server, environ, tmp_path) as terminal,
     ):
-        terminal.wait_for("Allow it? [y/N]")
+        terminal.wait_for("[D]eny:")
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.ended() == Exit.CANCELLED
     assert not (tmp_path / "made").exists()

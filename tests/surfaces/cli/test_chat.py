@@ -285,3 +285,16 @@ def test_the_model_is_offered_the_toolsets_asked_for(
     assert done.returncode == 0, done.stderr
     names = [tool["function"]["name"] for tool in server.requests[0].json.get("tools", [])]
     assert ("read_file" in names) == offered
+
+
+def test_without_asking_commands_run_but_hard_rules_hold(run: Run, tmp_path: Path) -> None:
+    script = [
+        calls("terminal", command="rm -rf gone && touch made"),
+        calls("terminal", command="rm -rf /"),
+        says("Done."),
+    ]
+    with ServerThread(script) as server:
+        done = run("chat", "-q", "Do it.", "--yolo", *model(server))
+    assert (done.returncode, done.stdout) == (0, "Done.\n")
+    assert (tmp_path / "made").exists()
+    assert "hardline" in str(sent(server, 2)[-1]["content"])

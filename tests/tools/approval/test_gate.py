@@ -1,14 +1,16 @@
 """The gate asks, remembers, and denies whenever no clear yes arrives."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.approval.decide import REFUSED
-from hermes.tools.approval.gate import Answer, ApprovalGate, Ask, Question
+from hermes.tools.approval.gate import ApprovalGate, Ask, Sight
 from hermes.tools.approval.policy import Grant, Policy
+from hermes.tools.approval.question import Answer, Question
 
 
 class MemoryGrants:
@@ -36,11 +38,10 @@ class Room:
         self.rows: list[tuple[Question, Decision]] = []
         ask: Ask | None = None if alone else self._ask
         self.gate = ApprovalGate(
-            policy=policy or Policy(),
+            policy=lambda: policy or Policy(),
             grants=MemoryGrants(),
             record=self._record,
-            home="/home/me",
-            own_home="/home/me/.hermes",
+            sight=Sight(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app"),
             ask=ask,
         )
 
@@ -69,7 +70,8 @@ async def test_once_asks_again_next_time() -> None:
     room = Room("once", "deny")
     assert (await room.run("rm -rf build")).allowed
     refused = await room.run("rm -rf build")
-    assert (refused.allowed, refused.reason) == (False, REFUSED)
+    assert not refused.allowed
+    assert refused.reason.endswith(REFUSED[1:])
 
 
 async def test_session_covers_the_kind_in_the_workspace_only() -> None:
@@ -122,3 +124,68 @@ async def test_a_broad_yes_to_something_not_understood_is_refused() -> None:
 )
 async def test_every_kind_of_action_passes_the_same_gate(kind: str, text: str, *, allowed: bool) -> None:
     assert (await Room(alone=True).run(text, kind=kind)).allowed is allowed
+
+
+async def test_reading_a_page_runs_unasked_and_sending_data_does_not() -> None:
+    def fetch(method: str) -> Action:
+        return Action(kind="network", tool="web", text="https://example.org/", details={"method": method})
+
+    gate = Room(alone=True).gate
+    assert [(await gate.decide(fetch(method), TurnScope())).allowed for method in ("GET", "POST")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("route", "mode", "allowed"), [("cron", "deny", False), ("cron", "approve", True), ("batch", "approve", False)]
+)
+async def test_routes_without_a_person_never_wait_for_one(route: str, mode: str, *, allowed: bool) -> None:
+    room = Room("always", policy=Policy(cron_mode=mode))  # type: ignore[arg-type]  # plain text
+    action = Action(kind="command", tool="terminal", text="rm -rf build", cwd="/work/app", route=route)  # type: ignore[arg-type]  # plain text
+    assert (await room.gate.decide(action, TurnScope())).allowed is allowed
+    assert room.asked == []
+
+
+async def test_scheduled_jobs_never_pass_the_floor() -> None:
+    room = Room(policy=Policy(cron_mode="approve"))
+    action = Action(kind="command", tool="terminal", text="rm -rf /", route="cron")
+    assert not (await room.gate.decide(action, TurnScope())).allowed
+
+
+async def test_the_session_may_move_but_the_workspace_does_not() -> None:
+    room = Room(alone=True)
+    action = Action(kind="command", tool="terminal", text="rm passwd", cwd="/etc")
+    assert not (await room.gate.decide(action, TurnScope())).allowed
+
+
+async def test_a_placeholder_for_a_secret_never_reaches_a_shell() -> None:
+    room = Room("always")
+    assert not (await room.run("echo KEY=⟦secret#0123456789ab⟧ > .env")).allowed
+    assert room.asked == []
+
+
+async def test_leaving_the_sandbox_is_asked_about_even_for_a_harmless_command() -> None:
+    room = Room("once")
+    details = {"sandbox": "run_outside", "why": "the network is closed"}
+    action = Action(kind="command", tool="terminal", text="ls", cwd="/work/app", details=details)
+    assert (await room.gate.decide(action, TurnScope())).allowed
+    assert [question.description for question in room.asked] == ["the network is closed"]
+
+
+async def test_a_script_that_reaches_beyond_the_workspace_is_looked_into() -> None:
+    bodies = {"/work/app/x.sh": b"#!/bin/sh\nrm -rf ~/photos\n", "/work/app/y.sh": b"rm -rf build\n"}
+    room = Room(alone=True)
+    sight = Sight(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
+    gate = replace(room.gate, sight=sight)
+    for command, allowed in (("bash x.sh", False), ("./x.sh", False), ("bash y.sh", True)):
+        action = Action(kind="command", tool="terminal", text=command, cwd="/work/app")
+        assert (await gate.decide(action, TurnScope())).allowed is allowed
+
+
+async def test_a_task_yes_ends_when_the_script_file_changes() -> None:
+    bodies = {"/work/app/x.sh": b"rm -rf ~/photos\n"}
+    room = Room("task", "deny")
+    sight = Sight(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
+    gate = replace(room.gate, sight=sight)
+    action = Action(kind="command", tool="terminal", text="bash x.sh", cwd="/work/app", task_id="t")
+    assert [(await gate.decide(action, TurnScope())).allowed for _ in range(2)] == [True, True]
+    bodies["/work/app/x.sh"] = b"rm -rf ~/documents\n"
+    assert not (await gate.decide(action, TurnScope())).allowed

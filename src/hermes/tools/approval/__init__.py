@@ -1,9 +1,36 @@
 """Approval: what a command would do, and whether it may."""
 
+from typing import TYPE_CHECKING, Any
+
 from hermes.tools.approval.analysis import analyse
 from hermes.tools.approval.detect import detect_dangerous_command, detect_hardline_command
 from hermes.tools.approval.model import Analysis, Effect, Severity, SimpleCommand
 from hermes.tools.approval.patterns import DANGEROUS_PATTERNS, HARDLINE_PATTERNS
+
+if TYPE_CHECKING:
+    from hermes.tools.approval.contract import (
+        approve_permanent,
+        approve_session,
+        check_all_command_guards,
+        check_dangerous_command,
+        clear_session,
+        disable_session_yolo,
+        enable_session_yolo,
+        get_current_session_key,
+        has_blocking_approval,
+        is_approved,
+        is_session_yolo_enabled,
+        load_permanent_allowlist,
+        prompt_dangerous_approval,
+        register_gateway_notify,
+        reset_current_session_key,
+        resolve_gateway_approval,
+        save_permanent_allowlist,
+        set_approval_callback,
+        set_current_session_key,
+        submit_pending,
+        unregister_gateway_notify,
+    )
 
 __all__ = [
     "DANGEROUS_PATTERNS",
@@ -13,6 +40,36 @@ __all__ = [
     "Severity",
     "SimpleCommand",
     "analyse",
+    "approve_permanent",
+    "approve_session",
+    "check_all_command_guards",
+    "check_dangerous_command",
+    "clear_session",
     "detect_dangerous_command",
     "detect_hardline_command",
+    "disable_session_yolo",
+    "enable_session_yolo",
+    "get_current_session_key",
+    "has_blocking_approval",
+    "is_approved",
+    "is_session_yolo_enabled",
+    "load_permanent_allowlist",
+    "prompt_dangerous_approval",
+    "register_gateway_notify",
+    "reset_current_session_key",
+    "resolve_gateway_approval",
+    "save_permanent_allowlist",
+    "set_approval_callback",
+    "set_current_session_key",
+    "submit_pending",
+    "unregister_gateway_notify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions that need the settings are loaded when one of them is asked for; analysing needs none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hermes.tools.approval import contract  # noqa: PLC0415
+
+    return getattr(contract, name)

@@ -8,7 +8,17 @@ from msgspec import Struct
 
 from hermes.tools.approval.model import Analysis, Effect, Severity, SimpleCommand
 from hermes.tools.approval.patterns import search, search_hardline
-from hermes.tools.approval.policy import Grant, Policy, Rule, effects_within, path_class, rule_matches, words_match
+from hermes.tools.approval.policy import (
+    EVERYWHERE,
+    Grant,
+    Policy,
+    Rule,
+    allowlist_entry,
+    effects_within,
+    path_class,
+    rule_matches,
+    words_match,
+)
 from hermes.tools.approval.text import MAX_BYTES
 
 REFUSED = (
@@ -132,7 +142,7 @@ def _allowlisted(analysis: Analysis, policy: Policy) -> str:
 def _with_grants(
     dangers: tuple[Effect, ...], asked: Rule | None, policy: Policy, grants: Sequence[Grant], context: Context
 ) -> Verdict:
-    exact = any(_is_exact(grant, context) for grant in grants)
+    exact = any(is_exact(grant, context) for grant in grants)
     if exact:
         return Verdict(outcome="allow", reason="this was approved as shown", rule="grant", effects=dangers)
     left = tuple(effect for effect in dangers if not _is_granted(effect, policy, grants, context))
@@ -150,7 +160,8 @@ def _with_grants(
     )
 
 
-def _is_exact(grant: Grant, context: Context) -> bool:
+def is_exact(grant: Grant, context: Context) -> bool:
+    """Whether the grant is for exactly this: the same text, place and scripts, in the same task."""
     if not context.binding or grant.binding != context.binding:
         return False
     if grant.scope == "once":
@@ -161,12 +172,12 @@ def _is_exact(grant: Grant, context: Context) -> bool:
 def _is_granted(effect: Effect, policy: Policy, grants: Sequence[Grant], context: Context) -> bool:
     if effect.severity is Severity.HARDLINE or effect.kind in _NEVER_BROAD:
         return False
-    if effect.key in policy.allowlist:
-        return True
     place = path_class(effect)
+    if effect.key in policy.allowlist or allowlist_entry(effect.key, place) in policy.allowlist:
+        return True
     return any(
         grant.key == effect.key
-        and grant.path_class == place
+        and grant.path_class in (place, EVERYWHERE)
         and (grant.scope == "always" or (grant.scope == "session" and grant.session_id == context.session_id))
         for grant in grants
     )

@@ -5,28 +5,28 @@ import logging
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from msgspec import Struct
-
+from hermes.redact import MARKER
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.approval.analysis import analyse
-from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide
-from hermes.tools.approval.model import Analysis, Severity
+from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact
+from hermes.tools.approval.model import Analysis, Effect, Severity
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
+from hermes.tools.approval.question import Answer, Question
+from hermes.tools.web.policy import is_ordinary
 
-Answer = Literal["once", "task", "session", "always", "deny"]
+GRACE_S = 0.5  # who is asked counts the time too, and may say why it is a no
+UNATTENDED = frozenset({"cron", "batch"})  # routes on which a person is never waited for
+PLACEHOLDER = (
+    "The text holds a placeholder for a secret, which only the file tools turn back into its value. "
+    "Use them, or let the program read the value itself."
+)
 _END = "HERMES_CODE_END"
+_LONG = 4096
+_SHELLS = (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash", b"#!/usr/bin/env sh", b"#!/usr/bin/bash")
 logger = logging.getLogger(__name__)
-
-
-class Question(Struct, frozen=True, kw_only=True):
-    """What a person, or the smart mode's model, is shown."""
-
-    action: Action
-    analysis: Analysis
-    verdict: Verdict
 
 
 class Grants(Protocol):
@@ -37,46 +37,73 @@ class Grants(Protocol):
     async def use_once(self, grant: Grant) -> None: ...
 
 
+class NobodyHere(Exception):
+    """Raised by an `Ask` that finds nobody to ask."""
+
+
 Ask = Callable[[Question, TurnScope], Awaitable[Answer]]
 Judge = Callable[[Question, TurnScope], Awaitable[Literal["approve", "deny", "escalate"]]]
 Record = Callable[[Question, Decision], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What the gate may look at on the disk; without it, it judges by names alone."""
+
+    home: str
+    own_home: str
+    workspace: str | None = None  # the folder the work belongs to; None is wherever a command runs
+    read_script: Callable[[str], bytes | None] = lambda _path: None
+    real: Callable[[str], str] | None = None
+    has_host_mounts: bool = False  # of the container that commands run in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalGate:
     """Decides by policy, then by asking. Nobody to ask, a failed or late answer, or a failed record means deny."""
 
-    policy: Policy
+    policy: Callable[[], Policy]
     grants: Grants
     record: Record
-    home: str
-    own_home: str
+    sight: Sight
     ask: Ask | None = None
     judge: Judge | None = None
-    read_script: Callable[[str], bytes | None] = lambda _path: None
-    real: Callable[[str], str] | None = None
+    is_remote: bool = False  # the question goes to a chat, where people answer later
+    is_bypassed: Callable[[str], bool] = lambda _session: False  # a person switched asking off for this session
+    in_thread: Callable[..., Awaitable[Any]] | None = None
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
-        analysis = self._analyse(action)
-        scripts = {path: body for path in analysis.scripts if (body := self.read_script(path)) is not None}
+        policy = self.policy()
+        analysis = await self._analysed(action)
+        scripts = self._scripts(analysis, action)
         context = Context(
             tool=action.tool,
             backend=action.backend,
-            has_host_mounts=bool(action.details.get("host_mounts")),
+            has_host_mounts=self.sight.has_host_mounts or bool(action.details.get("host_mounts")),
             session_id=action.session_id,
             task_id=action.task_id,
-            binding=binding(action.text, action.cwd, scripts),
+            binding=binding(f"{_form(action)} {action.text}", action.cwd, scripts),
+            is_bypassed=self.is_bypassed(action.session_id),
         )
         given = await self.grants.given(action.session_id)
-        verdict = decide(analysis, self.policy, given, context)
+        verdict = decide(self._with_scripts(analysis, scripts), policy, given, context)
+        beyond = _beyond_effects(action)
+        if beyond and verdict.rule == "effects" and not any(is_exact(grant, context) for grant in given):
+            verdict = Verdict(outcome="ask", reason=beyond, rule="effects", scopes=("once", "task"))
         question = Question(action=action, analysis=analysis, verdict=verdict)
-        decision = await self._settle(question, context, scope)
+        decision = await self._settle(question, context, policy, scope)
         if decision.allowed and verdict.rule == "grant":
             for grant in given:
                 if grant.scope == "once" and grant.binding == context.binding:
                     await self.grants.use_once(grant)
         await self.record(question, decision)
         return decision
+
+    async def _analysed(self, action: Action) -> Analysis:
+        if self.in_thread is not None and len(action.text) > _LONG:
+            found: Analysis = await self.in_thread(self._analyse, action)
+            return found
+        return self._analyse(action)
 
     def _analyse(self, action: Action) -> Analysis:
         text = action.text
@@ -88,47 +115,131 @@ class ApprovalGate:
             text = f"curl {shlex.quote(text)}"
         elif action.kind == "tool":
             return Analysis(command=text, normalised=text, commands=(), effects=(), unknown=())
-        return analyse(text, cwd=action.cwd or None, home=self.home, own_home=self.own_home, real=self.real)
+        analysis = self._look(text, action.cwd)
+        if action.kind == "write":
+            # A file tool shows what it changes and keeps the values of secrets, so a project's settings are files
+            # like others to it.
+            kept = tuple(_as_note(effect) if effect.kind == "project_env" else effect for effect in analysis.effects)
+            return Analysis(command=text, normalised=text, commands=analysis.commands, effects=kept, unknown=())
+        return analysis
 
-    async def _settle(self, question: Question, context: Context, scope: TurnScope) -> Decision:
+    def _look(self, text: str, cwd: str) -> Analysis:
+        sight = self.sight
+        return analyse(
+            text,
+            cwd=cwd or None,
+            home=sight.home,
+            own_home=sight.own_home,
+            workspace=sight.workspace,
+            real=sight.real,
+        )
+
+    def _scripts(self, analysis: Analysis, action: Action) -> dict[str, bytes]:
+        if action.kind not in ("command", "code"):
+            return {}
+        return {path: body for path in analysis.scripts if (body := self.sight.read_script(path)) is not None}
+
+    def _with_scripts(self, analysis: Analysis, scripts: dict[str, bytes]) -> Analysis:
+        """The analysis with what the shell scripts it runs would do beyond the workspace and temp."""
+        found: list[Effect] = []
+        for path, body in scripts.items():
+            if path.endswith((".sh", ".bash")) or body.startswith(_SHELLS):
+                inside = self._look(body.decode("utf-8", "replace"), path.rpartition("/")[0])
+                found += [
+                    effect._replace(detail=f"in {path}: {effect.detail}", source=-1)
+                    for effect in inside.dangers
+                    if effect.kind not in ("unknown", "inline_code") and effect.path_class not in ("workspace", "temp")
+                ]
+        if not found:
+            return analysis
+        return Analysis(
+            command=analysis.command,
+            normalised=analysis.normalised,
+            commands=analysis.commands,
+            effects=(*analysis.effects, *found),
+            unknown=analysis.unknown,
+            scripts=analysis.scripts,
+        )
+
+    async def _settle(self, question: Question, context: Context, policy: Policy, scope: TurnScope) -> Decision:
         verdict = question.verdict
+        if question.action.kind in ("command", "code") and MARKER.search(question.action.text):
+            return Decision(allowed=False, reason=PLACEHOLDER, rule="placeholder")
         if verdict.outcome == "allow":
             return Decision(allowed=True, reason=verdict.reason, rule=verdict.rule)
         if verdict.outcome == "deny":
             reason = f"{verdict.reason}. {REFUSED}" if verdict.is_hardline else REFUSED
             return Decision(allowed=False, reason=reason, rule=verdict.rule)
-        if self.policy.mode == "smart" and self.judge is not None:
-            judged = await self._guarded(self.judge(question, scope), scope, "escalate")
+        if question.action.route == "cron" and policy.cron_mode == "approve":
+            return Decision(allowed=True, reason="scheduled jobs may do this unasked", rule="cron_mode")
+        if policy.mode == "smart" and self.judge is not None:
+            judged = await _guarded(self.judge(question, scope), scope, policy.timeout, "escalate")
             if judged == "approve":
-                return Decision(
-                    allowed=True, reason="approved by the auxiliary model", rule=verdict.rule, decided_by="smart"
-                )
+                reason = "approved by the auxiliary model"
+                return Decision(allowed=True, reason=reason, rule=verdict.rule, decided_by="model")
             if judged == "deny":
-                return Decision(allowed=False, reason=REFUSED, rule=verdict.rule, decided_by="smart")
-        if self.ask is None:
-            return Decision(allowed=False, reason=REFUSED, rule="nobody to ask", decided_by="policy")
-        answer = await self._guarded(self.ask(question, scope), scope, "deny")
+                return Decision(allowed=False, reason=_refused(verdict), rule=verdict.rule, decided_by="model")
+        if self.ask is None or question.action.route in UNATTENDED:
+            return _nobody(verdict)
+        limit_s = (policy.gateway_timeout if self.is_remote else policy.timeout) + GRACE_S
+        answer = await _guarded(self._asked(question, scope), scope, limit_s, "timeout")
+        if answer == "nobody":
+            return _nobody(verdict)
         return await self._answered(question, context, answer)
 
-    async def _guarded(self, waiting: Awaitable[str], scope: TurnScope, failed: str) -> str:
-        left = scope.remaining()
-        limit_s = self.policy.timeout if left is None else min(self.policy.timeout, left)
+    async def _asked(self, question: Question, scope: TurnScope) -> str:
+        assert self.ask is not None
         try:
-            async with asyncio.timeout(limit_s):
-                return await waiting
-        except TimeoutError:
-            return failed
-        except Exception:  # the border to a surface or a model: whatever fails there must not let the action through
-            logger.exception("asking for approval failed")
-            return failed
+            return await self.ask(question, scope)
+        except NobodyHere:
+            return "nobody"
 
     async def _answered(self, question: Question, context: Context, answer: str) -> Decision:
         verdict = question.verdict
         if answer not in ("once", *verdict.scopes):
-            return Decision(allowed=False, reason=REFUSED, rule=verdict.rule, decided_by="user")
+            by = "nobody" if answer == "timeout" else "person"
+            return Decision(allowed=False, reason=_refused(verdict), rule=verdict.rule, scope=answer, decided_by=by)
         for grant in _grants(answer, verdict, context):
             await self.grants.add(grant)
-        return Decision(allowed=True, reason="approved", rule=verdict.rule, scope=answer, decided_by="user")
+        return Decision(allowed=True, reason="approved", rule=verdict.rule, scope=answer, decided_by="person")
+
+
+async def _guarded(waiting: Awaitable[str], scope: TurnScope, limit_s: float, failed: str) -> str:
+    left = scope.remaining()
+    try:
+        async with asyncio.timeout(limit_s if left is None else min(limit_s, left)):
+            return await waiting
+    except TimeoutError:
+        return failed
+    except Exception:  # the border to a surface or a model: whatever fails there must not let the action through
+        logger.exception("asking for approval failed")
+        return failed
+
+
+def _beyond_effects(action: Action) -> str:
+    """What must be asked about although nothing in the text itself is dangerous."""
+    if action.details.get("sandbox"):
+        return str(action.details.get("why") or "leave the sandbox")
+    method = action.details.get("method")
+    return f"send data ({method})" if action.kind == "network" and method and not is_ordinary(action) else ""
+
+
+def _form(action: Action) -> str:
+    return f"{action.kind} {action.details.get('sandbox', '')}"
+
+
+def _as_note(effect: Effect) -> Effect:
+    return effect._replace(kind="write", severity=Severity.NOTE)
+
+
+def _refused(verdict: Verdict) -> str:
+    return f"{verdict.reason}: {REFUSED[0].lower()}{REFUSED[1:]}" if verdict.reason else REFUSED
+
+
+def _nobody(verdict: Verdict) -> Decision:
+    what = f" ({verdict.reason})" if verdict.reason else ""
+    reason = f"This needs a person's approval{what}, and nobody is here to give it. Choose a way that needs none."
+    return Decision(allowed=False, reason=reason, rule="nobody to ask", decided_by="nobody")
 
 
 def _grants(answer: str, verdict: Verdict, context: Context) -> list[Grant]:

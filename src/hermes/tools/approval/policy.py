@@ -12,6 +12,7 @@ from hermes.tools.approval.analysis import analyse
 from hermes.tools.approval.model import Analysis, Effect, SimpleCommand
 
 Mode = Literal["manual", "smart", "off"]
+EVERYWHERE = "*"  # the place of a grant that names none, as those made by the contract's functions do
 GrantScope = Literal["once", "task", "session", "always"]
 
 
@@ -52,7 +53,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     deny: tuple[str, ...] = ()  # globs on the whole command
     rules: tuple[Rule, ...] = ()
     containers: Containers = field(default_factory=Containers)
-    allowlist: tuple[str, ...] = ()  # keys, or globs on a whole command without shell operators
+    allowlist: tuple[str, ...] = ()  # `key @ place`, a key everywhere, or a glob on a whole command of one part
 
 
 class Grant(Struct, frozen=True, kw_only=True):
@@ -130,6 +131,11 @@ def binding(command: str, cwd: str, scripts: Mapping[str, bytes] | None = None) 
     for path in sorted(scripts or {}):
         digest.update(b"\0" + path.encode("utf-8", "replace") + b"\0" + hashlib.sha256((scripts or {})[path]).digest())
     return digest.hexdigest()
+
+
+def allowlist_entry(key: str, place: str) -> str:
+    """How a yes for good is written in `command_allowlist`: the kind of effect, and the place it was shown for."""
+    return f"{key} @ {place}" if place else key
 
 
 def path_class(effect: Effect) -> str:

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from click import UsageError
 
@@ -15,7 +16,6 @@ from hermes.config.sections import approvals, logging_, model, security
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.seams import Sink
-from hermes.surfaces.cli.chat.approval import TerminalApproval
 from hermes.surfaces.cli.chat.events import JsonLines, Progress
 from hermes.surfaces.cli.chat.question import full_question, with_image
 from hermes.surfaces.cli.chat.resume import resumed_session
@@ -24,6 +24,9 @@ from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.logs import redactor, session_tag, start_logging, stop_logging
+
+if TYPE_CHECKING:
+    from hermes.surfaces.cli.approval_prompt import TerminalPrompt
 
 
 def answer(cli: Cli, wish: Wish) -> int:
@@ -51,6 +54,10 @@ async def _turn(cli: Cli, wish: Wish, settings: Settings, session_id: str | None
         approval_callback=approval,
     )
     session_tag.set(agent.session_id)
+    if wish.yolo:
+        from hermes.tools.approval.contract import enable_session_yolo  # noqa: PLC0415 - rare, and brings the gate
+
+        enable_session_yolo(agent.session_id)
 
     def stop() -> None:
         if approval is not None:
@@ -135,13 +142,13 @@ def _toolsets(wish: Wish, settings: Settings) -> list[str] | None:
     return list(top.toolsets) if "toolsets" in settings.tree or "toolsets" in settings.flags else None
 
 
-def _approval(cli: Cli, settings: Settings) -> TerminalApproval | None:
+def _approval(cli: Cli, settings: Settings) -> "TerminalPrompt | None":
     """Someone to ask, when stdin and stderr are a terminal; else nobody, which means no."""
-    import sys  # noqa: PLC0415
-
     if sys.stdin is None or not sys.stdin.isatty() or not cli.out.stderr.isatty():
         return None
-    return TerminalApproval(cli.out, timeout_s=settings.of(approvals.Section).timeout)
+    from hermes.surfaces.cli.approval_prompt import TerminalPrompt  # noqa: PLC0415 - where nobody is, none of the gate
+
+    return TerminalPrompt(cli.out, timeout_s=settings.of(approvals.Section).timeout)
 
 
 def _logging(cli: Cli, settings: Settings) -> list[Any]:

@@ -15,7 +15,6 @@ _NOT_YET = {
     "worktree": "worktrees",
     "checkpoints": "checkpoints",
     "accept_hooks": "hooks",
-    "yolo": "running without approval",
     "tui": "the full-screen interface",
 }
 
@@ -40,6 +39,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     verbose: bool = False
     preview_chars: int = 80
     pass_session_id: bool = False
+    yolo: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
 
@@ -87,6 +87,7 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         quiet=bool(options.get("quiet")) or oneshot is not None,
         verbose=bool(options.get("verbose")),
         pass_session_id=bool(options.get("pass_session_id")),
+        yolo=bool(options.get("yolo")),
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),
     )

@@ -1,0 +1,101 @@
+"""The gate of an agent, made when the first action is decided: most turns of a chat decide on none."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hermes.config.sections import approvals as approvals_section
+from hermes.config.settings import Settings
+from hermes.models import auxiliary
+from hermes.models.auxiliary import AuxiliaryClient
+from hermes.runtime.facade import caller
+from hermes.runtime.options import AgentOptions
+from hermes.runtime.shared import Shared
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision, Environment, EventStore, Gate
+
+if TYPE_CHECKING:
+    from hermes.tools.approval.gate import Ask, Judge
+    from hermes.tools.approval.question import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """What an agent's gate is made of."""
+
+    options: AgentOptions
+    settings: Settings
+    session_id: str
+    parts: Shared
+    environment: Environment
+    store: EventStore
+    helper: AuxiliaryClient
+
+
+class LazyGate:
+    """`Gate` that is put together by its first decision."""
+
+    def __init__(self, make: Callable[[], Gate]) -> None:
+        self._make = make
+        self._gate: Gate | None = None
+
+    async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        if self._gate is None:
+            self._gate = self._make()
+        return await self._gate.decide(action, scope)
+
+
+def approval_gate(deciding: Deciding) -> Gate:
+    """The gate of an agent: its callback is asked, else whoever listens for its session, else nobody."""
+    if deciding.settings.of(approvals_section.Section).rules:
+        return _gate(deciding)  # a rule that contradicts its examples is told at the start
+    return LazyGate(lambda: _gate(deciding))
+
+
+def _gate(deciding: Deciding) -> Gate:
+    from hermes.tools.approval.contract import desk  # noqa: PLC0415 - paid by the first action that is decided
+    from hermes.tools.approval.wiring import GateParts, make_gate  # noqa: PLC0415
+
+    session = deciding.options.session
+    key = session.gateway_session_key or deciding.session_id
+    callback = deciding.options.callbacks.approval_callback
+    return make_gate(
+        GateParts(
+            home=deciding.settings.home,
+            settings=deciding.settings.mapping,
+            environment=deciding.environment,
+            store=deciding.store,
+            in_thread=deciding.parts.pool.run,
+            ask=_ask(callback, deciding.parts.pool.run) if callback is not None else desk.queue.ask(key),
+            judge=_judge(deciding),
+            is_remote=callback is None,
+            is_bypassed=lambda _session: desk.is_yolo(key) or desk.is_yolo(deciding.session_id),
+        )
+    )
+
+
+def _ask(callback: Callable[..., Any], in_pool: Callable[..., Awaitable[Any]]) -> "Ask":
+    from hermes.tools.approval.callbacks import ask_callback  # noqa: PLC0415
+
+    async def run(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """In the thread that waits in `run_conversation`; where none waits, in one of the pool."""
+        waiting = caller.get()
+        if waiting is None:
+            return await in_pool(function, *args, **keywords)
+        return await waiting.call(function, *args, **keywords)
+
+    return ask_callback(callback, run)
+
+
+def _judge(deciding: Deciding) -> "Judge | None":
+    if deciding.settings.of(approvals_section.Section).mode != "smart":
+        return None
+    from hermes.tools.approval.judge import judge_with  # noqa: PLC0415 - only smart mode needs it
+
+    async def ask_model(system: str, text: str, question: "Question", scope: TurnScope) -> str:
+        asked = auxiliary.Question(
+            task="approval", system=system, text=text, session_id=question.action.session_id or None, max_tokens=512
+        )
+        return await deciding.helper.ask(asked, scope)
+
+    return judge_with(ask_model)
