@@ -84,7 +84,9 @@ def _local(making: Making) -> Environment:
         sandbox=sandbox,
         session={"HERMES_SESSION_ID": making.session_id} if making.session_id else {},
     )
-    return LocalEnvironment(making.supervisor, folder, options, run_blocking=making.run_blocking)
+    environment = LocalEnvironment(making.supervisor, folder, options, run_blocking=making.run_blocking)
+    environment.sudo_password = making.environ.get("SUDO_PASSWORD") or None
+    return environment
 
 
 def _ssh(making: Making) -> Environment:
