@@ -298,3 +298,12 @@ def test_without_asking_commands_run_but_hard_rules_hold(run: Run, tmp_path: Pat
     assert (done.returncode, done.stdout) == (0, "Done.\n")
     assert (tmp_path / "made").exists()
     assert "hardline" in str(sent(server, 2)[-1]["content"])
+
+
+def test_tools_that_keep_failing_have_their_own_code(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("tool_loop_guardrails: {hard_stop_enabled: true}\n")
+    with ServerThread([calls("read_file", path="gone.txt")] * 8) as server:
+        done = run("chat", "-q", "Read it.", *model(server))
+    assert done.returncode == Exit.TOOL
+    assert done.stdout.startswith("I stopped because")
+    assert "tools kept failing" in done.stderr
