@@ -16,7 +16,7 @@ from hermes.models.daemon import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.eventstream import EventMessage, EventStreamParser
 from hermes.models.http_errors import HttpBodyError
-from hermes.models.reading import Reading, encode
+from hermes.models.reading import Reading, encode, joined
 from hermes.models.transport import HttpModel
 from hermes.seams import HttpStream, ModelRequest, Unit
 from hermes.types import Content, FinishReason, ImagePart, JsonObject, Message, ModelEvent, OpaquePart, Usage
@@ -237,7 +237,7 @@ class _ConverseReading(Reading):
         for message in self._parser.feed(chunk):
             if not self.is_complete:
                 events += self._take(message)
-        return events
+        return joined(events)
 
     def end(self) -> list[ModelEvent]:
         if self._plain:

@@ -328,6 +328,9 @@ class _ChatReading(SseReading):
         return events
 
     def _take_delta(self, delta: _Delta) -> list[ModelEvent]:
+        is_bare = delta.tool_calls is None and delta.reasoning is None and delta.reasoning_content is None
+        if is_bare and isinstance(delta.content, str) and self._split.is_done and not self._is_text_calls:
+            return self.say(delta.content)  # by far the most events
         events: list[ModelEvent] = []
         for name in ("reasoning_content", "reasoning"):
             if thought := getattr(delta, name):

@@ -108,6 +108,9 @@ class ModelClient:
         self._clock = clock
         self._ids = ids
         self._options = options or ClientOptions()
+        # Asked once: a check against a protocol walks its methods each time.
+        self._preparing = tuple(one if isinstance(one, Preparing) else None for one in self._chain)
+        self._rotating = tuple(one if isinstance(one, Rotating) else None for one in self._chain)
         self._place = 0
         self._held_off_until = 0.0
 
@@ -206,10 +209,10 @@ class _Flight:
     # -- asking ---------------------------------------------------------------------------------------------------
 
     async def _prepared(self) -> bool:
-        model = self._client.model
-        if not isinstance(model, Preparing) or model.is_ready:
+        model = self._client._preparing[self._client._place]
+        if model is None or model.is_ready:
             return True
-        self._plan.on_status(StatusChanged("probe", f"asking {model.base_url} which model it serves"))
+        self._plan.on_status(StatusChanged("probe", f"asking {self._client.model.base_url} which model it serves"))
         try:
             await model.prepare(self._probe if self._request.tools else None)
         except ProviderError as error:
@@ -238,6 +241,7 @@ class _Flight:
 
     async def _ask(self, attempt: _Attempt) -> ModelResponse:
         limit = self._scope.child(attempt.id, timeout_s=self._options.timeout_s)
+        on_delta = self._plan.on_delta
         response: ModelResponse | None = None
         waiting, thought = _Waiting(self._plan.on_status, attempt.model.name), 0
         try:
@@ -249,8 +253,12 @@ class _Flight:
                     if isinstance(event, ModelResponse):
                         response = event
                         break
-                    thought = self._bounded(thought, event, attempt.model.name)
-                    self._plan.on_delta(event)
+                    thought = thought + len(event.text) if isinstance(event, ReasoningDelta) else 0
+                    if thought > MAX_THOUGHT_CHARS:
+                        raise ProviderError(
+                            f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True
+                        )
+                    on_delta(event)
         finally:
             waiting.stop()
         if response is not None:
@@ -262,15 +270,6 @@ class _Flight:
                 retryable=True,
             )
         raise ProviderError("the model's stream ended without an answer", reason="server_error", retryable=True)
-
-    @staticmethod
-    def _bounded(thought: int, event: ModelDelta, model: str) -> int:
-        """How much was thought since the last word; `ProviderError` when it does not end."""
-        if not isinstance(event, ReasoningDelta):
-            return 0
-        if thought > MAX_THOUGHT_CHARS:
-            raise ProviderError(f"{model!r} thinks without end", reason="server_error", retryable=True)
-        return thought + len(event.text)
 
     # -- after a failure --------------------------------------------------------------------------------------------
 
@@ -303,8 +302,8 @@ class _Flight:
         return True
 
     def _rotated(self, error: ProviderError) -> bool:
-        model = self._client.model
-        if not isinstance(model, Rotating) or not model.rotate(error):
+        model = self._client._rotating[self._client._place]
+        if model is None or not model.rotate(error):
             return False
         self._plan.on_status(StatusChanged("retry", f"{_short(error)}; trying again with another key"))
         return True

@@ -4,7 +4,6 @@ Why aiohttp: docs/decisions/http-client.md. It is imported by the first request,
 """
 
 import asyncio
-import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -26,13 +25,14 @@ from hermes.seams import DEFAULT_LIMITS, HttpLimits
 
 if TYPE_CHECKING:
     import aiohttp
+    from aiohttp.payload import Payload
     from yarl import URL
 
 ERROR_BODY_BYTES = 64 * 1024
 PROBE_BODY_BYTES = 8 * 1024 * 1024
 # Servers commonly close idle connections after 60 s; a request on one that is just closing would be lost.
 KEEP_ALIVE_S = 45.0
-# Above this size aiohttp warns about raw bytes and wants a file object, which it sends piece by piece.
+# Above this size aiohttp warns about raw bytes.
 _WHOLE_BODY_BYTES = 1 << 20
 
 
@@ -118,7 +118,7 @@ class HttpClient:
                     method,
                     _verbatim(url),
                     headers=headers,
-                    data=io.BytesIO(body) if len(body) > _WHOLE_BODY_BYTES else body or None,
+                    data=_sendable(body),
                     timeout=aiohttp.ClientTimeout(connect=connect_s),
                     allow_redirects=False,
                     proxy=self._proxy(waits.address),
@@ -246,6 +246,14 @@ def _hang_up(answer: "aiohttp.ClientResponse") -> None:
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
     answer.close()
+
+
+def _sendable(body: bytes) -> "bytes | Payload | None":
+    if len(body) <= _WHOLE_BODY_BYTES:
+        return body or None
+    from hermes.models.http_body import WholeBody  # noqa: PLC0415 - it imports aiohttp
+
+    return WholeBody(body)
 
 
 def _verbatim(url: str) -> "str | URL":

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -149,6 +150,17 @@ class Reading(ABC):
         return tuple(draft.finished() for draft in drafts if draft.name or draft.arguments)
 
 
+def joined(events: list[ModelEvent]) -> list[ModelEvent]:
+    """The same with neighbouring pieces of text as one: what arrived together is shown together."""
+    out: list[ModelEvent] = []
+    for kind, run in groupby(events, type):
+        if kind is TextDelta or kind is ReasoningDelta:
+            out.append(kind("".join([one.text for one in run])))  # type: ignore[union-attr]  # both have text
+        else:
+            out += run
+    return out
+
+
 class SseReading(Reading):
     """A reading of server-sent events."""
 
@@ -166,7 +178,7 @@ class SseReading(Reading):
             if self.is_complete:
                 break
             events += self.take(event.data)
-        return events
+        return joined(events) if len(events) > 2 else events
 
     def end(self) -> Iterable[ModelEvent]:
         """Some servers answer a streaming request with plain JSON."""

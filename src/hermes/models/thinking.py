@@ -15,9 +15,14 @@ class ThinkSplitter:
         self._held = ""
         self._decided = False
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all that follows is words."""
+        return self._decided and not self._closing
+
     def feed(self, text: str) -> tuple[str, str]:
         """(reasoning, words) that `text` makes certain."""
-        if self._decided and not self._closing:
+        if self.is_done:
             return "", text
         text = self._held + text
         self._held = ""

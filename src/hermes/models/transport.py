@@ -79,8 +79,12 @@ class HttpModel:
     def body(self, request: ModelRequest) -> bytes:
         """The exact bytes that are sent."""
         wire = self._wire
-        pieces = wire.marked(request.pieces(wire.key, wire.unit, wire.apart))
-        return b"".join((self._encoded_head(request), b",".join(pieces), b"]}"))
+        parts = [self._encoded_head(request)]
+        for piece in wire.marked(request.pieces(wire.key, wire.unit, wire.apart)):
+            parts += (piece, b",")
+        if len(parts) > 1:
+            parts.pop()
+        return b"".join((*parts, b"]}"))  # one copy, however long the history is
 
     async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
         """Deltas and, last, the response; `ProviderError` when there is none. Leaving it closes the request."""
