@@ -275,7 +275,7 @@ class _Mapper:
             out["default"] = schema["default"]
 
     def _enum(self, schema: Mapping[str, Any], out: JsonObject) -> None:
-        values = [schema["const"]] if "const" in schema else _list(schema.get("enum"))
+        values = _values(schema)
         if not values or "anyOf" in out:
             return
         if self._dialect.string_enums_only:
@@ -365,9 +365,14 @@ def _kinds(schema: Mapping[str, Any]) -> tuple[list[str], bool]:
         known = ["object"]
     if not known and "items" in schema:
         known = ["array"]
-    if not known and (values := _list(schema.get("enum"))) and all(isinstance(value, str) for value in values):
+    if not known and (values := _values(schema)) and all(isinstance(value, str) for value in values):
         known = ["string"]
     return [one for one in known if one != "null"], "null" in known or schema.get("nullable") is True
+
+
+def _values(schema: Mapping[str, Any]) -> list[Any]:
+    """The only values a node allows; none when it names none."""
+    return [schema["const"]] if "const" in schema else _list(schema.get("enum"))
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:

@@ -16,7 +16,7 @@ from hermes.tools.registry import registry
 from hermes.types import JsonObject
 
 _ENTRIES = 8
-_LOOK_EVERY_S = 0.0003  # how long what a look at the disk said may stand; a caller in a tight loop pays for one look
+_LOOK_EVERY_S = 0.001  # how long what a look at the disk said may stand; a caller in a tight loop pays for one look
 
 Key: TypeAlias = tuple[frozenset[str] | None, frozenset[str] | None, int, Any, bool]
 
