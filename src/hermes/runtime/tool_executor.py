@@ -157,7 +157,8 @@ class _Batch:
             except CallInterrupted as stopped:
                 result = ToolResult(call_id=one.call.id, name=one.call.name, content=stopped.content, status="unknown")
                 self._ctx.sink.emit(CallFinished(one.shown, one.args, result))
-                raise
+                # A TaskGroup or timeout further out takes a subclass for an error of its body.
+                raise asyncio.CancelledError from stopped
         self._ctx.sink.emit(CallFinished(one.shown, one.args, result))
         return result
 

@@ -19,6 +19,7 @@ from hermes.tools.code_execution.stubs import stub_module
 from hermes.tools.environments.running import CommandInterrupted
 
 LOOK_EVERY_S = 0.1
+LOOK_LEAST_S = 0.5
 _KEPT_BYTES = 64 << 10
 _CLEAN_UP_S = 10.0
 _SHORT_S = 60.0
@@ -36,8 +37,10 @@ async def run_there(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope
     folder = await _prepare(environment, order, desk, ctx)
     try:
         run, output = await _attend(ctx, order, desk, folder, scope)
-        run.stderr = await _read(environment, f"{folder}/stderr")
-        run.stack = await _read(environment, f"{folder}/stack")
+        async with asyncio.TaskGroup() as group:
+            stderr = group.create_task(_read(environment, f"{folder}/stderr"))
+            stack = group.create_task(_read(environment, f"{folder}/stack"))
+        run.stderr, run.stack = stderr.result(), stack.result()
         run.folder = folder
         return run, output
     finally:
@@ -68,8 +71,7 @@ async def _prepare(environment: Environment, order: Order, desk: Desk, ctx: Tool
     files = {
         SCRIPT: order.code.encode("utf-8", "surrogatepass"),
         MODULE: stub_module(order.tools).encode(),
-        "launch.py": rules + LAUNCHER.encode(),
-        "order.json": json.dumps(told).encode(),
+        "launch.py": rules + f"_order = {json.dumps(told)}\n".encode() + LAUNCHER.encode(),
     }
     async with asyncio.TaskGroup() as group:
         for name, data in files.items():
@@ -82,10 +84,7 @@ async def _attend(ctx: ToolContext, order: Order, desk: Desk, folder: str, scope
     quoted = shlex.quote(folder)
     where = folder if order.mode == "strict" else environment.cwd
     # `exec`: the shell that would write down its state is gone, so what the script's own calls did to it stays.
-    command = (
-        f"cd -- {shlex.quote(where)} && "
-        f"exec python3 -I {quoted}/launch.py {quoted}/order.json 2>{quoted}/stderr </dev/null"
-    )
+    command = f"cd -- {shlex.quote(where)} && exec python3 -I {quoted}/launch.py 2>{quoted}/stderr </dev/null"
     output = Output()
     result: ExecResult | None = None
     try:
@@ -95,7 +94,7 @@ async def _attend(ctx: ToolContext, order: Order, desk: Desk, folder: str, scope
                 result = await environment.execute(command, order.decision, scope)
             except CommandInterrupted as stopped:
                 output.add(stopped.output.encode())
-                raise
+                raise asyncio.CancelledError from stopped  # a TaskGroup takes a subclass for an error
             finally:
                 mail.cancel()
     except asyncio.CancelledError as cancelled:
@@ -114,33 +113,38 @@ async def _attend(ctx: ToolContext, order: Order, desk: Desk, folder: str, scope
 async def _answer_mail(environment: Environment, desk: Desk, folder: str) -> None:
     """Look for requests until cancelled; answer each in a task of its own."""
     taken: set[str] = set()
+    wait_s = LOOK_EVERY_S
     async with asyncio.TaskGroup() as group:
         while True:
-            for name in await environment.list_dir(folder):
-                if name not in taken and _REQUEST.fullmatch(name):
-                    taken.add(name)
-                    group.create_task(_answer_one(environment, desk, PurePosixPath(folder) / name))
-            await asyncio.sleep(LOOK_EVERY_S)
+            new = [name for name in await _names(environment, folder) if _REQUEST.fullmatch(name)]
+            new = [name for name in new if name not in taken]
+            taken.update(new)
+            for name in new:
+                group.create_task(_answer_one(environment, desk, PurePosixPath(folder) / name))
+            # Each look is a process here and one there: a script that asks for nothing is looked at less often.
+            wait_s = LOOK_EVERY_S if new else min(wait_s * 1.2, LOOK_LEAST_S)
+            await asyncio.sleep(wait_s)
+
+
+async def _names(environment: Environment, folder: str) -> list[str]:
+    try:
+        return await environment.list_dir(folder)
+    except CommandInterrupted as stopped:
+        raise asyncio.CancelledError from stopped  # as above
 
 
 async def _answer_one(environment: Environment, desk: Desk, request: PurePosixPath) -> None:
-    info = await environment.stat(str(request))
-    if info is None:
-        return
-    if info.kind != "file" or info.size > MAX_REQUEST_BYTES:
-        answer = too_large()
-    else:
-        answer = await desk.answer(await environment.read(str(request)))
-    await environment.remove(str(request))
-    await environment.write(str(request.with_name(request.name.replace("req_", "res_", 1))), answer, mode=0o600)
+    asked = await environment.read(str(request), 0, MAX_REQUEST_BYTES + 1)
+    answer = too_large() if len(asked) > MAX_REQUEST_BYTES else await desk.answer(asked)
+    reply = str(request.with_name(request.name.replace("req_", "res_", 1)))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(environment.write(reply, answer, mode=0o600))
+        group.create_task(environment.remove(str(request)))
 
 
 async def _read(environment: Environment, path: str) -> bytes:
-    """The end of a file there; nothing when the script removed it."""
+    """How a file there begins; nothing when the script removed it or put something else in its place."""
     try:
-        info = await environment.stat(path)
-        if info is None or info.kind != "file":
-            return b""
-        return await environment.read(path, max(0, info.size - _KEPT_BYTES), _KEPT_BYTES)
+        return await environment.read(path, 0, _KEPT_BYTES)
     except ToolError:
         return b""
