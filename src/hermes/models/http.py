@@ -251,9 +251,9 @@ def _hang_up(answer: "aiohttp.ClientResponse") -> None:
 def _sendable(body: bytes) -> "bytes | Payload | None":
     if len(body) <= _WHOLE_BODY_BYTES:
         return body or None
-    from hermes.models.http_body import WholeBody  # noqa: PLC0415 - it imports aiohttp
+    from hermes.models.http_body import LargeBody  # noqa: PLC0415 - it imports aiohttp
 
-    return WholeBody(body)
+    return LargeBody(body)
 
 
 def _verbatim(url: str) -> "str | URL":
