@@ -226,11 +226,19 @@ class _MessagesReading(SseReading):
         self._thinking: dict[int, JsonObject] = {}
         self._tokens: dict[str, int] = {}
 
-    def take(self, data: bytes) -> list[ModelEvent]:
+    def parse(self, data: bytes) -> _Event:
         try:
-            event = _decode_event(data)
+            return _decode_event(data)
         except msgspec.DecodeError as error:
             raise self.broken(str(error)) from error
+
+    def words(self, event: _Event) -> str:
+        delta = event.delta
+        if event.type != "content_block_delta" or not isinstance(delta, dict) or delta.get("type") != "text_delta":
+            return ""
+        return str(delta.get("text") or "")
+
+    def take(self, event: _Event) -> list[ModelEvent]:
         if event.type == "content_block_delta":
             return self._delta(event.index, _mapping(event.delta))
         if event.type == "content_block_start":

@@ -274,19 +274,28 @@ class _ChatReading(SseReading):
         self._details: list[Any] = []
         self._split = ThinkSplitter()
 
-    def take(self, data: bytes) -> list[ModelEvent]:
+    def parse(self, data: bytes) -> _Chunk | None:
         if data == b"[DONE]":
             self.is_complete = True
-            return []
+            return None
         try:
-            chunk = _decode_chunk(data)
+            return _decode_chunk(data)
         except msgspec.DecodeError as error:
             raise self.broken(str(error)) from error
-        return self._take_chunk(chunk)
+
+    def words(self, event: _Chunk) -> str:
+        if not event.choices or event.usage is not None or event.error is not None:
+            return ""
+        choice = event.choices[0]
+        delta = choice.delta
+        if delta is None or choice.finish_reason is not None or not self._split.is_done or self._is_text_calls:
+            return ""
+        is_bare = delta.tool_calls is None and delta.reasoning is None and delta.reasoning_content is None
+        return delta.content if is_bare and isinstance(delta.content, str) else ""
 
     def take_whole(self, body: Any) -> list[ModelEvent]:
         try:
-            events = self._take_chunk(msgspec.convert(body, _Chunk))
+            events = self.take(msgspec.convert(body, _Chunk))
         except msgspec.ValidationError as error:
             raise self.broken(str(error)) from error
         self.is_complete = self.finish is not None or bool(events)
@@ -313,14 +322,14 @@ class _ChatReading(SseReading):
                     self.call(place, name=name, arguments=arguments)
         return super().response(partial=partial)
 
-    def _take_chunk(self, chunk: _Chunk) -> list[ModelEvent]:
-        if chunk.error:
-            raise provider_error(chunk.error, self.provider, self.model)
-        if isinstance(chunk.usage, Mapping):
-            self.usage = _usage(chunk.usage)
-        self.model = chunk.model or self.model
+    def take(self, event: _Chunk) -> list[ModelEvent]:
+        if event.error:
+            raise provider_error(event.error, self.provider, self.model)
+        if isinstance(event.usage, Mapping):
+            self.usage = _usage(event.usage)
+        self.model = event.model or self.model
         events: list[ModelEvent] = []
-        for choice in (chunk.choices or ())[:1]:
+        for choice in (event.choices or ())[:1]:
             if choice.finish_reason:
                 self.finish = _FINISH.get(choice.finish_reason, "stop")
             if (delta := choice.delta or choice.message) is not None:
@@ -328,9 +337,6 @@ class _ChatReading(SseReading):
         return events
 
     def _take_delta(self, delta: _Delta) -> list[ModelEvent]:
-        is_bare = delta.tool_calls is None and delta.reasoning is None and delta.reasoning_content is None
-        if is_bare and isinstance(delta.content, str) and self._split.is_done and not self._is_text_calls:
-            return self.say(delta.content)  # by far the most events
         events: list[ModelEvent] = []
         for name in ("reasoning_content", "reasoning"):
             if thought := getattr(delta, name):

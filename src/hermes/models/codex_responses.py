@@ -225,14 +225,18 @@ class _ResponsesReading(SseReading):
         super().__init__(provider, model)
         self._items: dict[int, Mapping[str, Any]] = {}
 
-    def take(self, data: bytes) -> list[ModelEvent]:
+    def parse(self, data: bytes) -> _Event:
         try:
-            event = _decode_event(data)
+            return _decode_event(data)
         except msgspec.DecodeError as error:
             raise self.broken(str(error)) from error
+
+    def words(self, event: _Event) -> str:
+        is_text = event.type in ("response.output_text.delta", "response.refusal.delta")
+        return event.delta or "" if is_text else ""
+
+    def take(self, event: _Event) -> list[ModelEvent]:
         kind = event.type
-        if kind in ("response.output_text.delta", "response.refusal.delta"):
-            return self.say(event.delta or "")
         if kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
             return self.think(event.delta or "")
         if kind == "response.function_call_arguments.delta":

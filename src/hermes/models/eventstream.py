@@ -28,7 +28,7 @@ class EventStreamParser:
     """
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._held = b""
 
     def feed(self, chunk: bytes) -> list[EventMessage]:
         """The messages that `chunk` completes, in order."""
@@ -49,11 +49,12 @@ class EventStreamParser:
                 raise HttpBodyError("a message of the event stream is damaged")
             body = _PRELUDE + header_bytes
             found.append(EventMessage(_headers(message[_PRELUDE:body]), message[body:-4]))
+        self._held = held[at:]
         return found
 
     def rest(self) -> bytes:
         """What is left of a message that was cut off."""
-        return bytes(self._held)
+        return self._held
 
 
 def _headers(data: bytes) -> dict[str, str]:

@@ -169,16 +169,38 @@ class SseReading(Reading):
         self._parser = SseParser()
 
     @abstractmethod
-    def take(self, data: bytes) -> Iterable[ModelEvent]:
-        """The deltas of one event."""
+    def parse(self, data: bytes) -> Any:
+        """One event, decoded; None when there is nothing in it. `ProviderError` when it is not valid."""
+
+    @abstractmethod
+    def words(self, event: Any) -> str:
+        """The text of an event that holds text and nothing else; empty for all others."""
+
+    @abstractmethod
+    def take(self, event: Any) -> Iterable[ModelEvent]:
+        """The deltas of any event."""
 
     def feed(self, chunk: bytes) -> list[ModelEvent]:
+        """The deltas of `chunk`; words that arrive together are one delta."""
         events: list[ModelEvent] = []
-        for event in self._parser.feed(chunk):
+        run: list[str] = []
+        for received in self._parser.feed(chunk):
             if self.is_complete:
                 break
-            events += self.take(event.data)
-        return joined(events) if len(events) > 2 else events
+            event = self.parse(received.data)
+            if event is None:
+                continue
+            text = self.words(event)
+            if text:
+                run.append(text)
+                continue
+            if run:
+                events += self.say("".join(run))
+                run = []
+            events += self.take(event)
+        if run:
+            events += self.say("".join(run))
+        return events
 
     def end(self) -> Iterable[ModelEvent]:
         """Some servers answer a streaming request with plain JSON."""
