@@ -9,18 +9,18 @@ import hashlib
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 MARKER = re.compile("⟦secret#([0-9a-f]{12})⟧")
 _MIN_REGISTERED = 6
 _MAX_FORMS = 20_000
 
-# Values that are recognised by their own shape. Each has a plain word that must occur before the expression is tried.
+# Values that are recognised by their own shape. Each has a plain word, and the expression is tried where that stands.
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("sk-", r"\bsk-(?:ant-|proj-|or-v1-|live-|svcacct-)?[A-Za-z0-9_-]{20,}"),
-    ("sk_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("sk_", r"\bsk_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("rk_", r"\brk_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("gh", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
     ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
@@ -47,24 +47,34 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("fc-", r"\bfc-[0-9a-f]{32}\b"),
     ("AGE-SECRET-KEY-", r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-    (":AA", r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b"),
+    (":AA", r"(?<=\d{8}):AA[A-Za-z0-9_-]{33}\b"),
 )
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----")
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----")
 _COMPILED = tuple((word, re.compile(pattern)) for word, pattern in _SHAPES)
 
-_KEY_WORDS = re.compile(r"(?i)key|token|secret|passw|pwd|credential|auth|bearer|://")
+# Values beside a telling word. The words are found by plain search, and an expression is tried only where one stands:
+# searching for the expressions themselves costs a hundred times as much.
+_NAMES = ("key", "token", "secret", "passw", "passphrase", "credential", "pwd")
 _ASSIGNED = re.compile(
-    r"""(?:(?<=_)key|api[_-]?key|token|secret|passwd|password|passphrase|credential|pwd)\b["']?\s{0,8}(?:=>|=|:)\s{0,8}
-        (?P<quote>["']?)(?P<value>[^\s"'`,;&<>(){}\[\]$\\]{8,})(?P=quote)(?=[\s"'`,;&)\]}]|\Z)""",
+    r"""(?:key|token|secret|passwd|password|passphrase|credential|pwd)\b["']?\s{0,8}(?:=>|=|:)\s{0,8}
+        (?P<quote>["']?)(?P<value>[^\s"'`,;&<>(){}\[\]$\\]{8,})(?P=quote)(?=[\s"'`,;&)\]}\\]|\Z)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)\s+([A-Za-z0-9_.~+/=-]{16,})")
-_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]{1,128}:([^\s/@]{4,256})@", re.IGNORECASE)
+_KEY_BEFORE = re.compile(r"(?:_|api[_-]?)\Z", re.IGNORECASE)
+_SCHEMES = ("bearer", "basic", "token")
+_BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(?P<value>[A-Za-z0-9_.~+/=-]{16,})")
+_URL_PASSWORD = re.compile(r"://[^\s/:@]{1,128}:(?P<value>[^\s/@]{4,256})@")
 
-
-# What may stand inside a secret that was wrapped, printed with escapes or cut by control characters.
-_BREAK = re.compile(r"\\?[\r\n]+[ \t]*|\\[nr]|[\x00-\x08\x0b\x0c\x0e-\x1f\u200b-\u200d\ufeff]")
+# What may stand inside a secret that was wrapped, printed with escapes or cut by control characters. It starts with one
+# set of characters, which is what makes looking for it fast.
+_BREAK = re.compile(
+    r"[\\\r\n\x00-\x08\x0b\x0c\x0e-\x1f\u200b-\u200d\ufeff]"
+    r"(?:(?<=\\)(?:[\r\n]+[ \t]*|[nr])|(?<=[\r\n])[\r\n]*[ \t]*|(?<![\\\r\n]))"
+)
+_MEMO_TEXTS = 256
+_MEMO_CHARS = 2_000_000
+_MEMO_LEAST = 64  # shorter texts are scanned faster than looked up and kept
 
 
 class Found(NamedTuple):
@@ -78,11 +88,14 @@ class Found(NamedTuple):
 class Redactor:
     """Holds the secrets of one runtime. Registering and redacting are cheap; nothing is written anywhere."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), *, is_on: bool = True) -> None:
         self._originals: dict[str, str] = {}
         self._forms: dict[str, str] = {}
         self._base64: dict[str, str] = {}
         self._names: dict[str, str] = {}
+        self._is_on = is_on
+        self._clean: dict[str, None] = {}  # texts without secrets, newest last: one passes several sinks
+        self._clean_chars = 0
         for secret in secrets:
             self.register(secret)
 
@@ -97,26 +110,76 @@ class Redactor:
         if value in self._names:
             return True
         self._names[value] = name
+        self._clean, self._clean_chars = {}, 0
         for form in _forms(value):
             self._forms.setdefault(_BREAK.sub("", form), value)
         for form in _base64_forms(value):
             self._base64.setdefault(form, value)
         return True
 
+    def register_all(self, values: Mapping[str, str], is_secret: Callable[[str], bool]) -> None:
+        """Register the values whose names tell that they are secret, and those that look like nothing else."""
+        for name, value in values.items():
+            if is_secret(name) or _is_opaque(value):
+                self.register(value, name)
+
     def redact(self, text: str) -> str:
         """`text` with every secret replaced by its marker; text without secrets comes back unchanged."""
+        if not self._is_on or len(text) < _MIN_REGISTERED or text in self._clean:
+            return text
+        hidden = self._hidden(text)
+        if len(hidden) >= _MEMO_LEAST:
+            self._remember(hidden)
+        return hidden
+
+    def _hidden(self, text: str) -> str:
         if self._forms:
             text = self._hide_registered(text)
         if "PRIVATE KEY-----" in text:
             text = self._hide_private_keys(text)
-        for word, pattern in _COMPILED:
-            if word in text:
-                text = pattern.sub(lambda found: self._mark(found.group()), text)
-        if _KEY_WORDS.search(text):
-            text = _ASSIGNED.sub(self._assigned, text)
-            text = _BEARER.sub(self._inner, text)
-            text = _URL_PASSWORD.sub(self._inner, text)
-        return text
+        lowered = text.lower()
+        if len(lowered) != len(text):  # a letter that becomes two: places would not agree
+            lowered = text
+        spans = [*_shaped(text), *_assigned(text, lowered), *_beside_scheme(text, lowered), *_in_urls(text)]
+        return self._cut_out(text, _merged(spans)) if spans else text
+
+    def redact_all(self, value: Any) -> Any:
+        """Every text inside plain data, redacted. What holds no secret comes back as the same object."""
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, dict):
+            changed = {name: self.redact_all(item) for name, item in value.items()}
+            return changed if any(changed[name] is not item for name, item in value.items()) else value
+        if isinstance(value, list | tuple):
+            items = [self.redact_all(item) for item in value]
+            if all(new is old for new, old in zip(items, value, strict=True)):
+                return value
+            return items if isinstance(value, list) else tuple(items)
+        return value
+
+    def redact_bytes(self, data: bytes) -> bytes:
+        """The same for bytes of a text; what is no UTF-8 in them stays as it is."""
+        text = data.decode("utf-8", "surrogateescape")
+        hidden = self.redact(text)
+        return data if hidden is text else hidden.encode("utf-8", "surrogateescape")
+
+    def _remember(self, text: str) -> None:
+        if len(text) > _MEMO_CHARS // 4:
+            return
+        self._clean[text] = None
+        self._clean_chars += len(text)
+        while len(self._clean) > _MEMO_TEXTS or self._clean_chars > _MEMO_CHARS:
+            oldest = next(iter(self._clean))
+            del self._clean[oldest]
+            self._clean_chars -= len(oldest)
+
+    def _cut_out(self, text: str, spans: list[tuple[int, int]]) -> str:
+        out: list[str] = []
+        done = 0
+        for start, end in spans:
+            out += [text[done:start], self._mark(text[start:end])]
+            done = end
+        return "".join([*out, text[done:]])
 
     def restore(self, text: str) -> str:
         """`text` with its markers turned back into what they stood for; `UnknownMarker` for one not made here.
@@ -146,8 +209,7 @@ class Redactor:
 
     def _hide_registered(self, text: str) -> str:
         """Search the text without its line breaks, then hide the stretch of the real text that was hit."""
-        breaks = [(found.start(), found.end()) for found in _BREAK.finditer(text)]
-        joined = _BREAK.sub("", text) if breaks else text
+        joined = _BREAK.sub("", text)
         spans: list[tuple[int, int]] = []
         for form in self._forms:
             start = joined.find(form)
@@ -156,6 +218,7 @@ class Redactor:
                 start = joined.find(form, start + len(form))
         if not spans:
             return text
+        breaks = [(found.start(), found.end()) for found in _BREAK.finditer(text)]
         return self._replaced(text, _merged(spans), breaks)
 
     def _replaced(self, text: str, spans: list[tuple[int, int]], breaks: list[tuple[int, int]]) -> str:
@@ -191,18 +254,6 @@ class Redactor:
         self._originals[digest] = original
         return f"⟦secret#{digest}⟧"
 
-    def _assigned(self, found: re.Match[str]) -> str:
-        value = found["value"]
-        if not _looks_secret(value):
-            return found.group()
-        return found.group().replace(value, self._mark(value))
-
-    def _inner(self, found: re.Match[str]) -> str:
-        value = found[1]
-        if not _looks_secret(value) and "://" not in found.group():
-            return found.group()
-        return found.group().replace(value, self._mark(value))
-
 
 class UnknownMarker(ValueError):
     """A text to be written holds a marker that stands for nothing known here; writing it would destroy a value."""
@@ -223,6 +274,64 @@ _CODE = re.compile(
 _PLACEHOLDER = re.compile(
     r"(?i)x{4,}|\*{3,}|\.{3,}|your|example|changeme|placeholder|dummy|redacted|todo|<|none|null|true|false"
 )
+
+
+def _shaped(text: str) -> Iterator[tuple[int, int]]:
+    """Where values stand that tell by their own shape what they are."""
+    for word, pattern in _COMPILED:
+        place = text.find(word)
+        while place >= 0:
+            found = pattern.match(text, place)
+            if found is not None:
+                yield _with_digits(text, found) if word == ":AA" else found.span()
+            place = text.find(word, place + 1)
+
+
+def _with_digits(text: str, found: re.Match[str]) -> tuple[int, int]:
+    before = text[max(0, found.start() - 10) : found.start()]
+    return found.start() - (len(before) - len(before.rstrip("0123456789"))), found.end()
+
+
+def _assigned(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """Where values stand beside a name such as `api_key =`."""
+    for name in _NAMES:
+        place = lowered.find(name)
+        while place >= 0:
+            if name != "key" or _KEY_BEFORE.search(text, max(0, place - 4), place):
+                found = _ASSIGNED.match(text, place)
+                if found is not None and _looks_secret(found["value"]):
+                    yield found.span("value")
+            place = lowered.find(name, place + len(name))
+
+
+def _beside_scheme(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """Where values follow `Bearer`, `Basic` or `token`."""
+    for scheme in _SCHEMES:
+        place = lowered.find(scheme)
+        while place >= 0:
+            found = _BEARER.match(text, place)
+            if found is not None and _looks_secret(found["value"]):
+                yield found.span("value")
+            place = lowered.find(scheme, place + len(scheme))
+
+
+def _in_urls(text: str) -> Iterator[tuple[int, int]]:
+    """Where passwords stand in addresses."""
+    place = text.find("://")
+    while place >= 0:
+        found = _URL_PASSWORD.match(text, place)
+        if found is not None and not MARKER.search(found["value"]):
+            yield found.span("value")
+        place = text.find("://", place + 3)
+
+
+def _is_opaque(value: str) -> bool:
+    """Whether a value of unknown meaning is nothing a person would write: long, mixed, without words or structure."""
+    value = value.strip()
+    if not 20 <= len(value) <= 4096 or not re.fullmatch(r"[A-Za-z0-9_+=!@#%^*~-]+", value):
+        return False
+    kinds = sum(bool(re.search(kind, value)) for kind in (r"[a-z]", r"[A-Z]", r"[0-9]"))
+    return kinds == 3 and len(set(value)) >= 12 and not re.fullmatch(r"[0-9A-Fa-f-]+", value)
 
 
 def _looks_secret(value: str) -> bool:

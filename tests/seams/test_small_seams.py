@@ -128,6 +128,7 @@ def approval_gate(store: MemoryStore, home: Path, callback: Callable[..., Any] |
         home=home,
         settings={},
         environment=MemoryEnvironment(),
+        workspace="/work",
         store=store,
         in_thread=run,
         ask=ask_callback(callback, run) if callback else None,

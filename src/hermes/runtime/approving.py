@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.sections import approvals as approvals_section
@@ -64,6 +65,7 @@ def _gate(deciding: Deciding) -> Gate:
             home=deciding.settings.home,
             settings=deciding.settings.mapping,
             environment=deciding.environment,
+            workspace=_workspace(deciding),
             store=deciding.store,
             in_thread=deciding.parts.pool.run,
             ask=_ask(callback, deciding.parts.pool.run) if callback is not None else desk.queue.ask(key),
@@ -72,6 +74,13 @@ def _gate(deciding: Deciding) -> Gate:
             is_bypassed=lambda _session: desk.is_yolo(key) or desk.is_yolo(deciding.session_id),
         )
     )
+
+
+def _workspace(deciding: Deciding) -> str:
+    """Where the work was started; a session that comes back may stand elsewhere."""
+    launched = deciding.options.tools.cwd or str(Path.cwd())
+    configured = str((deciding.settings.mapping.get("terminal") or {}).get("cwd") or "")
+    return launched if deciding.options.tools.cwd else str(Path(launched, Path(configured).expanduser()))
 
 
 def _ask(callback: Callable[..., Any], in_pool: Callable[..., Awaitable[Any]]) -> "Ask":

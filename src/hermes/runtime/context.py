@@ -1,10 +1,12 @@
 """What a turn is handed: its collaborators and its one deadline; and the narrow slice of it that a tool sees."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from logging import Logger
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import (
     Clock,
@@ -19,12 +21,17 @@ from hermes.seams import (
     Sink,
     Supervisor,
     ToolContext,
+    ToolRules,
     ToolView,
 )
 from hermes.tools.pool import DaemonPool
 from hermes.types import Event, JsonObject, ToolCall
 
+if TYPE_CHECKING:
+    from hermes.runtime.checkpointing import CallCheckpoints
+
 Result = TypeVar("Result")
+_AS_IT_IS = nullcontext()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +50,8 @@ class Services:
     log: Logger
     settings: Mapping[str, Any] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)  # what tools keep between calls; rebuilt from history when cold
+    redactor: Redactor = field(default_factory=Redactor)  # for everything that is stored, sent or shown
+    checkpoints: "CallCheckpoints | None" = None  # snapshots before files are changed, where they were asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +118,11 @@ class CallContext:
     @property
     def route(self) -> Route:
         return self.via or self.turn.route
+
+    def undoable(self, name: str, args: JsonObject, rules: ToolRules) -> AbstractAsyncContextManager[None]:
+        """Where the call runs: with a checkpoint before it, when the session takes them."""
+        taking = self.turn.services.checkpoints
+        return _AS_IT_IS if taking is None else taking.around(self, name, args, rules)
 
     def nested(self) -> NestedCalls:
         """For calls that this call makes itself."""

@@ -19,6 +19,7 @@ from hermes.runtime.context import TurnContext
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History
 from hermes.runtime.outcome import Outcome
+from hermes.runtime.redaction import clean_message
 from hermes.runtime.repairs import (
     QUARANTINED_IMAGES,
     definitions_json,
@@ -105,14 +106,16 @@ class Turn:
 
     def remember(self, message: Message) -> MessageAppended:
         """Take `message` into the history; the returned row must reach the store before anything acts on it."""
-        stamped = msgspec.structs.replace(message, timestamp=self.ctx.services.clock.now())
+        clean = clean_message(message, self.ctx.services.redactor)
+        stamped = msgspec.structs.replace(clean, timestamp=self.ctx.services.clock.now())
         self.history.add(stamped)
         return MessageAppended(self.session_id, stamped)
 
     def tell(self, text: str) -> None:
         """Say something to the model beside the newest message; replayed there, never part of the transcript."""
-        self.history.builder.attach(text)
-        self.pending.append(ContextAttached(self.session_id, text))
+        clean = self.ctx.services.redactor.redact(text)
+        self.history.builder.attach(clean)
+        self.pending.append(ContextAttached(self.session_id, clean))
 
     def take_pending(self) -> list[StoreOp]:
         ops, self.pending = self.pending, []

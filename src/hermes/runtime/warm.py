@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes.ops import MessageAppended, SessionRecord, StoreOp
@@ -46,13 +47,14 @@ class WarmHistories:
 class TrackedStore:
     """A session's way to the store; it knows the newest message row, and so what a warm history lacks."""
 
-    def __init__(self, inner: EventStore, session_id: str) -> None:
+    def __init__(self, inner: EventStore, session_id: str, clean: Callable[[StoreOp], StoreOp] = lambda op: op) -> None:
         self._inner = inner
         self._session_id = session_id
+        self._clean = clean  # takes secrets out of what is stored
         self.last_row = 0
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
-        rows = await self._inner.commit(*ops)
+        rows = await self._inner.commit(*(self._clean(op) for op in ops))
         for op, row in zip(ops, rows, strict=True):
             if isinstance(op, MessageAppended) and op.session_id == self._session_id:
                 self.last_row = row

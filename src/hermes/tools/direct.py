@@ -265,6 +265,7 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
                 home=settings.home,
                 settings=settings.mapping,
                 environment=environment,
+                workspace=str(Path.cwd()),
                 store=store(settings.home),
                 in_thread=pool.run,
             )

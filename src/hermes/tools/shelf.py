@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
@@ -14,6 +14,8 @@ from hermes.tools.pool import DaemonPool
 
 SCHEME = "hermes://result/"
 MAX_RESULT_BYTES = 1 << 30
+_BLOCK_BYTES = 4 << 20
+_OVERLAP_BYTES = 16 << 10
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 Result = TypeVar("Result")
@@ -31,21 +33,31 @@ class FileShelf:
     A session that comes back finds its results by the same handles. `close(forget=True)` removes them.
     """
 
-    def __init__(self, folder: Path, in_thread: InThread | None = None) -> None:
+    def __init__(
+        self, folder: Path, in_thread: InThread | None = None, *, clean: Callable[[bytes], bytes] | None = None
+    ) -> None:
         self._folder = folder
+        self._clean = clean  # takes secrets out of what is kept
         self._in_thread: InThread = in_thread or DaemonPool(size=4, name="hermes-shelf").run
 
     @classmethod
-    def of_session(cls, root: Path, session_id: str, in_thread: InThread | None = None) -> "FileShelf":
+    def of_session(
+        cls,
+        root: Path,
+        session_id: str,
+        in_thread: InThread | None = None,
+        *,
+        clean: Callable[[bytes], bytes] | None = None,
+    ) -> "FileShelf":
         """The shelf of one session under `root`; no other session can open what is on it."""
         plain = re.sub(r"[^A-Za-z0-9_-]", "-", session_id)[:60]
         mark = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:8]
-        return cls(root / f"{plain}-{mark}", in_thread)
+        return cls(root / f"{plain}-{mark}", in_thread, clean=clean)
 
     async def put(self, name: str, data: bytes) -> str:
         sink = self.writer(name)
         try:
-            await self._in_thread(sink.write, data)
+            await self._in_thread(sink.write, data if self._clean is None else self._clean(data))
         except BaseException:
             sink.discard()
             raise
@@ -75,6 +87,12 @@ class FileShelf:
 
     def _take_over(self, name: str, path: Path) -> str:
         sink = self.writer(name)
+        if self._clean is not None:
+            with path.open("rb") as source:
+                for block in _blocks(source):
+                    sink.write(self._clean(block))
+            path.unlink()
+            return sink.finish()
         sink.write(b"")
         handle = sink.finish()
         shutil.move(path, self.path(handle))
@@ -128,6 +146,19 @@ class ResultWriter:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._folder / f".{self._ident}"
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _blocks(source: BinaryIO) -> Iterator[bytes]:
+    """The file in large pieces that end with a line, and never within the last few lines that were read."""
+    rest = b""
+    while chunk := source.read(_BLOCK_BYTES):
+        held = rest + chunk
+        cut = held.rfind(b"\n", 0, max(0, len(held) - _OVERLAP_BYTES)) + 1
+        if cut:
+            yield held[:cut]
+        rest = held[cut:]
+    if rest:
+        yield rest
 
 
 def _read(path: Path, offset: int, size: int | None) -> bytes:

@@ -23,6 +23,7 @@ class GateParts:
     home: Path
     settings: Mapping[str, Any]
     environment: Environment
+    workspace: str  # the folder the work belongs to, wherever commands have moved since; on the host
     store: EventStore
     in_thread: Callable[..., Awaitable[Any]]
     ask: Ask | None = None
@@ -56,7 +57,7 @@ def _sight(parts: GateParts) -> Sight:
         home=os.path.realpath(Path.home()),
         # The root holds every profile's home; all of them are the runtime's own.
         own_home=os.path.realpath(_root_of(parts.home)),
-        workspace=os.path.realpath(environment.cwd),
+        workspace=os.path.realpath(parts.workspace),
         read_script=_read_script,
         real=_real,
     )

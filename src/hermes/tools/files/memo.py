@@ -8,6 +8,7 @@ from hermes.redact import Redactor
 from hermes.seams import FileInfo
 from hermes.tools.files.tokens import Level
 
+REDACTOR = "redactor"  # where a memo holds the redactor of the whole runtime, when there is one
 _KEY = "files"
 _MAX_DIGESTED_BYTES = 1 << 20
 
@@ -55,7 +56,8 @@ class FileMemo:
         """The memo in a task's store of them; made when it is not there."""
         found = memo.get(_KEY)
         if not isinstance(found, cls):
-            found = memo[_KEY] = cls()
+            shared = memo.get(REDACTOR)
+            found = memo[_KEY] = cls(redactor=shared) if isinstance(shared, Redactor) else cls()
         return found
 
     def asked(self, *question: object) -> int:

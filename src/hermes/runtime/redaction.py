@@ -1,0 +1,189 @@
+"""The sinks without secrets: what is stored, sent to a model, told to a surface or put on the shelf.
+
+Content is redacted when it enters the record, so what is sent is what is stored. A text that several sinks see is
+scanned once: the redactor remembers what it found clean.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hermes.config.section import is_secret
+from hermes.config.settings import Settings
+from hermes.errors import ToolError
+from hermes.ops import (
+    ApprovalRecorded,
+    AttemptClosed,
+    CallJournalled,
+    ContextAttached,
+    MessageAppended,
+    SessionChanged,
+    SessionCreated,
+    StoreOp,
+)
+from hermes.redact import Redactor
+from hermes.seams import Effects, Sink, ToolContext, ToolRules, ToolView
+from hermes.tools.environments.hygiene import is_secret_name
+from hermes.types import (
+    CallFinished,
+    Commentary,
+    Content,
+    Event,
+    JsonObject,
+    Message,
+    StatusChanged,
+    TextPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    TurnFinished,
+)
+
+
+def redactor_of(settings: Settings, *more: str | None) -> Redactor:
+    """A redactor that knows the secrets of the environment, of .env and of config.yaml, and `more`."""
+    made = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
+    made.register_all(settings.environ, is_secret_name)
+    made.register_all(settings.secrets, is_secret_name)
+    _register_tree(made, settings.tree)
+    for value in more:
+        made.register(value or "", "api_key")
+    return made
+
+
+def _register_tree(made: Redactor, tree: Mapping[str, Any]) -> None:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            _register_tree(made, value)
+        elif isinstance(value, str) and is_secret(str(name)) and not value.startswith("${"):
+            made.register(value, str(name))
+
+
+def clean_message(message: Message, redactor: Redactor) -> Message:
+    """The message without secrets; the same object when it holds none."""
+    changes: dict[str, Any] = {}
+    for name in ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items"):
+        value = getattr(message, name)
+        if value is not None and (clean := redactor.redact_all(value)) is not value:
+            changes[name] = clean
+    content = clean_content(message.content, redactor) if message.content is not None else None
+    if content is not message.content:
+        changes["content"] = content
+    calls = tuple(clean_call(call, redactor) for call in message.tool_calls)
+    if any(new is not old for new, old in zip(calls, message.tool_calls, strict=True)):
+        changes["tool_calls"] = calls
+    return msgspec.structs.replace(message, **changes) if changes else message
+
+
+def clean_content(content: Content, redactor: Redactor) -> Content:
+    """The words of `content` without secrets; pictures stay."""
+    if isinstance(content, str):
+        return redactor.redact(content)
+    parts = tuple(TextPart(redactor.redact(part.text)) if isinstance(part, TextPart) else part for part in content)
+    return content if parts == content else parts
+
+
+def clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
+    """The call with its arguments redacted."""
+    arguments = redactor.redact(call.arguments)
+    return call if arguments is call.arguments else msgspec.structs.replace(call, arguments=arguments)
+
+
+def clean_result(result: ToolResult, redactor: Redactor) -> ToolResult:
+    """The result as surfaces see it: content and details redacted."""
+    content, details = clean_content(result.content, redactor), redactor.redact_all(result.details)
+    if content is result.content and details is result.details:
+        return result
+    return msgspec.structs.replace(result, content=content, details=details)
+
+
+def clean_op(op: StoreOp, redactor: Redactor) -> StoreOp:
+    """What is stored in place of `op`."""
+    match op:
+        case MessageAppended(message=message):
+            clean = clean_message(message, redactor)
+            return op if clean is message else MessageAppended(op.session_id, clean)
+        case CallJournalled(call=call):
+            return CallJournalled(op.session_id, clean_call(call, redactor))
+        case ContextAttached(text=text):
+            return ContextAttached(op.session_id, redactor.redact(text))
+        case AttemptClosed(error=str(error)):
+            return msgspec.structs.replace(op, error=redactor.redact(error))
+        case ApprovalRecorded():
+            return msgspec.structs.replace(op, action=redactor.redact(op.action), reason=redactor.redact(op.reason))
+        case SessionChanged(changes=changes):
+            return SessionChanged(op.session_id, redactor.redact_all(changes))
+        case SessionCreated():
+            words = {"system_prompt": op.system_prompt, "title": op.title}
+            return msgspec.structs.replace(op, **redactor.redact_all(words))
+        case _:
+            return op
+
+
+class CleanSink:
+    """`Sink` that passes events on without secrets.
+
+    Deltas pass as they are: they are a model's own words, no model was shown a secret, and half a secret would not be
+    recognised anyway. The message they end up in is redacted.
+    """
+
+    def __init__(self, inner: Sink, redactor: Redactor) -> None:
+        self._inner = inner
+        self._redactor = redactor
+
+    def emit(self, event: Event) -> None:
+        match event:
+            case CallFinished():
+                result = clean_result(event.result, self._redactor)
+                if result is not event.result:
+                    event = CallFinished(event.call, event.args, result)
+            case Commentary(text=text):
+                event = Commentary(self._redactor.redact(text), event.already_streamed)
+            case StatusChanged(message=message):
+                event = StatusChanged(event.kind, self._redactor.redact(message))
+            case TurnFinished():
+                event = msgspec.structs.replace(
+                    event,
+                    commands=self._redactor.redact_all(event.commands),
+                    failed_calls=self._redactor.redact_all(event.failed_calls),
+                )
+            case _:
+                pass
+        self._inner.emit(event)
+
+
+class CleanView:
+    """`ToolView` whose results carry no secrets, before they are cut, shelved or shown to anybody.
+
+    What a script's own calls return stays whole: the script may write it to a file, and a marker must not get there.
+    """
+
+    def __init__(self, inner: ToolView, redactor: Redactor) -> None:
+        self._inner = inner
+        self._redactor = redactor
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        return self._inner.definitions()
+
+    def names(self) -> frozenset[str]:
+        return self._inner.names()
+
+    def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
+        return self._inner.unwrap(name, args)
+
+    def check(self, name: str, args: JsonObject) -> JsonObject:
+        return self._inner.check(name, args)
+
+    def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
+        return self._inner.effects(name, args, ctx)
+
+    def rules(self, name: str) -> ToolRules:
+        return self._inner.rules(name)
+
+    async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
+        try:
+            content = await self._inner.call(name, args, ctx)
+        except ToolError as error:
+            raise ToolError(self._redactor.redact(str(error))) from error
+        return content if ctx.route == "code" else clean_content(content, self._redactor)
