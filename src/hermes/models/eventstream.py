@@ -32,19 +32,18 @@ class EventStreamParser:
 
     def feed(self, chunk: bytes) -> list[EventMessage]:
         """The messages that `chunk` completes, in order."""
-        self._held += chunk
+        held = self._held + chunk
         found: list[EventMessage] = []
-        while len(self._held) >= _PRELUDE:
-            total, header_bytes, crc = struct.unpack_from("!III", self._held)
-            if (
-                zlib.crc32(bytes(self._held[:8])) != crc
-                or not _PRELUDE + 4 + header_bytes <= total <= MAX_MESSAGE_BYTES
-            ):
+        at = 0
+        while len(held) - at >= _PRELUDE:
+            total, header_bytes, crc = struct.unpack_from("!III", held, at)
+            is_sound = _PRELUDE + 4 + header_bytes <= total <= MAX_MESSAGE_BYTES
+            if zlib.crc32(held[at : at + 8]) != crc or not is_sound:
                 raise HttpBodyError("the server sent something that is not an AWS event stream")
-            if len(self._held) < total:
+            if len(held) - at < total:
                 break
-            message = bytes(self._held[:total])
-            del self._held[:total]
+            message = held[at : at + total]
+            at += total
             if zlib.crc32(message[:-4]) != struct.unpack("!I", message[-4:])[0]:
                 raise HttpBodyError("a message of the event stream is damaged")
             body = _PRELUDE + header_bytes
