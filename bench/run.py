@@ -47,7 +47,9 @@ def canned(latency_s: float = 0.0) -> Iterator[Server]:
 
 
 def environ(home: str) -> dict[str, str]:
-    return {**os.environ, "HERMES_HOME": home, "PYTHONPATH": str(SRC), "NO_COLOR": "1"}
+    """For children: as installed programs run, that is with their modules compiled."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "HERMES_HOME": home, "PYTHONPATH": str(SRC), "NO_COLOR": "1"}
 
 
 def median_ms(work: Callable[[], object], runs: int = RUNS) -> float:
@@ -128,7 +130,7 @@ async def _turn() -> None:
         os.environ["HERMES_HOME"] = folder
         agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
         recorded: list[bytes] = []
-        model = agent._assembled().client.model
+        model = (await agent._assembled()).client.model
         body_of = model.body  # type: ignore[attr-defined]
 
         def recording(request: ModelRequest) -> bytes:

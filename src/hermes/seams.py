@@ -276,6 +276,10 @@ class Environment(Protocol):
     def id(self) -> str: ...
     @property
     def cwd(self) -> str: ...
+    async def ready(self) -> str:
+        """Where the session stands, once that is known for sure; `ToolError` when the backend cannot be reached."""
+        ...
+
     async def execute(
         self,
         command: str,

@@ -45,7 +45,7 @@ def reply(request: RecordedRequest) -> Any:
 
 async def titled(agent: AIAgent, store: MemoryStore, session_id: str) -> Any:
     """The title, once its making has ended."""
-    await agent._assembled().titles.close(wait_s=10)
+    await (await agent._assembled()).titles.close(wait_s=10)
     return store.columns(session_id).get("title")
 
 
@@ -101,7 +101,7 @@ async def test_a_task_uses_the_model_that_is_configured_for_it(make_agent: MakeA
     async with ScriptedServer([says("yes")]) as other, ScriptedServer() as server:
         task = f"{{model: small, base_url: '{other.base_url}', reasoning_effort: low, extra_body: {{seed: 3}}}}"
         (hermes_home / "config.yaml").write_text(f"auxiliary: {{title_generation: {task}}}\n")
-        helper = make_agent(server)._assembled().helper
+        helper = (await make_agent(server)._assembled()).helper
         answer = await helper.ask(Question(task="title_generation", system="s", text="t", max_tokens=9), TurnScope())
     body = other.requests[0].json
     assert answer == "yes"
@@ -111,7 +111,7 @@ async def test_a_task_uses_the_model_that_is_configured_for_it(make_agent: MakeA
 async def test_another_model_of_the_main_provider(make_agent: MakeAgent, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("auxiliary: {compression: {model: small}}\n")
     async with ScriptedServer([says("yes"), says("main")]) as server:
-        helper = make_agent(server)._assembled().helper
+        helper = (await make_agent(server)._assembled()).helper
         await helper.ask(Question(task="compression", system="s", text="t"), TurnScope())
         await helper.ask(Question(task="vision", system="s", text="t"), TurnScope())
     assert [request.json["model"] for request in server.requests] == ["small", "main"]
@@ -119,7 +119,7 @@ async def test_another_model_of_the_main_provider(make_agent: MakeAgent, hermes_
 
 async def test_an_unknown_task_is_named(make_agent: MakeAgent) -> None:
     async with ScriptedServer() as server:
-        helper = make_agent(server)._assembled().helper
+        helper = (await make_agent(server)._assembled()).helper
         with pytest.raises(UserError, match="no helper task 'nap'"):
             await helper.ask(Question(task="nap", system="s", text="t"), TurnScope())
 

@@ -122,7 +122,7 @@ async def test_another_process_sends_the_same_prefix(make_agent: MakeAgent) -> N
     await make_agent(first, store=store, session_id="s").arun_conversation("a")
     second = ScriptedModel(says("two"))
     cold = make_agent(second, store=store, session_id="s")
-    cold._assembled().warm.take(store, "s")  # as in a new process
+    (await cold._assembled()).warm.take(store, "s")  # as in a new process
     await cold.arun_conversation("b")
     assert second.full_requests[0].system == first.full_requests[0].system
     assert second.full_requests[0].tools == first.full_requests[0].tools

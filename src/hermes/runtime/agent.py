@@ -21,8 +21,10 @@ from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import fold, signature
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.prompt import FixedText, build_prompt
+from hermes.runtime.redaction import CleanSink, CleanView, clean_content
 from hermes.runtime.shared import RandomIds
 from hermes.runtime.steering import SteerBox
+from hermes.runtime.workplaces import news_from_background, reach
 from hermes.scope import TurnScope
 from hermes.seams import Sink, ToolView
 from hermes.types import Content, Event, Message, TurnStarted, text_of
@@ -136,9 +138,14 @@ class AIAgent:
 
     # -- one turn, step by step ----------------------------------------------------------------------------------
 
-    def _assembled(self) -> Assembly:
+    async def _assembled(self) -> Assembly:
         if self._assembly is None:
-            self._assembly = assemble(self._options, self.session_id)
+            self._assembly = await assemble(self._options, self.session_id)
+        return self._assembly
+
+    @property
+    def _parts(self) -> Assembly:
+        assert self._assembly is not None
         return self._assembly
 
     async def _guarded_turn(self, said: Said, sink: Sink) -> dict[str, Any]:
@@ -147,13 +154,15 @@ class AIAgent:
         scope = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s)
         self._scope, self._interrupt_message = scope, None
         try:
-            return await self._run(said, _tee(sink, self._options.callbacks.sink), scope)
+            parts = await self._assembled()
+            sinks = CleanSink(_tee(sink, self._options.callbacks.sink), parts.services.redactor)
+            return await self._run(said, sinks, scope)
         finally:
             self._scope = None
             self._turn_lock.release()
 
     async def _run(self, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
-        parts = self._assembled()
+        parts = await self._assembled()
         record, history, pending = await self._past(said)
         view = await parts.tools(record)
         system = record.system_prompt if record and record.system_prompt else await self._prompt(said)
@@ -161,10 +170,14 @@ class AIAgent:
         turn = self._new_turn(said, view, system, scope, sink, history)
         turn.model_config = record.model_config if record and record.model_config else self._model_config()
         turn.pending = [*pending, self._user_row(turn, said)]
+        if record is not None and (news := await news_from_background(parts.services.environment, self.session_id)):
+            turn.tell(news)
         sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
+        stood_in = parts.services.environment.cwd
         await run_turn(turn)
         if turn.outcome.interrupted:
             turn.outcome.interrupt_message = self._interrupt_message
+        await self._keep_folder(stood_in)
         turn.outcome.base_url = parts.client.model.base_url
         self._outcome = turn.outcome
         if self._options.session.auto_title and turn.outcome.completed and (record is None or not record.title):
@@ -176,17 +189,26 @@ class AIAgent:
 
     async def _past(self, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
         """The stored session, its history for this turn, and what must be stored to make the two agree."""
-        parts = self._assembled()
+        parts = self._parts
         warm, record = await parts.store.load_warm(parts.warm)
         if said.history is not None:
-            return record, *from_caller(said.history, record, self.session_id)
+            given = [parts.services.redactor.redact_all(dict(message)) for message in said.history]
+            return record, *from_caller(given, record, self.session_id)
         if warm is not None:
             return record, warm, []
         return record, *(from_record(record) if record is not None else (History(), []))
 
+    async def _keep_folder(self, stood_in: str) -> None:
+        """The session stands where its last command left it, also for the next process."""
+        now = self._parts.services.environment.cwd
+        if now != stood_in:
+            await self._parts.store.commit(SessionChanged(self.session_id, {"cwd": now}))
+
     async def _prompt(self, said: Said) -> str:
-        parts, options = self._assembled(), self._options.session
+        parts, options = self._parts, self._options.session
         sources = [*parts.prompt_sources()]
+        if trouble := await reach(parts.services.environment):
+            sources.append(FixedText("6-trouble", "volatile", trouble))
         if said.system_message:
             sources.append(FixedText("1-caller", "context", said.system_message))
         session = {
@@ -194,11 +216,11 @@ class AIAgent:
             "model": parts.client.model.name,
             "pass_session_id": options.pass_session_id,
         }
-        return await build_prompt(sources, session)
+        return parts.services.redactor.redact(await build_prompt(sources, session))
 
     def _session_rows(self, record: SessionRecord | None, system: str, view: ToolView) -> list[StoreOp]:
         """The session's own row: created with the prompt and tools it keeps, or opened again."""
-        parts, options = self._assembled(), self._options
+        parts, options = self._parts, self._options
         if record is None:
             return [
                 SessionCreated(
@@ -232,7 +254,7 @@ class AIAgent:
     def _new_turn(
         self, said: Said, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
     ) -> Turn:
-        parts, limits = self._assembled(), self._options.limits
+        parts, limits = self._parts, self._options.limits
         turn_id = parts.services.ids.new("turn")
         if limits.iteration_budget is None:
             self.iteration_budget = IterationBudget(limits.max_iterations)
@@ -241,11 +263,11 @@ class AIAgent:
             turn_id=turn_id,
             task_id=said.task_id or self.session_id,
             services=parts.services,
-            tools=view,
+            tools=CleanView(view, parts.services.redactor),
             scope=scope,
             sink=sink,
         )
-        ephemeral = self._options.session.ephemeral_system_prompt
+        ephemeral = parts.services.redactor.redact(self._options.session.ephemeral_system_prompt or "")
         turn = Turn(
             ctx=ctx,
             client=parts.client,
@@ -268,8 +290,9 @@ class AIAgent:
         row = turn.remember(Message(role="user", content=said.message))
         if said.stored_message is None:
             return row
-        stored = replace_content(row, said.stored_message)
-        turn.history.dicts[-1] = {**turn.history.dicts[-1], "content": text_of(said.stored_message)}
+        clean = clean_content(said.stored_message, turn.ctx.services.redactor)
+        stored = replace_content(row, clean)
+        turn.history.dicts[-1] = {**turn.history.dicts[-1], "content": text_of(clean)}
         return stored
 
 

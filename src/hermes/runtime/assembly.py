@@ -1,12 +1,13 @@
 """Put an agent's parts together: this is where the capabilities are introduced to each other."""
 
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes.config import paths
 from hermes.config.load import load_settings
+from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.dicts import from_dict
@@ -19,17 +20,23 @@ from hermes.runtime.context import Services
 from hermes.runtime.model_parts import client_options, model_chain, request_options
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
+from hermes.runtime.redaction import clean_message, clean_op, redactor_of
 from hermes.runtime.requests import build_units
 from hermes.runtime.shared import Shared, shared
 from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
-from hermes.seams import Environment, EventStore, PromptSource, RequestOptions, ToolView, Unit
+from hermes.runtime.workplaces import environment_for, stored_folder
+from hermes.seams import EventStore, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, session_tools
+from hermes.tools.files.memo import REDACTOR
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import registry
 from hermes.tools.shelf import FileShelf
 from hermes.tools.view import SessionView
+
+if TYPE_CHECKING:
+    from hermes.runtime.checkpointing import CallCheckpoints
 
 log = logging.getLogger("hermes")
 
@@ -84,14 +91,16 @@ class Assembly:
         await self.services.environment.close()
 
 
-def assemble(
+async def assemble(
     options: AgentOptions, session_id: str, parts: Shared = shared, settings: Settings | None = None
 ) -> Assembly:
     """The parts that `options` and the settings ask for. Cheap: nothing is started, connected or imported early."""
     settings = settings or load_settings()
     inner = options.session.store or _store(options, settings, parts)
-    store = TrackedStore(inner, session_id)
-    environment = _environment(options, parts)
+    redactor = redactor_of(settings, options.model.api_key)
+    store = TrackedStore(inner, session_id, lambda op: clean_op(op, redactor))
+    stood_in = await stored_folder(options, inner, session_id)
+    environment = environment_for(options, settings, parts, session_id, stood_in)
     persistence = client_options(settings, inner)
     client = ModelClient(model_chain(options, settings, parts.http), store, parts.clock, parts.ids, persistence)
     helper = AuxiliaryClient(
@@ -121,12 +130,17 @@ def assemble(
             )
         ),
         hooks=Hooks(parts.pool),
-        shelf=FileShelf.of_session(paths.cache_dir(settings.home) / "results", session_id, parts.pool.run),
+        shelf=FileShelf.of_session(
+            paths.cache_dir(settings.home) / "results", session_id, parts.pool.run, clean=redactor.redact_bytes
+        ),
         pool=parts.pool,
         clock=parts.clock,
         ids=parts.ids,
         log=log,
         settings=settings.mapping,
+        memo={REDACTOR: redactor},
+        redactor=redactor,
+        checkpoints=_checkpoints(options, settings, parts),
     )
     return Assembly(
         services=services,
@@ -137,10 +151,20 @@ def assemble(
         helper=helper,
         titles=Titles(helper, store),
         request_options=request_options(options, settings),
-        prefill=tuple(build_units([from_dict(raw) for raw in options.model.prefill_messages or ()])),
+        prefill=tuple(
+            build_units([clean_message(from_dict(raw), redactor) for raw in options.model.prefill_messages or ()])
+        ),
         settings=settings,
         options=options,
     )
+
+
+def _checkpoints(options: AgentOptions, settings: Settings, parts: Shared) -> "CallCheckpoints | None":
+    if not (options.tools.checkpoints_enabled or settings.of(checkpoints_section.Section).enabled):
+        return None
+    from hermes.runtime.checkpointing import call_checkpoints  # noqa: PLC0415 - for sessions that take them
+
+    return call_checkpoints(options.tools, settings, parts)
 
 
 def _store(options: AgentOptions, settings: Settings, parts: Shared) -> EventStore:
@@ -152,11 +176,3 @@ def _store(options: AgentOptions, settings: Settings, parts: Shared) -> EventSto
         found: EventStore = store
         return found
     return parts.store(paths.state_file(settings.home), settings.of(state_section.Section).durability)
-
-
-def _environment(options: AgentOptions, parts: Shared) -> Environment:
-    from hermes.tools.environments.hygiene import scrubbed  # noqa: PLC0415
-    from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415
-
-    cwd = options.tools.cwd or str(Path.cwd())
-    return LocalEnvironment(parts.supervisor, cwd, LocalOptions(env=scrubbed(os.environ)), run_blocking=parts.pool.run)

@@ -37,6 +37,10 @@ class MemoryEnvironment:
         self._answers = dict(answers or {})
         self._gone = False
 
+    async def ready(self) -> str:
+        self._check()
+        return self.cwd
+
     async def execute(
         self,
         command: str,

@@ -101,6 +101,10 @@ class LocalEnvironment:
         """The sandbox commands run in, once the first one has run; None where there is none."""
         return self._sandbox
 
+    async def ready(self) -> str:
+        """Where the session stands: always known here."""
+        return self._cwd
+
     async def execute(
         self,
         command: str,

@@ -1,0 +1,63 @@
+"""Where a session's commands run: the backend of the settings, standing where the session stands."""
+
+import os
+from pathlib import Path
+
+from hermes.config.sections import terminal
+from hermes.config.settings import Settings
+from hermes.errors import ToolError
+from hermes.runtime.options import AgentOptions
+from hermes.runtime.shared import Shared
+from hermes.seams import Environment, EventStore
+from hermes.tools.environments.background import background_of
+from hermes.tools.environments.factory import Making, Overrides, create_environment
+
+NO_MESSAGES = 2**62  # a row id that no message reaches: only the head of the session is read
+
+
+def environment_for(
+    options: AgentOptions, settings: Settings, parts: Shared, session_id: str, stands_in: str | None
+) -> Environment:
+    """The environment of the session; `stands_in` is where it stood when it was last used."""
+    section = settings.of(terminal.Section)
+    known = stands_in or ""
+    if section.backend == "local" and not Path(known).is_dir():
+        known = ""
+    return create_environment(
+        Making(
+            settings=section,
+            supervisor=parts.supervisor,
+            home=settings.home,
+            environ=os.environ,
+            launch_folder=options.tools.cwd or str(Path.cwd()),
+            task_id=session_id,
+            session_id=session_id,
+            overrides=Overrides(cwd=options.tools.cwd or known),
+            run_blocking=parts.pool.run,
+        )
+    )
+
+
+async def stored_folder(options: AgentOptions, store: EventStore, session_id: str) -> str | None:
+    """Where a session that may exist already stood; None for a new one, or when the caller says where."""
+    if options.tools.cwd or not options.session.session_id:
+        return None
+    record = await store.load(session_id, NO_MESSAGES)
+    return record.cwd if record is not None else None
+
+
+async def reach(environment: Environment) -> str:
+    """Make sure where the environment stands is known; one sentence when it cannot be reached."""
+    try:
+        await environment.ready()
+    except ToolError as error:
+        return f"The {environment.kind} backend cannot be reached now: {error}"
+    return ""
+
+
+async def news_from_background(environment: Environment, session_id: str) -> str:
+    """What background processes of the session have to tell since the last turn."""
+    try:
+        return "\n".join(await background_of(environment).notices(session_id))
+    except ToolError as error:
+        return f"[Background processes cannot be asked: {error}]"

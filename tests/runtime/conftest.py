@@ -1,0 +1,13 @@
+"""What all agents of the process share is released after each test: no process is left behind."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hermes.runtime.shared import shared
+
+
+@pytest.fixture(autouse=True)
+async def _release_shared() -> AsyncIterator[None]:
+    yield
+    await shared.close()
