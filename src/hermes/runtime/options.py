@@ -135,7 +135,6 @@ _NOT_YET = {
     "acp_args": "an external ACP agent as the model",
     "command": "an external process as the model",
     "args": "an external process as the model",
-    "checkpoints_enabled": "checkpoints",
     "clarify_callback": "the clarify tool",
     "save_trajectories": "trajectory files",
 }

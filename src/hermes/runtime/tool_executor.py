@@ -203,7 +203,7 @@ async def contained(
     """The tool border: what the handler gives or raises, as content and status."""
     content: Content = ""
     try:
-        async with call_ctx.scope:
+        async with call_ctx.scope, call_ctx.undoable(name, args, rules):
             content = await call_ctx.turn.tools.call(name, args, call_ctx)
     except ToolError as error:
         return tool_error(sanitise_error(str(error))), "failed"

@@ -8,8 +8,6 @@ from hermes.config.section import SectionBase, key
 class Section(SectionBase, frozen=True):
     """Snapshots of the workspace, to roll back to."""
 
-    PENDING = True
-
     enabled: Annotated[bool, key("Take one before files are changed.")] = False
     max_snapshots: Annotated[int, key("Snapshots kept for a workspace.", ge=1)] = 20
     max_total_size_mb: Annotated[int, key("Space for all of them, MB.", ge=1)] = 500

@@ -56,7 +56,7 @@ class Checkpoints:
         self._in_thread = in_thread
         self._now = now
         self._user_home = Path.home()
-        self._taken: set[tuple[str, str]] = set()  # project and turn that have their snapshot
+        self._taken: dict[str, str] = {}  # by project: the last turn that has its snapshot
         self._before: dict[str, list[tuple[Path, Scan]]] = {}  # by call: what was there when it began
         self._locks: dict[str, asyncio.Lock] = {}
         self._store_lock = folder / "store.lock"
@@ -70,12 +70,12 @@ class Checkpoints:
         for root in self._roots(touch):
             key = project_key(root)
             async with self._project(key):
-                is_first = (key, touch.turn_id) not in self._taken
+                is_first = self._taken.get(key) != touch.turn_id
                 if is_first or touch.is_destructive:
                     kind: Reason = "turn" if is_first else "command"
                     facts = {"session": touch.session_id, "turn": touch.turn_id}
                     found = await self._take(root, key, f"{touch.tool}: {touch.text}", kind, facts)
-                    self._taken.add((key, touch.turn_id))
+                    self._taken[key] = touch.turn_id
                     taken += [found] if found else []
                 if touch.is_command:
                     self._before.setdefault(touch.call_id, []).append((root, await self._scan(root)))
