@@ -7,20 +7,19 @@ import msgspec
 from msgspec import Struct
 
 from hermes.models import claude
+from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, Picture, count, declared_tools, left_out, picture, strict_id
+from hermes.models.content import MB, Picture, cache_marker, count, declared_tools, picture, strict_id
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Reading, SseReading, encode
 from hermes.models.transport import HttpModel
-from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.seams import HttpStream, ModelRequest
 from hermes.types import (
-    Content,
     FinishReason,
     ImagePart,
     JsonObject,
     Message,
     ModelEvent,
-    OpaquePart,
     ToolDefinition,
     Usage,
 )
@@ -28,6 +27,7 @@ from hermes.types import (
 API_VERSION = "2023-06-01"
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_IMAGE_BYTES = 5 * MB
+LONG_CACHE_BETA = "extended-cache-ttl-2025-04-11"
 MARKED_UNITS = 3
 THINKING = ("thinking", "redacted_thinking")
 _STOP: dict[str, FinishReason] = {
@@ -46,7 +46,7 @@ def anthropic_messages(endpoint: Endpoint, http: HttpStream) -> HttpModel:
     return HttpModel(endpoint, MessagesWire(endpoint), http)
 
 
-class MessagesWire:
+class MessagesWire(BlockWire):
     """`Wire` of Anthropic Messages."""
 
     apart = MARKED_UNITS
@@ -55,8 +55,7 @@ class MessagesWire:
         self._endpoint = endpoint
         quirks = endpoint.quirks
         self.key = f"messages:{quirks.keeps_thinking:d}{quirks.replay_reasoning:d}"
-        ttl = {} if quirks.cache_ttl == "5m" else {"ttl": quirks.cache_ttl}
-        self._marker: JsonObject = {"type": "ephemeral", **ttl}
+        self._marker = cache_marker(quirks)
         self._spliced = b',"cache_control":' + encode(self._marker) + b"}]}"
 
     def url(self, *, is_stream: bool) -> str:
@@ -68,6 +67,8 @@ class MessagesWire:
         headers = {"content-type": "application/json", "anthropic-version": API_VERSION}
         if endpoint.api_key:
             headers["x-api-key"] = endpoint.api_key
+        if endpoint.quirks.cache_markers and endpoint.quirks.cache_ttl == "1h":
+            headers["anthropic-beta"] = LONG_CACHE_BETA
         return headers | endpoint.headers
 
     def head(self, request: ModelRequest) -> bytes:
@@ -92,15 +93,6 @@ class MessagesWire:
         head |= {**endpoint.extra_body, **options.extra_body, "messages": []}
         return encode(head).removesuffix(b"]}")
 
-    def unit(self, unit: Unit) -> bytes:
-        first = unit.messages[0]
-        if first.role == "assistant":
-            return encode({"role": "assistant", "content": self._assistant(first)})
-        blocks = [_result(message) for message in unit.messages] if first.role == "tool" else _blocks(first.content)
-        if unit.context.strip():
-            blocks.append(_text(unit.context))
-        return encode({"role": "user", "content": blocks})
-
     def marked(self, pieces: list[bytes]) -> list[bytes]:
         """Markers on the last block of the last units: what was written to the cache last time is read from it now."""
         if not self._endpoint.quirks.cache_markers:
@@ -111,18 +103,37 @@ class MessagesWire:
     def reading(self) -> Reading:
         return _MessagesReading(self._endpoint.provider, self._endpoint.model)
 
-    def _assistant(self, message: Message) -> list[JsonObject]:
-        """Thinking first, as the provider wrote it; then words; then calls. Never empty, never blank."""
-        blocks: list[JsonObject] = []
+    def text(self, text: str) -> JsonObject:
+        return {"type": "text", "text": text}
+
+    def image(self, part: ImagePart) -> JsonObject:
+        found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
+        if not isinstance(found, Picture):
+            return self.text(found)
+        if found.url:
+            return {"type": "image", "source": {"type": "url", "url": found.url}}
+        return {"type": "image", "source": {"type": "base64", "media_type": found.media_type, "data": found.data}}
+
+    def result(self, message: Message) -> JsonObject:
+        blocks = self.blocks(message.content)
+        content: Any = blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
+        out: JsonObject = {"type": "tool_result", "tool_use_id": strict_id(message.tool_call_id or "")}
+        out["content"] = content
+        if message.status == "failed":
+            out["is_error"] = True
+        return out
+
+    def thinking(self, message: Message) -> list[JsonObject]:
         quirks = self._endpoint.quirks
         if quirks.keeps_thinking:
-            blocks += own_thinking(message.reasoning_details)
-        elif quirks.replay_reasoning and message.tool_calls:
-            thought = message.reasoning_content or message.reasoning
-            if thought and thought.strip():
-                blocks.append({"type": "thinking", "thinking": thought, "signature": ""})
-        blocks += [block for block in _blocks(message.content) if block["type"] == "text"]
-        blocks += [
+            return own_thinking(message.reasoning_details)
+        thought = message.reasoning_content or message.reasoning
+        if quirks.replay_reasoning and message.tool_calls and thought and thought.strip():
+            return [{"type": "thinking", "thinking": thought, "signature": ""}]
+        return []
+
+    def calls(self, message: Message) -> list[JsonObject]:
+        return [
             {
                 "type": "tool_use",
                 "id": strict_id(call.id),
@@ -131,9 +142,6 @@ class MessagesWire:
             }
             for call in message.tool_calls
         ]
-        if not blocks or blocks[-1]["type"] in THINKING:
-            blocks.append(_text("(empty)"))
-        return blocks
 
 
 def own_thinking(details: Any) -> list[JsonObject]:
@@ -167,43 +175,6 @@ def _tool_choice(choice: str) -> JsonObject | None:
     return {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": choice}
 
 
-def _text(text: str) -> JsonObject:
-    return {"type": "text", "text": text}
-
-
-def _blocks(content: Content | None) -> list[JsonObject]:
-    if content is None or isinstance(content, str):
-        return [_text(content)] if content and content.strip() else []
-    blocks: list[JsonObject] = []
-    for part in content:
-        if isinstance(part, ImagePart):
-            blocks.append(_image(part))
-        elif isinstance(part, OpaquePart):
-            blocks.append(_text(left_out(part)))
-        else:
-            blocks.append(_text(part.text))
-    return blocks
-
-
-def _image(part: ImagePart) -> JsonObject:
-    found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
-    if not isinstance(found, Picture):
-        return _text(found)
-    if found.url:
-        return {"type": "image", "source": {"type": "url", "url": found.url}}
-    return {"type": "image", "source": {"type": "base64", "media_type": found.media_type, "data": found.data}}
-
-
-def _result(message: Message) -> JsonObject:
-    content: Any = _blocks(message.content)
-    if len(content) == 1 and content[0]["type"] == "text":
-        content = content[0]["text"]
-    out: JsonObject = {"type": "tool_result", "tool_use_id": strict_id(message.tool_call_id or ""), "content": content}
-    if message.status == "failed":
-        out["is_error"] = True
-    return out
-
-
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
@@ -227,10 +198,7 @@ class _MessagesReading(SseReading):
         self._tokens: dict[str, int] = {}
 
     def parse(self, data: bytes) -> _Event:
-        try:
-            return _decode_event(data)
-        except msgspec.DecodeError as error:
-            raise self.broken(str(error)) from error
+        return self.typed(_decode_event, data)
 
     def words(self, event: _Event) -> str:
         delta = event.delta

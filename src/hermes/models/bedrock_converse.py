@@ -10,16 +10,17 @@ import msgspec
 from hermes.errors import MissingPart, ProviderError
 from hermes.models import claude
 from hermes.models.anthropic_messages import own_thinking
+from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, Picture, count, declared_tools, left_out, picture, strict_id
+from hermes.models.content import MB, Picture, count, declared_tools, picture, strict_id
 from hermes.models.daemon import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.eventstream import EventMessage, EventStreamParser
 from hermes.models.http_errors import HttpBodyError
 from hermes.models.reading import Reading, encode, joined
 from hermes.models.transport import HttpModel
-from hermes.seams import HttpStream, ModelRequest, Unit
-from hermes.types import Content, FinishReason, ImagePart, JsonObject, Message, ModelEvent, OpaquePart, Usage
+from hermes.seams import HttpStream, ModelRequest
+from hermes.types import FinishReason, ImagePart, JsonObject, Message, ModelEvent, Usage
 
 DEFAULT_REGION = "us-east-1"
 DEFAULT_MAX_TOKENS = 4_096
@@ -55,7 +56,7 @@ def bedrock_url(region: str) -> str:
     return f"https://bedrock-runtime.{region or DEFAULT_REGION}.amazonaws.com"
 
 
-class ConverseWire:
+class ConverseWire(BlockWire):
     """`Wire` of Converse."""
 
     apart = MARKED_UNITS
@@ -111,15 +112,6 @@ class ConverseWire:
         head |= {**endpoint.extra_body, **options.extra_body, "messages": []}
         return encode(head).removesuffix(b"]}")
 
-    def unit(self, unit: Unit) -> bytes:
-        first = unit.messages[0]
-        if first.role == "assistant":
-            return encode({"role": "assistant", "content": self._assistant(first)})
-        blocks = [_result(message) for message in unit.messages] if first.role == "tool" else _blocks(first.content)
-        if unit.context.strip():
-            blocks.append({"text": unit.context})
-        return encode({"role": "user", "content": blocks})
-
     def marked(self, pieces: list[bytes]) -> list[bytes]:
         if not self._endpoint.quirks.cache_markers:
             return pieces
@@ -128,24 +120,31 @@ class ConverseWire:
     def reading(self) -> Reading:
         return _ConverseReading(self._endpoint.provider, self._endpoint.model)
 
-    def _assistant(self, message: Message) -> list[JsonObject]:
-        blocks: list[JsonObject] = []
-        if self._is_claude:
-            blocks += [_replayed(block) for block in own_thinking(message.reasoning_details)]
-        blocks += [block for block in _blocks(message.content) if "text" in block]
-        blocks += [
-            {
-                "toolUse": {
-                    "toolUseId": strict_id(call.id),
-                    "name": call.name,
-                    "input": msgspec.Raw(call.arguments.encode()),
-                }
-            }
+    def text(self, text: str) -> JsonObject:
+        return {"text": text}
+
+    def image(self, part: ImagePart) -> JsonObject:
+        found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=False)
+        if not isinstance(found, Picture):
+            return self.text(found)
+        return {"image": {"format": found.media_type.removeprefix("image/"), "source": {"bytes": found.data}}}
+
+    def result(self, message: Message) -> JsonObject:
+        status = "error" if message.status == "failed" else "success"
+        content = self.blocks(message.content) or [self.text("(empty)")]
+        tool_use_id = strict_id(message.tool_call_id or "")
+        return {"toolResult": {"toolUseId": tool_use_id, "content": content, "status": status}}
+
+    def thinking(self, message: Message) -> list[JsonObject]:
+        if not self._is_claude:
+            return []
+        return [_replayed(block) for block in own_thinking(message.reasoning_details)]
+
+    def calls(self, message: Message) -> list[JsonObject]:
+        return [
+            {"toolUse": {"toolUseId": strict_id(call.id), "name": call.name, "input": _raw(call.arguments)}}
             for call in message.tool_calls
         ]
-        if not blocks or "reasoningContent" in blocks[-1]:
-            blocks.append({"text": "(empty)"})
-        return blocks
 
 
 class _Signer:
@@ -187,29 +186,8 @@ def _tool_choice(choice: str) -> JsonObject:
     return {"toolChoice": {"any": {}} if choice == "required" else {"tool": {"name": choice}}}
 
 
-def _blocks(content: Content | None) -> list[JsonObject]:
-    if content is None or isinstance(content, str):
-        return [{"text": content}] if content and content.strip() else []
-    blocks: list[JsonObject] = []
-    for part in content:
-        if isinstance(part, ImagePart):
-            blocks.append(_image(part))
-        else:
-            blocks.append({"text": left_out(part) if isinstance(part, OpaquePart) else part.text})
-    return blocks
-
-
-def _image(part: ImagePart) -> JsonObject:
-    found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=False)
-    if not isinstance(found, Picture):
-        return {"text": found}
-    return {"image": {"format": found.media_type.removeprefix("image/"), "source": {"bytes": found.data}}}
-
-
-def _result(message: Message) -> JsonObject:
-    status = "error" if message.status == "failed" else "success"
-    content = _blocks(message.content) or [{"text": "(empty)"}]
-    return {"toolResult": {"toolUseId": strict_id(message.tool_call_id or ""), "content": content, "status": status}}
+def _raw(arguments: str) -> msgspec.Raw:
+    return msgspec.Raw(arguments.encode())
 
 
 def _replayed(block: JsonObject) -> JsonObject:

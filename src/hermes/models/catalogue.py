@@ -18,7 +18,7 @@ class ProviderEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     name: str
-    kind: Literal["key", "local", "aws", "any", "oauth", "external"] = "key"
+    kind: Literal["key", "local", "box", "aws", "any", "oauth", "external"] = "key"
     base_url: str = ""
     base_url_env: str = ""
     api_mode: ApiMode = "chat_completions"

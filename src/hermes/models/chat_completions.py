@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, SEE_PICTURE, Picture, count, effort_of, images, picture, texts
+from hermes.models.content import MB, SEE_PICTURE, Picture, cache_marker, count, effort_of, images, picture, texts
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Reading, SseReading, encode
 from hermes.models.text_calls import parse_text_calls
@@ -31,7 +31,6 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_IMAGE_BYTES = 20 * MB
 MARKED_UNITS = 3
 _TEXT_END = b'"}]}'
-_MARKED_END = b'","cache_control":{"type":"ephemeral"}}]}'
 _AUDIO_FORMATS = ("wav", "mp3")
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
@@ -60,6 +59,7 @@ class ChatWire:
         self._endpoint = endpoint
         quirks = endpoint.quirks
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
+        self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"
 
     def url(self, *, is_stream: bool) -> str:
         return f"{self._endpoint.base_url.rstrip('/')}/chat/completions"
@@ -95,7 +95,10 @@ class ChatWire:
         """Markers for aggregators that serve Claude, on the last text of the last units that end in text."""
         if not self._endpoint.quirks.cache_markers:
             return pieces
-        return [*pieces[:-MARKED_UNITS], *(_marked(piece) for piece in pieces[-MARKED_UNITS:])]
+        return [*pieces[:-MARKED_UNITS], *(self._marked(piece) for piece in pieces[-MARKED_UNITS:])]
+
+    def _marked(self, piece: bytes) -> bytes:
+        return piece[: -len(_TEXT_END)] + self._marked_end if piece.endswith(_TEXT_END) else piece
 
     def reading(self) -> Reading:
         return _ChatReading(self._endpoint)
@@ -169,10 +172,6 @@ def chat_tool(tool: ToolDefinition) -> JsonObject:
         "type": "function",
         "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
     }
-
-
-def _marked(piece: bytes) -> bytes:
-    return piece[: -len(_TEXT_END)] + _MARKED_END if piece.endswith(_TEXT_END) else piece
 
 
 def _tool_choice(choice: str) -> Any:
@@ -278,10 +277,7 @@ class _ChatReading(SseReading):
         if data == b"[DONE]":
             self.is_complete = True
             return None
-        try:
-            return _decode_chunk(data)
-        except msgspec.DecodeError as error:
-            raise self.broken(str(error)) from error
+        return self.typed(_decode_chunk, data)
 
     def words(self, event: _Chunk) -> str:
         if not event.choices or event.usage is not None or event.error is not None:

@@ -8,18 +8,16 @@ from msgspec import Struct
 
 from hermes.models.chat_completions import IMAGE_TYPES, MAX_IMAGE_BYTES, bearer
 from hermes.models.classify import provider_error
-from hermes.models.content import SEE_PICTURE, Picture, count, effort_of, images, left_out, picture, texts
+from hermes.models.content import SEE_PICTURE, Picture, count, effort_of, images, parts, picture, texts
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Reading, SseReading, encode
 from hermes.models.transport import HttpModel
 from hermes.seams import HttpStream, ModelRequest, Unit
 from hermes.types import (
-    Content,
     ImagePart,
     JsonObject,
     Message,
     ModelEvent,
-    OpaquePart,
     ToolDefinition,
     Usage,
 )
@@ -103,7 +101,7 @@ def _items(unit: Unit) -> list[JsonObject]:
         return _assistant(first)
     if first.role == "tool":
         return _results(unit)
-    content = _user_content(first.content or "")
+    content = parts(first.content, _input_text, _input_image)
     if unit.context.strip():
         content.append(_input_text(unit.context))
     return [{"type": "message", "role": "user", "content": content}]
@@ -152,18 +150,6 @@ def _input_image(part: ImagePart) -> JsonObject:
         "image_url": url,
         "detail": part.detail if part.detail in ("low", "high") else "auto",
     }
-
-
-def _user_content(content: Content) -> list[JsonObject]:
-    if isinstance(content, str):
-        return [_input_text(content)]
-    parts: list[JsonObject] = []
-    for part in content:
-        if isinstance(part, ImagePart):
-            parts.append(_input_image(part))
-        else:
-            parts.append(_input_text(left_out(part) if isinstance(part, OpaquePart) else part.text))
-    return parts
 
 
 def own_reasoning(stored: Any) -> list[JsonObject]:
@@ -226,10 +212,7 @@ class _ResponsesReading(SseReading):
         self._items: dict[int, Mapping[str, Any]] = {}
 
     def parse(self, data: bytes) -> _Event:
-        try:
-            return _decode_event(data)
-        except msgspec.DecodeError as error:
-            raise self.broken(str(error)) from error
+        return self.typed(_decode_event, data)
 
     def words(self, event: _Event) -> str:
         is_text = event.type in ("response.output_text.delta", "response.refusal.delta")

@@ -4,12 +4,13 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from hermes.seams import ModelRequest, Unit
+from hermes.models.endpoint import Quirks
+from hermes.seams import ModelRequest
 from hermes.types import Content, ImagePart, JsonObject, Message, OpaquePart, TextPart, ToolDefinition
 
 MB = 1024 * 1024
@@ -64,6 +65,21 @@ def left_out(part: OpaquePart) -> str:
     return NO_PART.format(kind=str(part.raw.get("type", "unknown"))[:40])
 
 
+def parts(
+    content: Content | None, text: Callable[[str], JsonObject], image: Callable[[ImagePart], JsonObject]
+) -> list[JsonObject]:
+    """`content` as a protocol's own parts; nothing blank, and a sentence in place of what it does not know."""
+    if content is None or isinstance(content, str):
+        return [text(content)] if content and content.strip() else []
+    made: list[JsonObject] = []
+    for part in content:
+        if isinstance(part, ImagePart):
+            made.append(image(part))
+        else:
+            made.append(text(left_out(part) if isinstance(part, OpaquePart) else part.text))
+    return made
+
+
 def texts(content: Content | None) -> list[str]:
     """The words of `content`, piece by piece; a part without words stands as a sentence."""
     if content is None or isinstance(content, str):
@@ -111,9 +127,9 @@ def effort_of(reasoning: JsonObject | None) -> str | None:
     return effort or ("medium" if reasoning.get("enabled") else None)
 
 
-def is_user_side(unit: Unit) -> bool:
-    """Whether the unit is the user's message or results of tools."""
-    return unit.messages[0].role != "assistant"
+def cache_marker(quirks: Quirks) -> JsonObject:
+    """What asks Claude's servers to keep everything up to here."""
+    return {"type": "ephemeral"} if quirks.cache_ttl == "5m" else {"type": "ephemeral", "ttl": quirks.cache_ttl}
 
 
 def count(value: Any) -> int | None:

@@ -1,10 +1,10 @@
 """An answer as far as it has arrived; what all protocols have in common in putting one together."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ from hermes.types import (
     ToolCall,
     Usage,
 )
+
+Event = TypeVar("Event")
 
 _any_json = msgspec.json.Decoder()
 encode = msgspec.json.Encoder().encode
@@ -107,8 +109,12 @@ class Reading(ABC):
         return list(self.take_whole(decoded))
 
     def decode(self, data: bytes) -> Any:
+        return self.typed(_any_json.decode, data)
+
+    def typed(self, decode: Callable[[bytes], Event], data: bytes) -> Event:
+        """`data` as `decode` reads it; `ProviderError` when it cannot."""
         try:
-            return _any_json.decode(data)
+            return decode(data)
         except msgspec.DecodeError as error:
             raise self.broken(str(error)) from error
 

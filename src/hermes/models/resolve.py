@@ -58,11 +58,15 @@ def resolve_model(settings: Settings, http: HttpStream, asked: Asked | None = No
     found = resolve(settings, asked or Asked())
     if found.pool is not None and len(found.pool) > 1:
         return PooledModel(found.pool, lambda one: make_model(_with_key(found.endpoint, found.entry, one.key), http))
-    return wrapped(found, http, paths.cache_dir(settings.home))
+    return wrapped(found, http, paths.cache_dir(settings.home), settings.environ)
 
 
-def wrapped(found: Resolved, http: HttpStream, cache_dir: Any) -> Model:
+def wrapped(found: Resolved, http: HttpStream, cache_dir: Any, environ: Mapping[str, str] | None = None) -> Model:
     """The model of `found`; one on this machine is asked what it is before its first call."""
+    if found.entry.kind == "box":
+        from hermes.models.box.model import BoxModel  # noqa: PLC0415 - only who uses it
+
+        return BoxModel(found.endpoint, http, paths.root_home(environ))
     model: HttpModel = make_model(found.endpoint, http)
     if found.entry.kind == "local" or not found.endpoint.model:
         return LocalModel(found.endpoint, http, cache_dir, kind=found.entry.id)
@@ -81,6 +85,8 @@ def resolve(settings: Settings, asked: Asked) -> Resolved:
         entry, base_url, source = _auto(settings, base_url)
     else:
         entry, source = _named(wanted), "asked for" if asked.provider else "model.provider"
+    if entry.kind == "box":
+        return _box(settings, asked, entry, source)
     base_url = base_url or _base_url(settings, entry)
     name = asked.name or (section.default if _is_configured(asked, section) else "")
     if not base_url or (not name and entry.kind != "local" and not is_loopback(base_url)):
@@ -125,6 +131,26 @@ def _auto(settings: Settings, base_url: str) -> tuple[ProviderEntry, str, str]:
 def _is_configured(asked: Asked, section: model_section.Section) -> bool:
     """Whether `model.default` belongs to the provider that is asked for."""
     return not asked.provider or asked.provider == section.provider or not section.provider
+
+
+def _box(settings: Settings, asked: Asked, entry: ProviderEntry, source: str) -> Resolved:
+    """A file on this machine: `endpoint.model` is its path, or empty for the one that comes with Hermes."""
+    section = settings.of(model_section.Section)
+    if asked.base_url:
+        raise UserError(f"{entry.id!r} is a model file on this machine and has no address: leave --base-url out")
+    is_configured = _is_configured(asked, section)
+    return Resolved(
+        Endpoint(
+            base_url="",
+            model=asked.name or (section.default if is_configured else ""),
+            provider=entry.id,
+            limits=LOCAL_LIMITS,
+            quirks=entry.quirks,
+            context_length=section.context_length if is_configured else None,
+        ),
+        entry,
+        source,
+    )
 
 
 def _base_url(settings: Settings, entry: ProviderEntry) -> str:

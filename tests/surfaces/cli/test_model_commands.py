@@ -12,37 +12,10 @@ from pathlib import Path
 
 import pytest
 
-import hermes
 from hermes.testing.replies import calls, fault, says
 from hermes.testing.server import RecordedRequest, ScriptedServer, ServerThread
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-SOURCE = Path(hermes.__file__).parents[1]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
-@pytest.fixture
-def environ(home: Path, tmp_path: Path) -> dict[str, str]:
-    path, lang = os.environ["PATH"], "C.UTF-8"
-    return {"PATH": path, "HOME": str(tmp_path), "HERMES_HOME": str(home), "PYTHONPATH": str(SOURCE), "LANG": lang}
-
-
-@pytest.fixture
-def run(environ: dict[str, str], tmp_path: Path) -> Run:
-    def run_it(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "hermes.surfaces.cli.main", *words]
-        env = {**environ, **more}
-        return subprocess.run(
-            command, input="", env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    return run_it
 
 
 @pytest.fixture

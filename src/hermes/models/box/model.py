@@ -1,0 +1,117 @@
+"""`BoxModel`: a model file on this machine, served by a process of our own and asked over the ordinary transport."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hermes.errors import MissingPart, ProviderError
+from hermes.models.box.files import bundled_weights, check_gguf, missing
+from hermes.models.box.lean import lean_request, lean_tools, with_call_opened
+from hermes.models.box.server import INSTALL, BoxServer, ServedFile
+from hermes.models.endpoint import Endpoint
+from hermes.models.local import Ask
+from hermes.models.transport import HttpModel
+from hermes.models.wire_modes import make_model
+from hermes.scope import TurnScope
+from hermes.seams import HttpStream, ModelRequest, Supervisor
+from hermes.types import ModelEvent, ToolDefinition
+
+BUNDLED_NAME = "SmolLM2-135M"
+BUNDLED_WINDOW = 4096
+WINDOW = 16_384  # of a file of the user's own, unless model.context_length says otherwise
+HONEST = "a 135M model: good for trying the runtime, not for work"
+
+
+class BoxModel:
+    """`Model` in a process of its own, which starts with the first call and ends with `aclose`.
+
+    `endpoint.model` is the GGUF file, or empty for the one that comes with Hermes. That one is held to the lean
+    profile; a file of the user's own gets the full prompt, all tools, and the template inside it. The runtime, which
+    knows who starts processes, sets `supervisor` before the first call.
+    """
+
+    def __init__(self, endpoint: Endpoint, http: HttpStream, root: Path) -> None:
+        self._file = check_gguf(endpoint.model) if endpoint.model else None
+        self._http = http
+        self._root = root
+        self._server: BoxServer | None = None
+        self._model: HttpModel | None = None
+        self._lean: tuple[tuple[ToolDefinition, ...], tuple[ToolDefinition, ...]] = ((), ())
+        self.supervisor: Callable[[], Supervisor] | None = None
+        window = endpoint.context_length or (BUNDLED_WINDOW if self._file is None else WINDOW)
+        name = BUNDLED_NAME if self._file is None else self._file.stem
+        sampling = {"temperature": 0.2, "repeat_penalty": 1.1} if self._file is None else {}
+        self._endpoint = replace(
+            endpoint, model=name, context_length=window, extra_body={**sampling, **endpoint.extra_body}
+        )
+
+    @property
+    def name(self) -> str:
+        return self._endpoint.model
+
+    @property
+    def provider(self) -> str:
+        return self._endpoint.provider
+
+    @property
+    def base_url(self) -> str:
+        return self._endpoint.base_url or "the box"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Has an address while the server runs."""
+        return self._endpoint
+
+    @property
+    def is_bundled(self) -> bool:
+        return self._file is None
+
+    @property
+    def is_ready(self) -> bool:
+        return self._server is not None and self._server.is_running
+
+    @property
+    def server_pid(self) -> int | None:
+        return self._server.pid if self._server is not None else None
+
+    async def prepare(self, ask: Ask | None) -> None:
+        """Start the server and wait for the weights. How this server calls tools is known, so nothing is probed."""
+        if self._server is None:
+            self._server = BoxServer(self._served(), self._started_by())
+        url = await self._server.start()
+        self._endpoint = replace(self._endpoint, base_url=f"{url}/v1")
+        self._model = make_model(self._endpoint, self._http)
+
+    async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
+        if not self.is_ready:
+            await self.prepare(None)
+        assert self._model is not None
+        if self.is_bundled:
+            if self._lean[0] is not request.tools:  # one tuple for the session's life: the transport compares by identity
+                self._lean = (request.tools, lean_tools(request.tools))
+            request = lean_request(request, self._lean[1])
+        request = with_call_opened(request)
+        async with aclosing(self._model.stream(request, scope)) as events:  # type: ignore[type-var]  # a generator
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """Stop the server; the next call starts it again."""
+        if self._server is not None:
+            await self._server.stop()
+
+    def _served(self) -> ServedFile:
+        absent = missing(self._root, self._file)
+        if absent:
+            raise MissingPart(f"the model in the box needs {' and '.join(absent)}; run: {INSTALL}")
+        file = self._file or bundled_weights(self._root)
+        assert file is not None
+        template = Path(__file__).with_name("template.jinja").read_text(encoding="utf-8") if self.is_bundled else ""
+        return ServedFile(file=file, window=self._endpoint.context_length or WINDOW, template=template)
+
+    def _started_by(self) -> Supervisor:
+        if self.supervisor is None:
+            raise ProviderError("the model in the box serves an agent's own calls only", reason="model_not_found")
+        return self.supervisor()
