@@ -127,6 +127,7 @@ def _keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
         "disabled_toolsets": list(agent.disabled_toolsets) or None,
         "platform": wish.source,
         "pass_session_id": wish.pass_session_id,
+        "checkpoints_enabled": wish.checkpoints,
         "skip_context_files": wish.ignore_rules,
         "skip_memory": wish.ignore_rules,
         "quiet_mode": wish.quiet,

@@ -13,7 +13,6 @@ from hermes.errors import UnsupportedOption
 _NOT_YET = {
     "skills": "skills",
     "worktree": "worktrees",
-    "checkpoints": "checkpoints",
     "accept_hooks": "hooks",
     "tui": "the full-screen interface",
 }
@@ -40,6 +39,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     preview_chars: int = 80
     pass_session_id: bool = False
     yolo: bool = False
+    checkpoints: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
 
@@ -88,6 +88,7 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         verbose=bool(options.get("verbose")),
         pass_session_id=bool(options.get("pass_session_id")),
         yolo=bool(options.get("yolo")),
+        checkpoints=bool(options.get("checkpoints")),
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),
     )
