@@ -66,12 +66,15 @@ _SCHEMES = ("bearer", "basic", "token")
 _BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(?P<value>[A-Za-z0-9_.~+/=-]{16,})")
 _URL_PASSWORD = re.compile(r"://[^\s/:@]{1,128}:(?P<value>[^\s/@]{4,256})@")
 
-# What may stand inside a secret that was wrapped, printed with escapes or cut by control characters. It starts with one
-# set of characters, which is what makes looking for it fast.
+# What may stand inside a secret that was wrapped, escaped any number of times, or cut by control characters. It starts
+# with one set of characters, which is what makes looking for it fast.
 _BREAK = re.compile(
     r"[\\\r\n\x00-\x08\x0b\x0c\x0e-\x1f\u200b-\u200d\ufeff]"
-    r"(?:(?<=\\)(?:[\r\n]+[ \t]*|[nr])|(?<=[\r\n])[\r\n]*[ \t]*|(?<![\\\r\n]))"
+    r"(?:(?<=\\)\\*(?:[\r\n]+[ \t]*|[nr]|u00[01][0-9a-fA-F]|u200[b-d]|ufeff)?|(?<=[\r\n])[\r\n]*[ \t]*|(?<![\\\r\n]))"
 )
+_BASE64_RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+_MIN_LEARNT = 12
+_MAX_LEARNT = 500
 _MEMO_TEXTS = 256
 _MEMO_CHARS = 2_000_000
 _MEMO_LEAST = 64  # shorter texts are scanned faster than looked up and kept
@@ -96,6 +99,7 @@ class Redactor:
         self._is_on = is_on
         self._clean: dict[str, None] = {}  # texts without secrets, newest last: one passes several sinks
         self._clean_chars = 0
+        self._learnt = 0
         for secret in secrets:
             self.register(secret)
 
@@ -141,7 +145,13 @@ class Redactor:
         if len(lowered) != len(text):  # a letter that becomes two: places would not agree
             lowered = text
         spans = [*_shaped(text), *_assigned(text, lowered), *_beside_scheme(text, lowered), *_in_urls(text)]
-        return self._cut_out(text, _merged(spans)) if spans else text
+        if not spans:
+            return text
+        merged = _merged(spans)
+        hidden = self._cut_out(text, merged)
+        for start, end in merged:
+            self._learn(text[start:end])
+        return hidden
 
     def redact_all(self, value: Any) -> Any:
         """Every text inside plain data, redacted. What holds no secret comes back as the same object."""
@@ -162,6 +172,12 @@ class Redactor:
         text = data.decode("utf-8", "surrogateescape")
         hidden = self.redact(text)
         return data if hidden is text else hidden.encode("utf-8", "surrogateescape")
+
+    def _learn(self, value: str) -> None:
+        """Know a value again that told by its shape what it is, also where it is wrapped or escaped."""
+        if len(value) >= _MIN_LEARNT and self._learnt < _MAX_LEARNT and value not in self._names:
+            self._learnt += 1
+            self.register(value)
 
     def _remember(self, text: str) -> None:
         if len(text) > _MEMO_CHARS // 4:
@@ -196,12 +212,15 @@ class Redactor:
         return MARKER.sub(original, text) if "⟦" in text else text
 
     def find_encoded(self, text: str) -> list[Found]:
-        """Where registered secrets occur as base64, so that a sink can report or refuse it."""
-        return [
-            Found(self._names.get(value, ""), "base64", text.index(form))
-            for form, value in self._base64.items()
-            if form in text
-        ]
+        """Where registered secrets occur as base64, so that a sink can report or refuse it; each secret once."""
+        if not self._base64 or not self._is_on:
+            return []
+        runs = [(found.start(), found.group()) for found in _BASE64_RUN.finditer(text)]
+        if not runs:
+            return []
+        joined = "\n".join(run for _, run in runs)
+        hit = {value: form for form, value in self._base64.items() if form in joined}
+        return [Found(self._names.get(value, ""), "base64", text.find(form)) for value, form in hit.items()]
 
     def holds_secret(self, text: str) -> bool:
         """Whether `redact` would change `text`."""
@@ -244,7 +263,9 @@ class Redactor:
             end = _KEY_END.search(text, begin.end())
             if end is None:
                 break
-            out += [text[done : begin.start()], self._mark(text[begin.start() : end.end()])]
+            key = text[begin.start() : end.end()]
+            out += [text[done : begin.start()], self._mark(key)]
+            self._learn(key)
             done = end.end()
             begin = _KEY_BEGIN.search(text, done)
         return "".join([*out, text[done:]])

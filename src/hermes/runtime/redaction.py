@@ -4,6 +4,7 @@ Content is redacted when it enters the record, so what is sent is what is stored
 scanned once: the redactor remembers what it found clean.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,7 +39,10 @@ from hermes.types import (
     ToolDefinition,
     ToolResult,
     TurnFinished,
+    text_of,
 )
+
+log = logging.getLogger(__name__)
 
 
 def redactor_of(settings: Settings, *more: str | None) -> Redactor:
@@ -186,4 +190,14 @@ class CleanView:
             content = await self._inner.call(name, args, ctx)
         except ToolError as error:
             raise ToolError(self._redactor.redact(str(error))) from error
-        return content if ctx.route == "code" else clean_content(content, self._redactor)
+        if ctx.route == "code":
+            return content
+        self._report_encoded(name, content, ctx)
+        return clean_content(content, self._redactor)
+
+    def _report_encoded(self, tool: str, content: Content, ctx: ToolContext) -> None:
+        """Say that a secret is in the result as base64: a part of that may be cut anywhere, so it is not replaced."""
+        for found in self._redactor.find_encoded(text_of(content)):
+            which = f" ({found.name})" if found.name else ""
+            log.warning("the result of %s holds a secret%s as base64", tool, which)
+            ctx.emit(StatusChanged("secret", f"the result of {tool} holds a secret{which} as base64"))
