@@ -28,7 +28,7 @@ from hermes.testing.server import RecordedRequest, ScriptedServer
 from hermes.types import PrefixBroken, StatusChanged, Usage
 from tests.models.wires import CASES, CHAT, MESSAGES, WireCase, asked, every_wire
 
-QUICK = HttpLimits(connect_s=5.0, first_byte_s=0.3, idle_s=0.3)
+QUICK = HttpLimits(connect_s=5.0, first_byte_s=1.0, idle_s=1.0)
 
 
 class Sleepless(TurnScope):
@@ -110,7 +110,7 @@ async def test_without_a_word_from_the_provider_waits_double_and_jitter_adds_hal
 async def test_a_fault_before_words_is_retried(case: WireCase, http: HttpClient, name: str) -> None:
     broken = fault(name, after=0) if name == "truncated_json" else fault(name)
     async with ScriptedServer([broken, says("ok")]) as server:
-        room = Room(case.model(server, http, limits=QUICK))
+        room = Room(case.model(server, http, limits=QUICK if name == "stall" else None))
         async with asyncio.timeout(20):
             answer = await room.ask()
     assert answer.response.message.content == "ok"
@@ -224,7 +224,8 @@ async def test_a_stalled_provider_is_left_at_its_limit(http: HttpClient) -> None
     async with ScriptedServer([fault("stall")]) as one, ScriptedServer([says("two")]) as two, asyncio.timeout(15):
         room = Room(CHAT.model(one, http, limits=QUICK), MESSAGES.model(two, http))
         answer = await room.ask()
-    assert (answer.response.message.content, len(one.requests)) == ("two", 1)
+    assert answer.response.message.content == "two"
+    assert [provider for _, provider, _ in room.rows()] == ["chat", "messages"]
 
 
 # -- several keys ------------------------------------------------------------------------------------------------
@@ -315,7 +316,7 @@ async def test_ledger_and_provider_agree_in_a_mixed_run(http: HttpClient, tmp_pa
                 if server.answered >= len(script):
                     done = True
                     break
-                model = case.model(server, http, limits=QUICK)
+                model = case.model(server, http)
                 room = Room(model, store=store, max_attempts=4, ids=ids)
                 answer = await room.ask(session_id="s", purpose="title" if case is CHAT else "turn")
                 unknown += answer.response.usage == Usage()
