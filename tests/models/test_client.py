@@ -408,6 +408,21 @@ async def test_a_refusal_is_mended_once_and_costs_no_attempt() -> None:
     assert model.full_requests[1] is lighter
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens",
+        "max_tokens is too large: 128000. This model supports at most 64000 completion tokens",
+    ],
+)
+async def test_an_output_limit_that_the_provider_names_is_kept_from_then_on(text: str) -> None:
+    model = scripted("m", ProviderError(text, reason="format_error", status=400), says("ok"), says("again"))
+    room = Room(model, max_attempts=1)
+    await room.ask(asked(max_tokens=128_000))
+    await room.ask(asked(max_tokens=128_000))
+    assert [request.options.max_tokens for request in model.full_requests] == [128_000, 64_000, 64_000]
+
+
 async def test_what_cannot_be_mended_twice_is_an_error() -> None:
     refused = failing("image_rejected")
     room = Room(scripted("m", refused, refused), max_attempts=1)

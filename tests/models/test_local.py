@@ -125,6 +125,20 @@ async def test_calls_written_as_text_are_read_after_a_failed_probe_only(http: Ht
     assert [opened.purpose for opened, _ in other.attempts.values()] == ["turn"]
 
 
+async def test_a_server_that_cuts_the_conversation_is_told_of_once(http: HttpClient, tmp_path: Path) -> None:
+    told: list[Any] = []
+    cut = says("ok").with_usage(input_tokens=500, output_tokens=2)
+    async with ScriptedServer([calls("report_ready"), cut, cut]) as server:
+        client, store = local(server, http, tmp_path)
+        for _ in range(2):
+            plan = CallPlan(purpose="turn", session_id=None, on_status=told.append)
+            answer = await client.call(asked("long words " * 4000), plan, TurnScope())
+            await store.commit(answer.closing)
+    warnings = [one.message for one in told if one.kind == "warning"]
+    assert len(warnings) == 1
+    assert "has cut the conversation" in warnings[0]
+
+
 async def test_several_models_and_no_name_is_a_question_for_the_user(http: HttpClient, tmp_path: Path) -> None:
     async with ScriptedServer([], models=("a", "b")) as server:
         client, store = local(server, http, tmp_path)

@@ -2,9 +2,12 @@
 
 import asyncio
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
+
+from msgspec.structs import replace
 
 from hermes.errors import ProviderError, ProviderReason, StoreError
 from hermes.models.local import Ask
@@ -27,6 +30,7 @@ Repair: TypeAlias = Callable[[ModelRequest, ProviderError], ModelRequest | None]
 
 # No other model would fare better, or it is not for us to ask one: the kernel or the person must act.
 _FINAL: frozenset[ProviderReason] = frozenset({"context_overflow", "payload_too_large", "policy_blocked"})
+_OUTPUT_LIMIT = re.compile(r"max(_completion|_output)?_tokens.{0,160}", re.IGNORECASE | re.DOTALL)
 _HELD_OFF: frozenset[ProviderReason] = frozenset({"rate_limit", "billing"})
 _REPAIRABLE: frozenset[ProviderReason] = frozenset({"tool_rejected", "image_rejected", "format_error"})
 
@@ -47,6 +51,15 @@ class Preparing(Protocol):
     @property
     def is_ready(self) -> bool: ...
     async def prepare(self, ask: Ask | None) -> None: ...
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A model that may have to tell something about its own server."""
+
+    def remark(self, usage: Usage) -> str | None:
+        """A word to the person about the last answer."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +124,16 @@ class ModelClient:
         # Asked once: a check against a protocol walks its methods each time.
         self._preparing = tuple(one if isinstance(one, Preparing) else None for one in self._chain)
         self._rotating = tuple(one if isinstance(one, Rotating) else None for one in self._chain)
+        self._remarking = tuple(one if isinstance(one, Remarking) else None for one in self._chain)
         self._place = 0
         self._held_off_until = 0.0
+        self._output_limits: dict[str, int] = {}  # by model, as its provider told them
+
+    def _limited(self, request: ModelRequest) -> ModelRequest:
+        limit = self._output_limits.get(self.model.name)
+        if limit is None or (request.options.max_tokens or limit + 1) <= limit:
+            return request
+        return replace(request, options=replace(request.options, max_tokens=limit))
 
     @property
     def model(self) -> Model:
@@ -164,7 +185,7 @@ class _Flight:
         self._options = client._options
         self._plan = plan
         self._scope = scope
-        self._request = request
+        self._request = client._limited(request)
         self._before: tuple[StoreOp, ...] = tuple(plan.before)
         self._tries = 0  # of the model in use
         self._repaired: set[str] = set()
@@ -195,6 +216,9 @@ class _Flight:
         except Exception as error:
             self._before = (self._closing(attempt, "failed", error=repr(error)),)
             raise
+        remarking = self._client._remarking[self._client._place]
+        if remarking is not None and (remark := remarking.remark(response.usage)) is not None:
+            self._plan.on_status(StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
         closing = self._closing(attempt, outcome, usage=response.usage)
         return Answer(response=response, closing=closing, model=model.name, provider=model.provider)
@@ -294,12 +318,21 @@ class _Flight:
         if error.reason not in _REPAIRABLE or what in self._repaired:
             return False
         self._repaired.add(what)
-        mended = self._plan.repair(self._request, error)
+        mended = self._shorter(error) or self._plan.repair(self._request, error)
         if mended is None:
             return False
         self._request = mended
         self._tries -= 1
         return True
+
+    def _shorter(self, error: ProviderError) -> ModelRequest | None:
+        """The request with the output limit that the provider names, when it refuses the one that was asked for."""
+        found = _OUTPUT_LIMIT.search(str(error)) if error.reason == "format_error" else None
+        limits = [int(number) for number in re.findall(r"\d{3,}", found[0])] if found else []
+        if len(limits) < 2:
+            return None
+        self._client._output_limits[self._client.model.name] = min(limits)
+        return self._client._limited(self._request)
 
     def _rotated(self, error: ProviderError) -> bool:
         model = self._client._rotating[self._client._place]

@@ -21,9 +21,11 @@ from hermes.models.transport import HttpModel
 from hermes.models.wire_modes import make_model
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, ModelRequest, RequestOptions, Unit
-from hermes.types import Message, ModelEvent, ModelResponse, ToolDefinition, text_of
+from hermes.types import Message, ModelEvent, ModelResponse, ToolDefinition, Usage, text_of
 
 PROBE_TIMEOUT_S = 5.0
+LONG_BYTES = 20_000
+MOST_BYTES_PER_TOKEN = 10  # no text takes so few tokens; JSON around it included
 PROBE_TOOL = ToolDefinition("report_ready", "Report that you are ready.", {"type": "object", "properties": {}})
 PROBE_WORDS = "Call the tool report_ready now. Do not answer in words."
 _log = logging.getLogger(__name__)
@@ -116,6 +118,7 @@ class LocalModel:
         self._cache = cache_dir / "endpoints.json"
         self._kind = kind
         self._model: HttpModel | None = None
+        self._remarked = False
 
     @property
     def name(self) -> str:
@@ -163,6 +166,17 @@ class LocalModel:
         async with aclosing(self._model.stream(request, scope)) as events:  # type: ignore[type-var]  # a generator
             async for event in events:
                 yield event
+
+    def remark(self, usage: Usage) -> str | None:
+        """What a person should know about the last answer, once: the server read far less than it was sent."""
+        read, sent = usage.prompt_tokens, self._model.sent_bytes if self._model else 0
+        if self._remarked or read is None or sent < LONG_BYTES or read * MOST_BYTES_PER_TOKEN > sent:
+            return None
+        self._remarked = True
+        return (
+            f"{self.name} was sent about {sent // 4} tokens and read {read}: its server has cut the conversation. "
+            "Raise the server's context length, or set model.context_length to what it has"
+        )
 
     async def _writes_calls_as_text(self, ask: Ask) -> bool | None:
         """Whether a call that the model was asked for came as text. None: it made none, so nothing is known."""

@@ -63,6 +63,7 @@ class HttpModel:
         self._http = http
         self._head: tuple[ModelRequest, bytes] | None = None
         self._streams = True  # until the provider says that it does not
+        self.sent_bytes = 0  # of the last request's body
 
     @property
     def name(self) -> str:
@@ -92,6 +93,7 @@ class HttpModel:
             request = without_stream(request)
         is_stream = request.options.stream
         url, body = self._wire.url(is_stream=is_stream), self.body(request)
+        self.sent_bytes = len(body)
         reading = self._wire.reading()
         whole: list[bytes] = []
         try:
