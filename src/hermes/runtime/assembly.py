@@ -17,7 +17,7 @@ from hermes.models.client import ModelClient
 from hermes.ops import SessionRecord
 from hermes.runtime.approving import Deciding, approval_gate
 from hermes.runtime.context import Services
-from hermes.runtime.model_parts import client_options, model_chain, request_options
+from hermes.runtime.model_parts import client_options, introduced, model_chain, request_options
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
 from hermes.runtime.redaction import clean_message, clean_op, redactor_of
@@ -36,6 +36,7 @@ from hermes.tools.shelf import FileShelf
 from hermes.tools.view import SessionView
 
 if TYPE_CHECKING:
+    from hermes.models.box.model import BoxModel
     from hermes.runtime.checkpointing import CallCheckpoints
 
 log = logging.getLogger("hermes")
@@ -50,6 +51,7 @@ class Assembly:
     warm: WarmHistories
     views: Views
     client: ModelClient
+    boxes: "tuple[BoxModel, ...]"
     helper: AuxiliaryClient
     titles: Titles
     request_options: RequestOptions
@@ -88,6 +90,8 @@ class Assembly:
 
     async def close(self) -> None:
         await self.titles.close()
+        for box in self.boxes:
+            await box.aclose()
         await self.services.environment.close()
 
 
@@ -102,7 +106,9 @@ async def assemble(
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, parts, session_id, stood_in)
     persistence = client_options(settings, inner)
-    client = ModelClient(model_chain(options, settings, parts.http), store, parts.clock, parts.ids, persistence)
+    chain = model_chain(options, settings, parts.http)
+    boxes = introduced(chain, lambda: parts.supervisor)
+    client = ModelClient(chain, store, parts.clock, parts.ids, persistence)
     helper = AuxiliaryClient(
         AuxiliaryParts(
             settings=settings,
@@ -148,6 +154,7 @@ async def assemble(
         warm=parts.warm,
         views=parts.views,
         client=client,
+        boxes=boxes,
         helper=helper,
         titles=Titles(helper, store),
         request_options=request_options(options, settings),

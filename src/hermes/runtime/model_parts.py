@@ -1,7 +1,7 @@
 """The model side of an agent, put together from its keywords and the settings."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,9 +17,13 @@ from hermes.models.prices import price_list
 from hermes.models.resolve import Asked, resolve_model
 from hermes.models.spending import Cap, Caps, SpendGuard, SqliteLedger
 from hermes.runtime.options import AgentOptions, ModelOptions
-from hermes.seams import EventStore, HttpStream, Model, RequestOptions
+from hermes.seams import EventStore, HttpStream, Model, RequestOptions, Supervisor
 from hermes.types import JsonObject
 
+if TYPE_CHECKING:
+    from hermes.models.box.model import BoxModel
+
+BOX_PROVIDER = "local"
 _NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
 
 
@@ -33,6 +37,18 @@ def model_chain(options: AgentOptions, settings: Settings, http: HttpStream) -> 
         if all((model.provider, model.name, model.base_url) != (m.provider, m.name, m.base_url) for m in chain):
             chain.append(model)
     return chain
+
+
+def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> "tuple[BoxModel, ...]":
+    """Those of `chain` that are served by a process of our own, told who starts it. The agent closes them."""
+    if all(model.provider != BOX_PROVIDER for model in chain):
+        return ()
+    from hermes.models.box.model import BoxModel  # noqa: PLC0415 - only who uses it
+
+    boxes = tuple(model for model in chain if isinstance(model, BoxModel))
+    for box in boxes:
+        box.supervisor = supervisor
+    return boxes
 
 
 def client_options(settings: Settings, store: EventStore) -> ClientOptions:

@@ -65,7 +65,9 @@ def _lean_property(schema: Any) -> Any:
     """Without prose, and with a bound on every string."""
     if not isinstance(schema, dict):
         return schema
-    lean = {name: value for name, value in schema.items() if name not in ("description", "title", "default", "examples")}
+    lean = {
+        name: value for name, value in schema.items() if name not in ("description", "title", "default", "examples")
+    }
     if lean.get("type") == "string" and "enum" not in lean:
         lean["maxLength"] = min(lean.get("maxLength", MAX_STRING), MAX_STRING)
     if isinstance(lean.get("items"), dict):

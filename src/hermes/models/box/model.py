@@ -89,7 +89,9 @@ class BoxModel:
             await self.prepare(None)
         assert self._model is not None
         if self.is_bundled:
-            if self._lean[0] is not request.tools:  # one tuple for the session's life: the transport compares by identity
+            if (
+                self._lean[0] is not request.tools
+            ):  # one tuple for the session's life: the transport compares by identity
                 self._lean = (request.tools, lean_tools(request.tools))
             request = lean_request(request, self._lean[1])
         request = with_call_opened(request)
