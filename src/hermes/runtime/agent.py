@@ -172,6 +172,7 @@ class AIAgent:
         turn.pending = [*pending, self._user_row(turn, said)]
         if record is not None and (news := await news_from_background(parts.services.environment, self.session_id)):
             turn.tell(news)
+        parts.client.new_turn()
         sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
         stood_in = parts.services.environment.cwd
         await run_turn(turn)

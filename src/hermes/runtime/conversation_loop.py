@@ -125,7 +125,6 @@ class Turn:
 async def run_turn(turn: Turn) -> None:
     """Run the turn to its end. On return the outcome says how it ended, and all of it is stored."""
     scope, outcome = turn.ctx.scope, turn.outcome
-    turn.client.new_turn()
     try:
         async with scope:
             await _converse(turn)
