@@ -11,12 +11,12 @@ from click import UsageError
 
 from hermes import AIAgent
 from hermes.config.load import bound_settings
-from hermes.config.sections import agent as agent_section
-from hermes.config.sections import approvals, logging_, model, security
-from hermes.config.sections import top as top_section
+from hermes.config.sections import approvals, logging_, security
 from hermes.config.settings import Settings
 from hermes.seams import Sink
+from hermes.surfaces.cli.chat.ending import close_session, prune_if_due
 from hermes.surfaces.cli.chat.events import JsonLines, Progress
+from hermes.surfaces.cli.chat.keywords import agent_keywords
 from hermes.surfaces.cli.chat.question import full_question, with_image
 from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
@@ -27,6 +27,8 @@ from hermes.surfaces.logs import redactor, session_tag, start_logging, stop_logg
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
+
+REMINDED = 2  # exchanges shown when a session goes on
 
 
 def answer(cli: Cli, wish: Wish) -> int:
@@ -39,17 +41,36 @@ def answer(cli: Cli, wish: Wish) -> int:
     handlers = _logging(cli, settings)
     try:
         with bound_settings(settings):
-            return asyncio.run(_turn(cli, wish, settings, session_id, with_image(question, wish.image)))
+            _remind(cli, wish, session_id)
+            code = asyncio.run(_somewhere(cli, wish, settings, session_id, with_image(question, wish.image)))
+        if (pruned := prune_if_due(settings)) and not wish.quiet:
+            cli.out.note(pruned)
+        return code
     finally:
         stop_logging(handlers)
 
 
-async def _turn(cli: Cli, wish: Wish, settings: Settings, session_id: str | None, question: Any) -> int:
+async def _somewhere(cli: Cli, wish: Wish, settings: Settings, session_id: str | None, question: Any) -> int:
+    """Run the turn in a worktree of its own, if one is asked for."""
+    if not wish.worktree:
+        return await _turn(cli, wish, settings, session_id, question)
+    from hermes.runtime.shared import shared  # noqa: PLC0415 - only here: the agent brings its own parts
+    from hermes.surfaces.cli.worktrees import in_worktree  # noqa: PLC0415
+
+    async with in_worktree(cli.out, settings, shared.supervisor) as place:
+        with bound_settings(place.settings):
+            return await _turn(cli, wish, place.settings, session_id, question, str(place.folder))
+
+
+async def _turn(
+    cli: Cli, wish: Wish, settings: Settings, session_id: str | None, question: Any, cwd: str | None = None
+) -> int:
     approval = _approval(cli, settings)
     listener = _Listener(cli, wish)
     agent = AIAgent(
-        **_keywords(wish, settings),
+        **agent_keywords(wish, settings),
         session_id=session_id,
+        cwd=cwd,
         sink=listener.sink,
         approval_callback=approval,
     )
@@ -70,7 +91,21 @@ async def _turn(cli: Cli, wish: Wish, settings: Settings, session_id: str | None
             result = await agent.arun_conversation(question)
     finally:
         await agent.aclose()
+    await close_session(settings, agent.session_id)
     return _tell(cli, wish, listener, result)
+
+
+def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
+    """Show a person who goes on with a session what was said last."""
+    if session_id is None or wish.quiet or wish.as_json or not cli.out.stderr.isatty():
+        return
+    from hermes.surfaces.cli.chat.past import recent_past  # noqa: PLC0415
+    from hermes.surfaces.cli.store import open_sessions  # noqa: PLC0415
+
+    with open_sessions(cli) as db:
+        assert db is not None
+        for line in recent_past(db, session_id, exchanges=REMINDED, width=cli.out.width):
+            cli.out.note(line)
 
 
 class _Listener:
@@ -106,41 +141,6 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
     elif not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
         cli.out.note(f"session {result.get('session_id')}")
     return code
-
-
-def _keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
-    """The agent's keywords that the settings decide."""
-    agent, chosen = settings.of(agent_section.Section), settings.of(model.Section)
-    effort = agent.reasoning_effort
-    return {
-        "model": chosen.default,
-        "provider": chosen.provider or None,
-        "base_url": chosen.base_url or None,
-        "api_key": chosen.api_key or None,
-        "api_mode": chosen.api_mode or None,
-        "max_tokens": chosen.max_tokens,
-        "reasoning_config": {"enabled": effort != "none", "effort": effort} if effort else None,
-        "service_tier": agent.service_tier or None,
-        "ephemeral_system_prompt": agent.system_prompt or None,
-        "max_iterations": agent.max_turns,
-        "enabled_toolsets": _toolsets(wish, settings),
-        "disabled_toolsets": list(agent.disabled_toolsets) or None,
-        "platform": wish.source,
-        "pass_session_id": wish.pass_session_id,
-        "checkpoints_enabled": wish.checkpoints,
-        "skip_context_files": wish.ignore_rules,
-        "skip_memory": wish.ignore_rules,
-        "quiet_mode": wish.quiet,
-        "verbose_logging": wish.verbose or agent.verbose,
-    }
-
-
-def _toolsets(wish: Wish, settings: Settings) -> list[str] | None:
-    """The toolsets asked for: on the command line, for this way in, or for all; None is the kernel's own choice."""
-    top = settings.of(top_section.Section)
-    if "toolsets" not in settings.flags and wish.source in top.platform_toolsets:
-        return list(top.platform_toolsets[wish.source])
-    return list(top.toolsets) if "toolsets" in settings.tree or "toolsets" in settings.flags else None
 
 
 def _approval(cli: Cli, settings: Settings) -> "TerminalPrompt | None":

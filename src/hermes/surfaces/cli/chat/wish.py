@@ -12,7 +12,6 @@ from hermes.errors import UnsupportedOption
 # Options of the contract whose capability is not here: ignoring one would be a lie.
 _NOT_YET = {
     "skills": "skills",
-    "worktree": "worktrees",
     "accept_hooks": "hooks",
     "tui": "the full-screen interface",
 }
@@ -40,6 +39,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     pass_session_id: bool = False
     yolo: bool = False
     checkpoints: bool = False
+    worktree: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
 
@@ -89,6 +89,7 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         pass_session_id=bool(options.get("pass_session_id")),
         yolo=bool(options.get("yolo")),
         checkpoints=bool(options.get("checkpoints")),
+        worktree=bool(options.get("worktree")),
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),
     )

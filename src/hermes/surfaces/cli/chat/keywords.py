@@ -1,0 +1,68 @@
+"""What the command line and the settings ask of an agent, as the agent's keywords."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hermes.config.sections import agent as agent_section
+from hermes.config.sections import model
+from hermes.config.sections import top as top_section
+from hermes.config.settings import Settings
+from hermes.errors import UserError
+from hermes.surfaces.cli.chat.wish import Wish
+
+
+def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
+    """The agent's keywords that the settings decide."""
+    agent, chosen = settings.of(agent_section.Section), settings.of(model.Section)
+    effort = agent.reasoning_effort
+    return {
+        "model": chosen.default,
+        "provider": chosen.provider or None,
+        "base_url": chosen.base_url or None,
+        "api_key": chosen.api_key or None,
+        "api_mode": chosen.api_mode or None,
+        "max_tokens": chosen.max_tokens,
+        "reasoning_config": {"enabled": effort != "none", "effort": effort} if effort else None,
+        "service_tier": agent.service_tier or None,
+        "ephemeral_system_prompt": agent.system_prompt or None,
+        "prefill_messages": prefill_messages(settings),
+        "max_iterations": agent.max_turns,
+        "enabled_toolsets": _toolsets(wish, settings),
+        "disabled_toolsets": list(agent.disabled_toolsets) or None,
+        "platform": wish.source,
+        "pass_session_id": wish.pass_session_id,
+        "checkpoints_enabled": wish.checkpoints,
+        "skip_context_files": wish.ignore_rules,
+        "skip_memory": wish.ignore_rules,
+        "quiet_mode": wish.quiet,
+        "verbose_logging": wish.verbose or agent.verbose,
+    }
+
+
+def prefill_messages(settings: Settings) -> list[dict[str, Any]] | None:
+    """What `prefill_messages_file` holds; None when it is not set."""
+    name = settings.of(top_section.Section).prefill_messages_file
+    if not name:
+        return None
+    file = Path(name).expanduser()
+    file = file if file.is_absolute() else settings.home / file
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=list[dict[str, Any]])
+    except OSError as error:
+        raise UserError(f"prefill_messages_file: cannot read {str(file)!r}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise UserError(f"prefill_messages_file: {str(file)!r} is no JSON list of messages ({error})") from error
+    for number, message in enumerate(found, 1):
+        if message.get("role") not in ("user", "assistant", "system") or not isinstance(message.get("content"), str):
+            raise UserError(f"prefill_messages_file: message {number} of {str(file)!r} needs a role and a content")
+    return found
+
+
+def _toolsets(wish: Wish, settings: Settings) -> list[str] | None:
+    """The toolsets asked for: on the command line, for this way in, or for all; None is the kernel's own choice."""
+    top = settings.of(top_section.Section)
+    if "toolsets" not in settings.flags and wish.source in top.platform_toolsets:
+        return list(top.platform_toolsets[wish.source])
+    return list(top.toolsets) if "toolsets" in settings.tree or "toolsets" in settings.flags else None

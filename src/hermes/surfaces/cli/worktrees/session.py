@@ -1,0 +1,173 @@
+"""Make a worktree for one run; afterwards remove it, unless something is in it that is nowhere else."""
+
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import Struct
+
+from hermes.config.sections import terminal
+from hermes.config.settings import Settings
+from hermes.errors import UserError
+from hermes.seams import Supervisor
+from hermes.surfaces.cli.output import Output
+from hermes.surfaces.cli.worktrees import include
+from hermes.surfaces.cli.worktrees.git import Git, GitFailed
+
+FOLDER = ".worktrees"
+_OURS = re.compile(r"hermes-[0-9a-f]{8}")
+_OWNER = re.compile(r"hermes (\d+)")
+
+
+class Worktree(Struct, frozen=True, kw_only=True):
+    """A folder and a branch of the repository at `root`, begun at the commit `base`."""
+
+    root: Path
+    common: Path  # the repository itself: .git of the root
+    path: Path
+    base: str = ""
+
+    @property
+    def branch(self) -> str:
+        return f"hermes/{self.path.name}"
+
+    @property
+    def own_part(self) -> Path:
+        """What git keeps about this worktree alone."""
+        return self.common / "worktrees" / self.path.name
+
+
+class Place(Struct, frozen=True):
+    """Where the run works, and the settings for it."""
+
+    folder: Path
+    settings: Settings
+
+
+@asynccontextmanager
+async def in_worktree(
+    out: Output, settings: Settings, supervisor: Supervisor, folder: Path | None = None
+) -> AsyncIterator[Place]:
+    """A fresh worktree of the repository around `folder` (default: where Hermes was started).
+
+    At the end it is removed with its branch when nothing is in it that is nowhere else; otherwise it is kept and `out`
+    is told where. Those that earlier runs left are looked at first.
+    """
+    backend = settings.of(terminal.Section).backend
+    if backend != "local":
+        raise UserError(f"--worktree works on this machine, and terminal.backend is {backend!r}; leave one of them out")
+    git = Git(supervisor, settings.environ, folder or Path.cwd())
+    made, prefix = await _make(git)
+    await _forsake_stale(git.at(made.root), made)
+    for sentence in include.bring(made.root, made.path):
+        out.note(f"warning: {sentence}")
+    place = made.path / prefix
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        yield Place(place, _with_branch_writable(settings, made))
+    finally:
+        out.note(await _leave(git.at(made.root), made))
+
+
+async def _make(git: Git) -> tuple[Worktree, str]:
+    try:
+        top, common, prefix = await git.lines(
+            "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir", "--show-prefix"
+        )
+        base = await git.line("rev-parse", "--verify", "HEAD^{commit}")
+    except GitFailed as error:
+        raise UserError(
+            f"--worktree needs a git repository with a commit, and {str(git.folder)!r} is not in one ({error})"
+        ) from error
+    # Inside a linked worktree the toplevel is that one; ours go beside it, in the main folder, where they are ignored.
+    root = Path(common).parent if Path(common).name == ".git" else Path(top)
+    made = Worktree(root=root, common=Path(common), path=root / FOLDER / f"hermes-{secrets.token_hex(4)}", base=base)
+    _ignore(made.common)
+    await git.lines("worktree", "add", "--quiet", "-b", made.branch, str(made.path), base)
+    await git.lines("worktree", "lock", "--reason", f"hermes {os.getpid()}", str(made.path))
+    return made, prefix
+
+
+def _ignore(common: Path) -> None:
+    """Let git overlook the folder, without touching a file that is committed."""
+    file = common / "info" / "exclude"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    if f"/{FOLDER}/" not in text.splitlines():
+        file.parent.mkdir(exist_ok=True)
+        gap = "" if not text or text.endswith("\n") else "\n"
+        file.write_text(f"{text}{gap}/{FOLDER}/\n", encoding="utf-8")
+
+
+def _with_branch_writable(settings: Settings, made: Worktree) -> Settings:
+    """Sandboxed commands may commit to the branch; the repository's hooks, settings and other branches stay shut."""
+    parts = ("objects", f"worktrees/{made.path.name}", "refs/heads/hermes", "logs/refs/heads/hermes")
+    needed = [str(made.common / part) for part in parts if (made.common / part).is_dir()]
+    writable = [*settings.of(terminal.Section).sandbox_writable, *needed]
+    return replace(settings, flags={**settings.flags, "terminal.sandbox_writable": writable}, _made={})
+
+
+async def _leave(git: Git, made: Worktree) -> str:
+    """Remove the worktree when that loses nothing; says what was done."""
+    try:
+        await git.lines("worktree", "unlock", str(made.path))
+        reasons = await _reasons_to_keep(git, made)
+        if not reasons:
+            await _remove(git, made)
+            return f"The worktree {made.path.name} had nothing new and is removed."
+    except GitFailed as error:
+        reasons = [str(error)]
+    return f"The worktree is kept ({', '.join(reasons)}): {made.path}, branch {made.branch}"
+
+
+async def _reasons_to_keep(git: Git, made: Worktree) -> list[str]:
+    inside = git.at(made.path)
+    brought = set(include.names(made.root))
+    status = await inside.lines("status", "--porcelain", "--untracked-files=all")
+    dirty = [line[3:] for line in status if line[3:].rstrip("/") not in brought]
+    dirty += include.changed(made.root, made.path)
+    others = ["--not", "--remotes", f"--exclude={made.branch}", "--branches", *([made.base] if made.base else [])]
+    count = int(await inside.line("rev-list", "--count", "HEAD", f"refs/heads/{made.branch}", *others))
+    reasons = [f"{len(dirty)} changed files"] if dirty else []
+    return [*reasons, f"{count} commits that are nowhere else"] if count else reasons
+
+
+async def _remove(git: Git, made: Worktree) -> None:
+    include.take_away(made.root, made.path)
+    await git.lines("worktree", "remove", str(made.path))
+    await git.lines("branch", "--quiet", "-D", made.branch)
+
+
+async def _forsake_stale(git: Git, mine: Worktree) -> None:
+    """Remove worktrees of runs that are over, when nothing is in them; leave all others alone."""
+    for path in sorted((mine.root / FOLDER).iterdir()):
+        stale = Worktree(root=mine.root, common=mine.common, path=path)
+        if path == mine.path or not _OURS.fullmatch(path.name) or _is_owned(stale):
+            continue
+        try:
+            if (stale.own_part / "locked").exists():
+                await git.lines("worktree", "unlock", str(path))
+            if not await _reasons_to_keep(git, stale):
+                await _remove(git, stale)
+        except GitFailed:
+            continue  # whatever it is, it is not ours to delete
+
+
+def _is_owned(worktree: Worktree) -> bool:
+    """Whether the run that made it may still be going on."""
+    try:
+        owner = _OWNER.match((worktree.own_part / "locked").read_text(encoding="utf-8"))
+    except OSError:
+        return not worktree.own_part.is_dir()
+    if owner is None:
+        return True  # somebody else locked it
+    try:
+        os.kill(int(owner[1]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
