@@ -1,6 +1,7 @@
 """A script on this machine: a child of its own, in the terminal's sandbox where there is one, calling over a socket."""
 
 import asyncio
+import marshal
 import os
 import shutil
 import socket
@@ -12,7 +13,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from hermes.scope import TurnScope
 from hermes.seams import Child, SpawnSpec, ToolContext
-from hermes.tools.code_execution.child import MODULE, RUNNER, SCRIPT
+from hermes.tools.code_execution.child import COMPILED, MODULE, RUNNER, SCRIPT
 from hermes.tools.code_execution.child_environment import child_environment
 from hermes.tools.code_execution.desk import Desk
 from hermes.tools.code_execution.interpreter import project_python
@@ -51,7 +52,7 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
     python = sys.executable
     if order.mode == "project":
         python = await project_python(os.environ, ctx.supervisor, ctx.in_thread)
-    place = await ctx.in_thread(_make_place, order)
+    place = await ctx.in_thread(_make_place, order, python)
     output = Output()
     try:
         spec = _spec(order, python, ctx, desk, place)
@@ -73,12 +74,15 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
         await asyncio.shield(ctx.in_thread(_remove, place.folder))
 
 
-def _make_place(order: Order) -> _Place:
+def _make_place(order: Order, python: str) -> _Place:
     # A socket's path may have about 100 characters, and macOS has long names for its temporary folder.
     base = "/tmp" if sys.platform == "darwin" else None  # noqa: S108
     folder = Path(tempfile.mkdtemp(prefix="hermes-code-", dir=base))
     try:
         (folder / SCRIPT).write_bytes(order.code.encode("utf-8", "surrogatepass"))
+        if python == sys.executable:
+            compiled = compile(order.code, str(folder / SCRIPT), "exec", dont_inherit=True)
+            (folder / COMPILED).write_bytes(marshal.dumps(compiled))
         (folder / MODULE).write_text(stub_module(order.tools), encoding="utf-8")
         return _Place(folder, listen(folder / "rpc"), in_memory_file(b""))
     except BaseException:
