@@ -232,8 +232,7 @@ class Checkpoints:
         await self._in_thread(self._learn, key, known, now, capture.changed)
         await self._in_thread(self.records.keep_project, key, Project(root=str(root), used_at=at))
         await self._pruner.after_snapshot(key, capture.bytes_added, at)
-        found = await self._snapshots(key, str(root))
-        return next((one for one in found if one.seq == seq), None)
+        return _snapshot(1, [str(seq), now.commit, str(int(at)), message], str(root))
 
     def _learn(self, key: str, known: Known, now: Known, changed: set[bytes]) -> None:
         """Keep the new index, and note which of the changes since the last one were not the agent's."""

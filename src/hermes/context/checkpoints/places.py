@@ -29,15 +29,12 @@ SKIPPED_FOLDERS = _names(
     """
 )
 SKIPPED_FILES = frozenset({b".git", b".DS_Store", b"Thumbs.db"})
-SKIPPED_ENDINGS = tuple(
-    _names(
-        """
-        .pyc .pyo .o .obj .a .so .dylib .dll .lib .exe .class .jar .wasm .bin .log .mp3 .mp4 .m4a .mov .avi .mkv .webm
-        .wav .flac .ogg .zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .iso .dmg .img
-        """
-    )
+SKIPPED_ENDINGS = _names(
+    """
+    .pyc .pyo .o .obj .a .so .dylib .dll .lib .exe .class .jar .wasm .bin .log .mp3 .mp4 .m4a .mov .avi .mkv .webm
+    .wav .flac .ogg .zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .iso .dmg .img
+    """
 )
-SKIPPED_BEGINNINGS = (b".env",)
 
 
 def project_key(root: Path) -> str:

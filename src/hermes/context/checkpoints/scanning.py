@@ -3,13 +3,16 @@
 import os
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hermes.context.checkpoints.model import CheckpointError, Limits, Sig
-from hermes.context.checkpoints.places import SKIPPED_BEGINNINGS, SKIPPED_ENDINGS, SKIPPED_FILES, SKIPPED_FOLDERS
+from hermes.context.checkpoints.places import SKIPPED_ENDINGS, SKIPPED_FILES, SKIPPED_FOLDERS
 
 # A file changed this short before it is looked at may change again within the same tick of the file system's clock.
 _RACY_NS = 50_000_000
+_KIND = 0o170000
+_KEPT = (stat.S_IFREG, stat.S_IFLNK)
 
 
 @dataclass(slots=True)
@@ -37,45 +40,48 @@ def scan(root: bytes, limits: Limits, own_home: bytes) -> Scan:
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue  # gone meanwhile, or not ours to read: nothing of it can be kept
         with entries:
-            for entry in entries:
-                _take(entry, below, found, pending, (limits.max_file_bytes, fresh, own_home))
+            for rel, folder in _look(entries, below, found, (limits.max_file_bytes, fresh)):
+                if folder != own_home:
+                    pending.append((rel, folder))
+                else:
+                    del found.folders[rel]
         if len(found.files) > limits.max_files:
             raise CheckpointError(f"{os.fsdecode(root)!r} has more than {limits.max_files} files; no snapshot is taken")
     return found
 
 
-def _take(
-    entry: "os.DirEntry[bytes]",
-    below: bytes,
-    found: Scan,
-    pending: list[tuple[bytes, bytes]],
-    rules: tuple[int, int, bytes],
-) -> None:
-    name = entry.name
-    most, fresh, own_home = rules
-    if entry.is_dir(follow_symlinks=False):
-        if name not in SKIPPED_FOLDERS and entry.path != own_home and not _is_virtualenv(entry, name):
-            rel = below + name + b"/"
-            found.folders[rel] = entry.stat(follow_symlinks=False).st_mode
-            pending.append((rel, entry.path))
-        return
-    if name in SKIPPED_FILES or name.endswith(SKIPPED_ENDINGS) or name.startswith(SKIPPED_BEGINNINGS):
-        return
-    try:
-        info = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return
-    mode = info.st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-        return
-    changed = info.st_ctime_ns
-    # Unsure ones get a number that no other look gives, so that they never seem unchanged.
-    sig = (-fresh if changed > fresh else changed, info.st_size, info.st_ino, mode)
-    if info.st_size > most:
-        found.too_large[below + name] = sig
-    else:
-        found.files[below + name] = sig
+def _look(
+    entries: "Iterator[os.DirEntry[bytes]]", below: bytes, found: Scan, rules: tuple[int, int]
+) -> list[tuple[bytes, bytes]]:
+    """Take in one folder; return the folders in it. Written flat: it runs once per file before every first edit."""
+    most, fresh = rules
+    files, folders, too_large = found.files, found.folders, found.too_large
+    inside: list[tuple[bytes, bytes]] = []
+    for entry in entries:
+        name = entry.name
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                if name not in SKIPPED_FOLDERS and not (b"env" in name and _is_virtualenv(entry)):
+                    rel = below + name + b"/"
+                    folders[rel] = entry.stat(follow_symlinks=False).st_mode
+                    inside.append((rel, entry.path))
+                continue
+            if name[:4] == b".env" or name[name.rfind(b".") :] in SKIPPED_ENDINGS or name in SKIPPED_FILES:
+                continue
+            info = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        mode, changed, size = info.st_mode, info.st_ctime_ns, info.st_size
+        if mode & _KIND not in _KEPT:
+            continue
+        # Unsure ones get a number that no other look gives, so that they never seem unchanged.
+        sig = (-fresh if changed > fresh else changed, size, info.st_ino, mode)
+        if size > most:
+            too_large[below + name] = sig
+        else:
+            files[below + name] = sig
+    return inside
 
 
-def _is_virtualenv(entry: "os.DirEntry[bytes]", name: bytes) -> bool:
-    return b"env" in name and os.path.exists(entry.path + b"/pyvenv.cfg")  # noqa: PTH110 - bytes
+def _is_virtualenv(entry: "os.DirEntry[bytes]") -> bool:
+    return os.path.exists(entry.path + b"/pyvenv.cfg")  # noqa: PTH110 - a name in bytes
