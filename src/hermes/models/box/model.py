@@ -21,7 +21,6 @@ from hermes.types import ModelEvent, ToolDefinition
 BUNDLED_NAME = "SmolLM2-135M"
 BUNDLED_WINDOW = 4096
 WINDOW = 16_384  # of a file of the user's own, unless model.context_length says otherwise
-HONEST = "a 135M model: good for trying the runtime, not for work"
 
 
 class BoxModel:
@@ -44,7 +43,11 @@ class BoxModel:
         name = BUNDLED_NAME if self._file is None else self._file.stem
         sampling = {"temperature": 0.2, "repeat_penalty": 1.1} if self._file is None else {}
         self._endpoint = replace(
-            endpoint, model=name, context_length=window, extra_body={**sampling, **endpoint.extra_body}
+            endpoint,
+            model=name,
+            context_length=window,
+            headers={"connection": "close"},  # the server drops a connection after each answer without saying so
+            extra_body={**sampling, **endpoint.extra_body},
         )
 
     @property

@@ -23,6 +23,7 @@ from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.first_run import with_model
 from hermes.surfaces.logs import redactor, session_tag, start_logging, stop_logging
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def answer(cli: Cli, wish: Wish) -> int:
     question = full_question(wish.question, cli.out)
     if not question:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
+    settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     handlers = _logging(cli, settings)
     try:
         with bound_settings(settings):

@@ -1,0 +1,142 @@
+"""Which model a first run takes, and that it says so."""
+
+import asyncio
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from hermes.config.load import load_settings
+from hermes.errors import UserError
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.first_run import Place, _by_key, _by_server, is_chosen, usual_places
+from hermes.surfaces.cli.output import Output
+from hermes.testing.replies import says
+from hermes.testing.server import ScriptedServer, ServerThread
+from tests.surfaces.cli.conftest import Run
+
+
+def settings_of(home: Path, environ: Mapping[str, str], **flags: str) -> object:
+    return load_settings(home, environ=dict(environ), flags=flags)
+
+
+def test_a_known_key_names_provider_and_model_and_says_why(home: Path) -> None:
+    settings = load_settings(home, environ={"ANTHROPIC_API_KEY": "k"})
+    assert not is_chosen(settings)
+    pick = _by_key(settings)
+    assert pick is not None
+    assert pick.flags == {"model.provider": "anthropic", "model.default": "claude-sonnet-4-5"}
+    assert "because ANTHROPIC_API_KEY is set" in pick.why
+
+
+def test_a_key_without_a_usual_model_is_told_in_one_sentence(home: Path) -> None:
+    with pytest.raises(UserError, match="NOVITA_API_KEY is set, but no model of Novita is chosen"):
+        _by_key(load_settings(home, environ={"NOVITA_API_KEY": "k"}))
+
+
+@pytest.mark.parametrize("key", ["model.default", "model.base_url", "model.provider"])
+def test_flags_and_config_come_before_everything(home: Path, key: str) -> None:
+    assert is_chosen(load_settings(home, environ={"ANTHROPIC_API_KEY": "k"}, flags={key: "ollama"}))
+    assert not is_chosen(load_settings(home, environ={}, flags={"model.provider": "auto"}))
+
+
+async def test_of_the_places_that_answer_the_first_one_with_a_model_is_taken() -> None:
+    async def web_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    other = await asyncio.start_server(web_page, "127.0.0.1", 0)
+    async with other, ScriptedServer(models=("small", "large")) as server:
+        ports = [other.sockets[0].getsockname()[1], int(server.url.rpartition(":")[2])]
+        places = [Place("llamacpp", "127.0.0.1", 1), *(Place("vllm", "127.0.0.1", port) for port in ports)]
+        pick = await _by_server(places)
+    assert pick is not None
+    assert pick.flags == {"model.provider": "vllm", "model.base_url": places[2].base_url, "model.default": "small"}
+    assert "of 2 there" in pick.why
+
+
+async def test_nothing_listening_finds_nothing() -> None:
+    assert await _by_server([Place("ollama", "127.0.0.1", 1), Place("vllm", "127.0.0.1", 2)]) is None
+
+
+def test_the_usual_ports_are_tried_and_ollamas_own_first(home: Path) -> None:
+    places = usual_places(load_settings(home, environ={"OLLAMA_HOST": "127.0.0.1:4711"}))
+    assert [place.port for place in places] == [4711, 11434, 1234, 8080, 8000]
+
+
+def test_a_local_server_answers_the_first_question_and_is_named_on_stderr(run: Run) -> None:
+    with ServerThread(lambda _: says("I am here.")) as server:
+        done = run("chat", "-q", "Who is there?", OLLAMA_HOST=server.url.removeprefix("http://"))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "I am here.\n"
+        assert "model: scripted at" in done.stderr
+        assert len([line for line in done.stderr.splitlines() if line.startswith("model:")]) == 1
+        done = run("chat", "-Q", "-q", "Again", "--base-url", server.base_url, "--model", "scripted")
+        assert "model:" not in done.stderr
+
+
+@pytest.fixture
+def nobody_listens() -> None:
+    """Leave out a test of empty machines on one where a model server runs."""
+    for port in (11434, 1234, 8080, 8000):
+        place = Place("", "127.0.0.1", port)
+        if asyncio.run(_by_server([place])) is not None:
+            pytest.skip(f"a model server runs on the usual port {port}")
+
+
+@pytest.mark.usefixtures("nobody_listens")
+def test_without_any_model_and_without_a_launcher_it_says_what_to_do(run: Run, home: Path) -> None:
+    done = run("chat", "-q", "Hello?")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "no local server answers" in done.stderr
+    assert "./hermes --install-extra local" in done.stderr
+
+
+@pytest.mark.usefixtures("nobody_listens")
+def test_the_launcher_is_asked_to_install_the_box_and_its_failure_is_told(run: Run, tmp_path: Path) -> None:
+    launcher = tmp_path / "launcher"
+    launcher.write_text('#!/bin/sh\necho "asked: $*" >&2\nexit 3\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    done = run("chat", "-q", "Hello?", HERMES_LAUNCHER=str(launcher))
+    assert done.returncode == 1
+    assert "asked: --install-extra local" in done.stderr
+    assert "could not be installed" in done.stderr
+
+
+@pytest.mark.usefixtures("nobody_listens")
+def test_in_a_terminal_a_person_is_asked_first(environ: dict[str, str], tmp_path: Path) -> None:
+    main, child = pty.openpty()
+    words = [sys.executable, "-m", "hermes.surfaces.cli.main", "chat", "-q", "Hello?"]
+    process = subprocess.Popen(words, stdin=child, stdout=child, stderr=child, env=environ, cwd=tmp_path)
+    os.close(child)
+    seen = b""
+    try:
+        while b"Which" not in seen:
+            seen += os.read(main, 4096)
+        os.write(main, b"2\n")
+        while True:
+            try:
+                chunk = os.read(main, 4096)
+            except OSError:
+                break
+            if not chunk:
+                break
+            seen += chunk
+    finally:
+        process.wait(30)
+        os.close(main)
+    assert b"connect a model of your own" in seen
+    assert b"you chose it" in seen  # there is no launcher here, so that is where it ends
+    assert process.returncode == 1
+
+
+def test_a_profile_shares_the_weights_of_the_root(home: Path) -> None:
+    cli = Cli(home=home / "profiles" / "x", environ={"HERMES_HOME": str(home)}, out=Output(sys.stdout, sys.stderr, {}))
+    assert cli.root == home
