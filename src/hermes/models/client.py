@@ -3,7 +3,8 @@
 import asyncio
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -15,7 +16,7 @@ from hermes.models.spending import Caps, SpendGuard
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome, StoreOp
 from hermes.scope import TurnScope, unbroken
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
-from hermes.types import ModelDelta, ModelResponse, PrefixBroken, ReasoningDelta, StatusChanged, Usage
+from hermes.types import ModelDelta, ModelEvent, ModelResponse, PrefixBroken, ReasoningDelta, StatusChanged, Usage
 
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
@@ -269,14 +270,14 @@ class _Flight:
         response: ModelResponse | None = None
         waiting, thought = _Waiting(self._plan.on_status, attempt.model.name), 0
         try:
-            async with limit:
-                async for event in attempt.model.stream(self._request, limit):
+            async with limit, closed_after(attempt.model.stream(self._request, limit)) as events:
+                async for event in events:
                     waiting.is_quiet = False
                     if attempt.first_byte is None:
                         attempt.first_byte = self._client._clock.monotonic()
                     if isinstance(event, ModelResponse):
-                        response = event
-                        break
+                        response = event  # the last one; the loop ends by itself, and with it the request
+                        continue
                     thought = thought + len(event.text) if isinstance(event, ReasoningDelta) else 0
                     if thought > MAX_THOUGHT_CHARS:
                         raise ProviderError(
@@ -392,6 +393,16 @@ class _Flight:
         )
         self._client.guard.add(closing)
         return closing
+
+
+@asynccontextmanager
+async def closed_after(events: AsyncIterator[ModelEvent]) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+    """Close a generator whatever happens; left to the garbage collector, its request would live on for a while."""
+    try:
+        yield events
+    finally:
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()
 
 
 class _Waiting:

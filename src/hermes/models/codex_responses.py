@@ -192,12 +192,15 @@ def own_messages(stored: Any) -> list[JsonObject]:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
+_NOTHING = msgspec.Raw(b"null")
+
+
 class _Event(Struct, frozen=True):
     type: str = ""
     output_index: int = 0
     delta: str | None = None
-    item: Any = None
-    response: Any = None
+    item: msgspec.Raw = _NOTHING  # decoded only where it is needed: the first events repeat the whole request
+    response: msgspec.Raw = _NOTHING
     message: Any = None
     code: Any = None
     error: Any = None
@@ -224,10 +227,13 @@ class _ResponsesReading(SseReading):
             return self.think(event.delta or "")
         if kind == "response.function_call_arguments.delta":
             return self.call(event.output_index, arguments=event.delta or "")
-        if kind in ("response.output_item.added", "response.output_item.done") and isinstance(event.item, Mapping):
-            return self._item(event.output_index, event.item, is_done=kind.endswith("done"))
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            item = self.decode(event.item)
+            is_done = kind.endswith("done")
+            return self._item(event.output_index, item, is_done=is_done) if isinstance(item, Mapping) else []
         if kind in ("response.completed", "response.incomplete", "response.failed", "response.cancelled"):
-            return self._ended(event.response if isinstance(event.response, Mapping) else {})
+            response = self.decode(event.response)
+            return self._ended(response if isinstance(response, Mapping) else {})
         if kind == "error":
             raise provider_error(
                 event.error or {"message": event.message, "code": event.code}, self.provider, self.model

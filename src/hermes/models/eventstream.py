@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -56,7 +57,9 @@ class EventStreamParser:
         return self._held
 
 
+@lru_cache(maxsize=256)
 def _headers(data: bytes) -> dict[str, str]:
+    """The string headers of a message. Messages of one kind have the same ones, to the byte; nobody changes them."""
     found: dict[str, str] = {}
     at = 0
     try:

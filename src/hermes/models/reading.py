@@ -108,10 +108,10 @@ class Reading(ABC):
             raise self.broken("it is not a JSON object")
         return list(self.take_whole(decoded))
 
-    def decode(self, data: bytes) -> Any:
+    def decode(self, data: bytes | msgspec.Raw) -> Any:
         return self.typed(_any_json.decode, data)
 
-    def typed(self, decode: Callable[[bytes], Event], data: bytes) -> Event:
+    def typed(self, decode: Callable[[bytes | msgspec.Raw], Event], data: bytes | msgspec.Raw) -> Event:
         """`data` as `decode` reads it; `ProviderError` when it cannot."""
         try:
             return decode(data)

@@ -45,6 +45,12 @@ class SseParser:
         """The events that `chunk` completes, in order."""
         self._check()
         chunk = self._normalise(chunk)
+        is_clean = not (self._pending_bytes or self._data or self._event)
+        if is_clean and self._is_stream is not False and chunk.endswith(b"\n\n"):
+            whole = _whole_events(chunk, self._limit, self._id)
+            if whole is not None:
+                self._is_stream = True
+                return whole
         if self._is_stream is False or b"\n" not in chunk:
             self._pieces.append(chunk)
             self._pending_bytes += len(chunk)
@@ -131,6 +137,28 @@ class SseParser:
     def _check(self) -> None:
         if self._overflow:
             raise HttpBodyError(f"the server sent an event of more than {self._limit} bytes")
+
+
+def _whole_events(chunk: bytes, limit: int, last_id: str) -> list[SseEvent] | None:
+    """The events of a chunk that holds only whole ones of the usual forms; None when any is of another form.
+
+    Nearly all chunks are of this kind, and taking lines apart one by one costs three times as much.
+    """
+    events: list[SseEvent] = []
+    for text in chunk[:-2].split(b"\n\n"):
+        if text.startswith(b"data: "):
+            name, data = "message", text[6:]
+        elif text.startswith(b"event: "):
+            first, line, data = text.partition(b"\ndata: ")
+            if not line or b"\n" in first:
+                return None
+            name = first[7:].decode("utf-8", "replace")
+        else:
+            return None
+        if b"\n" in data or len(data) >= limit:
+            return None
+        events.append(SseEvent(data, name, last_id))
+    return events
 
 
 def _value(line: bytes) -> bytes:
