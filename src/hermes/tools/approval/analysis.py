@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hermes.tools.approval.model import KEYS, Analysis, Effect, Severity
 from hermes.tools.approval.shell import Follower
 from hermes.tools.approval.state import NOTHING, Places, Run, Scope
-from hermes.tools.approval.text import MAX_BYTES, clean, folded
+from hermes.tools.approval.text import MAX_BYTES, clean, folded, join_lines
 
 # Stand-ins when the caller does not say: deep enough that a few `..` do not reach the root.
 _HOME = "/home/\u200buser"
@@ -41,7 +41,7 @@ def analyse(
     _follow(cleaned, run, start)
     if "\\\n" in cleaned:
         # A backslash at the end of a line joins it to the next, but not in a comment; both readings are judged.
-        _follow(_joined(cleaned), run, start)
+        _follow(join_lines(cleaned), run, start)
     plain = folded(cleaned)
     if plain != cleaned:
         _follow(plain, run, start)
@@ -67,17 +67,6 @@ def _follow(text: str, run: Run, cwd: str) -> None:
         Follower(run).script(text, Scope(cwd), NOTHING, ())
     except RecursionError:
         run.unknown("commands are nested too deeply to be followed")
-
-
-def _joined(text: str) -> str:
-    parts = text.split("\\\n")
-    out = parts[0]
-    pieces = [out]
-    for part in parts[1:]:
-        tail = pieces[-1]
-        backslashes = len(tail) - len(tail.rstrip("\\"))
-        pieces.append(part if backslashes % 2 == 0 else "\\\n" + part)
-    return "".join(pieces)
 
 
 def _too_long(command: str, cleaned: str) -> Analysis:

@@ -157,7 +157,10 @@ def _program(name: str, scope: Scope, run: Run) -> str:
         run.add("chmod_run", f"make {plain(name)} executable and run it", (plain(name),))
     if name.startswith((".", "/", "~")) and len(run.scripts) < 50:
         run.scripts.append(path)
-    return path.rsplit("/", 1)[-1] or name
+    own = name.rsplit("/", 1)[-1]
+    # A link on disk may stand for a program of many names (reboot for systemctl): the name that was written counts
+    # when it means something, else what the link leads to.
+    return own if own in _HANDLERS and not run.links else path.rsplit("/", 1)[-1] or name
 
 
 def _run_made_file(path: str, scope: Scope, run: Run) -> None:

@@ -45,6 +45,7 @@ _SYSTEM_SECRETS = re.compile(
     r"/(?:private/)?etc/(?:passwd|shadow|gshadow|sudoers|ssh|ssl/private|krb5\.keytab)|/proc/[^/]+/(?:environ|mem)"
 )
 _PROJECT_ENV = re.compile(r"\.env(?:\.(?!example|sample|template|dist|defaults?\b)[\w-]+)*\Z|config\.ya?ml\Z|\.envrc\Z")
+_STREAMS = ("/dev/fd/", "/dev/std", "/proc/self/fd/")  # of the command to come, not of this process
 _OWN_STATE = re.compile(
     r"(?:config\.ya?ml|\.env[\w.-]*|auth[\w.-]*|credentials[\w.-]*|state\.db[\w-]*|approvals?[\w./-]*|allowlist[\w./-]*"
     r"|policy[\w./-]*|secrets?[\w./-]*|hooks[\w./-]*|profiles[\w./-]*)?\Z"
@@ -63,7 +64,7 @@ def resolve(word: str, scope: Scope, run: Run) -> str:
         path = _normal(path)
     if run.links:
         path = _linked(path, run.links)
-    if run.places.real is not None and not is_open(path):
+    if run.places.real is not None and not is_open(path) and path not in run.files and not path.startswith(_STREAMS):
         path = run.places.real(path)
     return path
 

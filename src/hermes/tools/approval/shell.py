@@ -10,7 +10,7 @@ from hermes.tools.approval.grammar import LIFTED, Node, parse, pieces
 from hermes.tools.approval.lexer import SIMPLE, braces, expand, expand_one, expand_quoted
 from hermes.tools.approval.redirects import Redirect, apply_writes
 from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, join_lines, without_invisible
 
 _BLANK = re.compile(r"(?:[ \t]|\\\n)*\Z")
 # A command word that is one brace expansion: bash takes it, the grammar does not.
@@ -51,6 +51,10 @@ class Follower:
         if run.depth >= MAX_DEPTH or run.bytes_left < 0:
             run.unknown("commands are nested too deeply to be followed")
             return DARK
+        if via:
+            text = without_invisible(text)
+            if "\\\n" in text and (whole := join_lines(text)) != text:
+                self.script(whole, scope.fork(), stdin, via)
         run.depth += 1
         outputs: list[Out] = []
         errors = 0

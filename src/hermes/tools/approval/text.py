@@ -12,6 +12,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 _INVISIBLE = re.compile(
     "[\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f]"
 )
+_UNSEEN = re.compile(_INVISIBLE.pattern.replace("\0", "", 1))
 _RESERVED = re.compile("[\ue000-\ue0ff]")  # our own marks for active glob characters
 _ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u0085\u2028\u2029]")
 
@@ -45,3 +46,20 @@ def folded(command: str) -> str:
     if command.isascii():
         return command
     return _ODD_SPACE.sub(" ", unicodedata.normalize("NFKC", command))
+
+
+def join_lines(text: str) -> str:
+    """`text` with lines that end in a backslash joined to the next, as bash reads them outside comments."""
+    pieces: list[str] = []
+    for part in text.split("\\\n"):
+        if pieces:
+            backslashes = len(pieces[-1]) - len(pieces[-1].rstrip("\\"))
+            pieces.append(part if backslashes % 2 == 0 else "\\\n" + part)
+        else:
+            pieces.append(part)
+    return "".join(pieces)
+
+
+def without_invisible(text: str) -> str:
+    """Text that a script makes for another shell, without characters that nobody sees; marks stay."""
+    return text if text.isascii() else _UNSEEN.sub("", text)

@@ -280,22 +280,28 @@ def _expression(parts: list[Token], position: int, known: dict[str, str]) -> tup
     return (text if seen else None), position
 
 
+_ESCAPE = re.compile(
+    r"\\x([0-9a-fA-F]{2})|\\u\{?([0-9a-fA-F]{4,6})\}?|\\U([0-9a-fA-F]{8})|\\([0-7]{3})|\\(.)", re.DOTALL
+)
+
+
 def _value(literal: str) -> str:
     body = literal.lstrip("bBrRuUfF") if literal[-1:] in "'\"" else literal
     for quote in ('"""', "'''", '"', "'", "`"):
         if body.startswith(quote):
             inner = body[len(quote) :].removesuffix(quote)
-            return re.sub(r"\\x([0-9a-fA-F]{2})|\\([0-7]{3})|\\(.)", _unescape, inner, flags=re.DOTALL)
+            return _ESCAPE.sub(_unescape, inner)
     found = re.match(r"(?:qq?|qw)\W(.*)\W\Z", body, re.DOTALL)
     return found[1] if found else body
 
 
 def _unescape(found: re.Match[str]) -> str:
-    if found[1]:
-        return chr(int(found[1], 16))
-    if found[2]:
-        return chr(int(found[2], 8))
-    return {"n": "\n", "t": "\t", "\n": ""}.get(found[3], found[3])
+    code = found[1] or found[2] or found[3]
+    if code:
+        return chr(min(int(code, 16), 0x10FFFF))
+    if found[4]:
+        return chr(int(found[4], 8))
+    return {"n": "\n", "t": "\t", "\n": ""}.get(found[5], found[5])
 
 
 def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:

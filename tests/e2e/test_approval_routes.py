@@ -1,0 +1,286 @@
+"""Every destructive command of the corpus by every way in: nothing starts, nothing changes, each refusal is a row."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from hermes.errors import ToolError
+from hermes.model_tools import close_task, handle_function_call
+from hermes.ops import ApprovalRecorded, SessionCreated
+from hermes.runtime.context import Services, TurnContext
+from hermes.runtime.tool_executor import run_calls
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision, Route, SpawnSpec
+from hermes.state import SessionDB
+from hermes.testing.fakes import CountedIds, MemorySink
+from hermes.testing.memory_store import MemoryStore
+from hermes.tools.approval.wiring import GateParts, make_gate
+from hermes.tools.environments.local import LocalEnvironment, LocalOptions
+from hermes.tools.hooks import Hooks
+from hermes.tools.manifest import ensure_builtins
+from hermes.tools.pool import DaemonPool
+from hermes.tools.registry import registry
+from hermes.tools.shelf import FileShelf
+from hermes.tools.supervisor.child import CallChild
+from hermes.tools.supervisor.supervisor import ProcessSupervisor
+from hermes.tools.view import SessionView
+from hermes.types import JsonObject, ToolCall, ToolResult, text_of
+from tests.runtime.rooms import RealClock
+from tests.tools.approval.corpora import destructive
+
+COMMANDS = [command for _, command in destructive()]
+# What may be tried where nothing could hold it back: it would only change the folders of the test.
+MENDABLE = (
+    "rm -rf build",
+    "rm -rf ~/photos",
+    "echo x >> ~/.bashrc",
+    "find . -delete",
+    "chmod -R 777 .",
+    "cd ~; r''m -r work",
+)
+TOOLS = ("terminal", "execute_code", "write_file", "patch", "read_file")
+
+
+class Watched(ProcessSupervisor):
+    """The real supervisor with a log of what it was asked to start, and a hand on the switch.
+
+    Only what `starts` names is really started: a command that the gate lets through is seen in the log, and does no
+    harm to whoever runs the tests.
+    """
+
+    def __init__(self, *starts: str) -> None:
+        super().__init__()
+        self.spawned: list[str] = []
+        self._starts = starts
+
+    async def spawn(self, decision: Decision, spec: SpawnSpec) -> CallChild:
+        program = Path(spec.argv[0]).name
+        if decision.rule != "runtime":
+            self.spawned.append(program)
+            if not program.startswith(self._starts or ("nothing",)):
+                raise ToolError("the test starts nothing")
+        return await super().spawn(decision, spec)
+
+    async def hold(self, decision: Decision, request: JsonObject) -> int:
+        self.spawned.append("held")
+        raise ToolError("the test starts nothing")
+
+
+@dataclass
+class Room:
+    ctx: TurnContext
+    supervisor: Watched
+    store: MemoryStore
+    work: Path
+    calls: int = 0
+
+    async def call(self, name: str, **args: Any) -> dict[str, Any]:
+        """One call through the kernel's executor, as a model makes it."""
+        self.calls += 1
+
+        async def persist(results: Sequence[ToolResult]) -> None:
+            raise AssertionError("one call is one wave")
+
+        (result,) = await run_calls(self.ctx, [ToolCall(f"c{self.calls}", name, json.dumps(args))], persist)
+        answer: dict[str, Any] = json.loads(text_of(result.content))
+        return answer
+
+    def decisions(self) -> list[ApprovalRecorded]:
+        return [op for commit in self.store.commits for op in commit if isinstance(op, ApprovalRecorded)]
+
+
+@asynccontextmanager
+async def room(
+    folder: Path, *, settings: dict[str, Any] | None = None, starts: tuple[str, ...] = ()
+) -> AsyncIterator[Room]:
+    """A turn with everything real and nobody to ask."""
+    ensure_builtins()
+    home, work = folder / "home", folder / "home" / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    supervisor, store, pool = Watched(*starts), MemoryStore(), DaemonPool()
+    await store.commit(SessionCreated(session_id="s1"))
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+    options = LocalOptions(env=env, source_bashrc=False, processes_folder=folder / "processes")
+    environment = LocalEnvironment(supervisor, str(work), options)
+    own = folder / "hermes-home"
+    parts = GateParts(
+        home=own,
+        settings=settings or {},
+        environment=environment,
+        workspace=str(work),
+        store=store,
+        in_thread=pool.run,
+    )
+    services = Services(
+        store=store,
+        environment=environment,
+        supervisor=supervisor,
+        gate=make_gate(parts),
+        hooks=Hooks(pool),
+        shelf=FileShelf(folder / "results", pool.run),
+        pool=pool,
+        clock=RealClock(),
+        ids=CountedIds(),
+        log=logging.getLogger("tests"),
+        settings=settings or {},
+    )
+    found = [one for one in map(registry.get, TOOLS) if one is not None]
+    scope = TurnScope(timeout_s=300)
+    ctx = TurnContext(
+        session_id="s1",
+        turn_id="t1",
+        task_id="s1",
+        services=services,
+        tools=SessionView.of(*found),
+        scope=scope,
+        sink=MemorySink(),
+    )
+    try:
+        async with scope:
+            yield Room(ctx, supervisor, store, work)
+    finally:
+        await environment.close()
+        await supervisor.close()
+        pool.close()
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def canaries(tmp_path: Path) -> Path:
+    """A home with things to lose."""
+    home = tmp_path / "home"
+    for name in ("work/build/x", "work/src/main.py", ".bashrc", ".ssh/authorized_keys", "photos/1.jpg"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("canary")
+    return home
+
+
+@pytest.mark.parametrize("how", [{}, {"background": True}, {"background": True, "pty": True}])
+async def test_nothing_of_the_corpus_starts_from_the_terminal(
+    tmp_path: Path, canaries: Path, how: dict[str, bool]
+) -> None:
+    before = tree(canaries)
+    async with room(tmp_path) as it:
+        ran = []
+        for command in COMMANDS:
+            answer = await it.call("terminal", command=command, **how)
+            if answer.get("status") not in ("blocked", "error") or answer["exit_code"] != -1:
+                ran.append(command)
+        assert ran == []
+        assert it.supervisor.spawned == []
+        assert {row.verdict for row in it.decisions()} == {"deny"}
+    assert tree(canaries) == before
+
+
+async def test_nothing_of_the_corpus_starts_from_a_script_that_hides_it(tmp_path: Path, canaries: Path) -> None:
+    before = tree(canaries)
+    forms = ("import os\nos.system({0!r})", "import subprocess\nsubprocess.run({0!r}, shell=True)")
+    async with room(tmp_path) as it:
+        ran = []
+        for number, command in enumerate(COMMANDS):
+            answer = await it.call("execute_code", code=forms[number % 2].format(command))
+            if answer.get("status") != "error":
+                ran.append(command)
+        assert ran == []
+        assert it.supervisor.spawned == []
+    assert tree(canaries) == before
+
+
+async def test_nothing_of_the_corpus_starts_from_a_scripts_own_calls(tmp_path: Path, canaries: Path) -> None:
+    before = tree(canaries)
+    limits = {"code_execution": {"max_tool_calls": len(COMMANDS) + 1, "timeout": 200}}
+    (canaries / "work" / "commands.json").write_text(json.dumps(COMMANDS))
+    code = (
+        "import json\nfrom hermes_tools import terminal\n"
+        "ran = [c for c in json.load(open('commands.json')) if terminal(c)['exit_code'] != -1]\nprint(json.dumps(ran))"
+    )
+    async with room(tmp_path, settings=limits, starts=("python",)) as it:
+        answer = await it.call("execute_code", code=code)
+        assert answer["tool_calls_made"] == len(COMMANDS), answer
+        assert json.loads(answer["output"]) == []
+        commands = [row for row in it.decisions() if row.tool == "terminal"]
+        assert {(row.route, row.verdict) for row in commands} == {("code", "deny")}
+        assert set(it.supervisor.spawned) == {Path(sys.executable).name}
+    (canaries / "work" / "commands.json").unlink()
+    assert tree(canaries) == before
+
+
+@pytest.mark.parametrize("route", get_args(Route))
+async def test_no_route_lets_a_command_of_the_corpus_through(tmp_path: Path, route: Route) -> None:
+    async with room(tmp_path) as it:
+        gate, scope = it.ctx.services.gate, it.ctx.scope
+        for command in COMMANDS:
+            action = Action(kind="command", tool="terminal", text=command, cwd=str(it.work), route=route)
+            assert not (await gate.decide(action, scope)).allowed, command
+
+
+async def test_calls_from_outside_an_agent_pass_the_same_gate(
+    tmp_path: Path, canaries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(canaries / "work")
+    monkeypatch.setenv("HOME", str(canaries))
+    before = tree(canaries)
+    try:
+        for command in MENDABLE:
+            answer = json.loads(handle_function_call("terminal", {"command": command}, task_id="outside"))
+            assert (answer["exit_code"], answer["status"]) == (-1, "blocked"), command
+        answer = json.loads(handle_function_call("terminal", {"command": "echo fine"}, task_id="outside"))
+        assert answer["output"] == "fine"
+    finally:
+        close_task("outside")
+    assert tree(canaries) == before
+    with SessionDB(tmp_path / "hermes-home" / "state.db") as db:
+        assert {row["verdict"] for row in db.list_approvals("outside")} == {"allow", "deny"}
+
+
+async def test_no_tool_writes_the_runtimes_own_policy_credentials_or_approvals(tmp_path: Path) -> None:
+    own = tmp_path / "hermes-home"
+    own.mkdir(exist_ok=True)
+    names = ("config.yaml", ".env", "approvals.json", "state.db", "auth.json", ".approvals.json.lock")
+    for name in names:
+        (own / name).write_text("canary")
+    async with room(tmp_path, starts=("bash", "python")) as it:
+        for name in names:
+            path = str(own / name)
+            (it.work / "link").unlink(missing_ok=True)
+            (it.work / "link").symlink_to(path)
+            for target in (path, "link", f"../../hermes-home/{name}"):
+                await it.call("write_file", path=target, content="changed")
+                await it.call("patch", path=target, old_string="canary", new_string="changed")
+                await it.call("terminal", command=f"echo changed > {target}")
+                await it.call("terminal", command=f"cp /dev/null {target}")
+                await it.call("terminal", command=f"sed -i s/canary/changed/ {target}")
+                await it.call("terminal", command=f"mv {target} gone")
+                await it.call("execute_code", code=f"open({target!r}, 'w').write('changed')")
+    assert {name: (own / name).read_text() for name in names} == dict.fromkeys(names, "canary")
+
+
+async def test_switching_asking_off_leaves_the_floor(tmp_path: Path) -> None:
+    async with room(tmp_path, settings={"approvals": {"mode": "off"}}) as it:
+        await it.call("terminal", command="rm -rf build")
+        assert it.supervisor.spawned == ["bash"]
+        for command in ("rm -rf /", "mkfs.ext4 /dev/sda1", "shutdown now", "kill -9 -1"):
+            assert (await it.call("terminal", command=command))["status"] == "blocked"
+        assert it.supervisor.spawned == ["bash"]
+
+
+async def test_a_subagent_or_editor_may_ask_the_person_it_works_for(tmp_path: Path) -> None:
+    async def yes(_question: object, _scope: TurnScope) -> Any:
+        return "once"
+
+    async with room(tmp_path) as it:
+        gate: Any = replace(it.ctx.services.gate, ask=yes)  # type: ignore[type-var]  # it is the dataclass
+        for route, allowed in (("subagent", True), ("acp", True), ("mcp", True), ("cron", False), ("batch", False)):
+            action = Action(kind="command", tool="terminal", text="rm -rf build", cwd=str(it.work), route=route)  # type: ignore[arg-type]  # plain text
+            assert (await gate.decide(action, it.ctx.scope)).allowed is allowed
