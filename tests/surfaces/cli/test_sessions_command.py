@@ -109,7 +109,9 @@ def test_deleting_asks_first(run: Run, db: SessionDB) -> None:
 
 def test_only_ended_sessions_are_pruned(run: Run, db: SessionDB) -> None:
     db.end_session(ONE, "user_exit")
-    assert run("sessions", "prune", "--older-than", "0", "--dry-run").stdout == "1 sessions are older than 0 days\n"
+    assert run("sessions", "prune").stdout == "No ended session matches.\n"
+    told = run("sessions", "prune", "--older-than", "0", "--dry-run").stdout
+    assert told == f"1 sessions would be deleted\n  {ONE}\n"
     assert run("sessions", "prune", "--older-than", "0", "--yes").stdout == "1 sessions are deleted\n"
     assert ids(run) == [TWO]
 
@@ -135,10 +137,9 @@ def test_an_unknown_session_is_one_sentence(run: Run, db: SessionDB) -> None:
     assert (done.returncode, done.stderr) == (1, "error: there is no session 'nope'; see: hermes sessions list\n")
 
 
-def test_picking_needs_a_terminal(run: Run, db: SessionDB) -> None:
-    done = run("sessions")
-    assert done.returncode == Exit.FAILED
-    assert "hermes sessions list --json" in done.stderr
+@pytest.mark.parametrize("words", [["sessions"], ["sessions", "browse"]])
+def test_without_a_terminal_picking_is_a_list(run: Run, db: SessionDB, words: list[str]) -> None:
+    assert run(*words).stdout == run("sessions", "list").stdout
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,113 @@ def test_a_session_is_picked_with_keys(db: SessionDB, keys: str, chosen: str | N
     with create_pipe_input() as pipe:
         pipe.send_text(keys)
         assert pick_session(db, rows, keys_from=pipe, screen=DummyOutput()) == chosen
+
+
+def test_many_are_chosen_by_what_they_are(run: Run, db: SessionDB, home: Path) -> None:
+    db.set_session_title(ONE, "Baking")
+
+    def exported(*words: str) -> list[str]:
+        return [json.loads(line)["id"] for line in run("sessions", "export", *words).stdout.splitlines()]
+
+    assert exported() == [ONE, TWO]
+    assert exported("--source", "cron") == exported("--min-messages", "3") == exported("--title", "")[1:] == [TWO]
+    assert exported("--title", "bak") == exported("--max-messages", "2") == exported("--max-tool-calls", "0") == [ONE]
+    assert exported("--older-than", "1d") == exported("--after", "2999-01-01") == exported("--model", "zz") == []
+    assert exported("--newer-than", "1h", "--before", "2999-01-01T00:00") == [ONE, TWO]
+    assert exported("--max-cost", "5") == []  # nobody knows what they cost
+    assert run("sessions", "export", "--older-than", "soon").returncode == Exit.USAGE
+    assert "nothing can match" in run("sessions", "export", "--min-tokens", "9", "--max-tokens", "1").stderr
+
+
+def test_a_session_is_exported_to_be_read(run: Run, db: SessionDB, home: Path) -> None:
+    (home / ".env").write_text("SOME_API_KEY=my-very-secret-key-0123\n")
+    db.append_message(ONE, "user", "my-very-secret-key-0123 ```a```")
+    page = run("sessions", "export", "--format", "md", "--redact").stdout
+    assert page.startswith(f"# {ONE}\n\n- id: `{ONE}`")
+    assert "## You\n\nHow do I bake bread?\n\n## Assistant\n\nWith flour and patience." in page
+    assert "my-very-secret" not in page
+    assert "a result" not in page
+    assert "a result" in run("sessions", "export", "--format", "md", "--tools").stdout
+    prompts = run("sessions", "export", "--only", "user-prompts", "--source", "cron").stdout.splitlines()
+    assert [json.loads(line)["content"] for line in prompts] == ["量子コンピュータとは何ですか"]
+
+
+def test_a_lineage_is_exported_and_comes_back(run: Run, db: SessionDB, tmp_path: Path) -> None:
+    db.create_session("20260103_000000_cccccc", "cli", parent_session_id=ONE)
+    run("sessions", "export", "line.jsonl", "--session-id", ONE, "--lineage", "logical")
+    for each in ("20260103", ONE):
+        run("sessions", "delete", each, "--yes")
+    assert run("sessions", "import", "line.jsonl").stdout == "2 added, 0 were there already\n"
+
+
+def test_archived_sessions_leave_the_list_but_not_the_search(run: Run, db: SessionDB) -> None:
+    assert run("sessions", "archive").returncode == Exit.FAILED
+    db.end_session(ONE, "cli_close")
+    assert json.loads(run("sessions", "archive", "--source", "cli", "-y", "--json").stdout) == {
+        "archived": 1,
+        "sessions": [ONE],
+    }
+    assert ids(run) == [TWO]
+    assert ids(run, "--archived") == [ONE]
+    assert ONE in run("sessions", "search", "flour").stdout
+    assert run("sessions", "prune", "--older-than", "0", "-y").stdout == "No ended session matches.\n"
+    assert (
+        run("sessions", "prune", "--older-than", "0", "--include-archived", "-y").stdout == "1 sessions are deleted\n"
+    )
+    assert json.loads(run("sessions", "optimize", "--json").stdout)["freed_bytes"] >= 0
+
+
+def test_search_by_role_and_order(run: Run, db: SessionDB) -> None:
+    db.append_message(TWO, "user", "flour again")
+
+    def found(*words: str) -> list[str]:
+        return [each["session_id"] for each in json.loads(run("sessions", "search", "flour", "--json", *words).stdout)]
+
+    assert found("--sort", "newest") == [TWO, ONE]
+    assert found("--sort", "oldest") == [ONE, TWO]
+    assert found("--role", "user") == [TWO]
+
+
+def test_a_beginning_that_fits_several_names_them(run: Run, db: SessionDB) -> None:
+    done = run("sessions", "show", "2026010")
+    assert done.returncode == Exit.FAILED
+    assert ONE in done.stderr
+    assert TWO in done.stderr
+    db.set_session_title(ONE, "Baking bread")
+    assert "did you mean 'Baking bread'" in run("sessions", "show", "baking").stderr
+    assert run("sessions", "show", "x" * 200).stderr.count("\n") == 1
+
+
+def test_looking_at_the_store_changes_nothing(run: Run, home: Path) -> None:
+    (home / "state.db").write_bytes(b"this is no database" * 500)
+    done = run("sessions", "repair", "--check-only", "--json")
+    assert (done.returncode, json.loads(done.stdout)["sound"]) == (Exit.FAILED, False)
+    assert (home / "state.db").read_bytes().startswith(b"this is no database")
+
+
+def test_old_sessions_go_by_themselves_where_that_is_asked_for(run: Run, db: SessionDB, home: Path) -> None:
+    db.end_session(ONE, "cli_close")
+    db.store.write(lambda conn: conn.execute("UPDATE sessions SET ended_at = 1 WHERE id = ?", (ONE,)))
+    words = ["chat", "-q", "Hello.", "--model", "scripted"]
+    with ServerThread([says("Hi."), says("Hi."), says("Hi.")]) as server:
+        run(*words, "--base-url", server.base_url)
+        assert ONE in ids(run)
+        run("config", "set", "sessions.auto_prune", "true")
+        done = run(*words, "--base-url", server.base_url)
+    assert (done.stdout, done.returncode) == ("Hi.\n", 0)
+    assert "1 sessions older than 90 days were deleted" in done.stderr
+    assert ONE not in ids(run)
+
+
+def test_a_finished_run_closes_its_session_and_resuming_opens_it(run: Run, home: Path) -> None:
+    with ServerThread([says("Hi."), says("Hi again.")]) as server:
+        words = ["--model", "scripted", "--base-url", server.base_url]
+        run("chat", "-q", "Hello.", *words)
+        [row] = json.loads(run("sessions", "list", "--json").stdout)
+        assert row["end_reason"] == "cli_close"
+        assert run("chat", "--continue", "-q", "Again.", *words).stdout == "Hi again.\n"
+    [row] = json.loads(run("sessions", "list", "--json").stdout)
+    assert row["message_count"] == 4
 
 
 def test_usage_tells_an_unknown_price_as_unknown(run: Run) -> None:

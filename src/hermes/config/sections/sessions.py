@@ -8,8 +8,6 @@ from hermes.config.section import SectionBase, key
 class Section(SectionBase, frozen=True):
     """How long ended sessions are kept."""
 
-    PENDING = True
-
     auto_prune: Annotated[bool, key("Delete old sessions without being asked.")] = False
     retention_days: Annotated[int, key("Days after its end that a session is old.", ge=1)] = 90
     vacuum_after_prune: Annotated[bool, key("Give the space back to the disk afterwards.")] = True

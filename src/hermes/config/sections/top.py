@@ -89,9 +89,8 @@ class Section(SectionBase, frozen=True):
     prefill_messages_file: Annotated[
         str,
         key(
-            "JSON file of messages put before every conversation.",
+            "JSON file of messages put before every conversation; a relative name is in the home.",
             env="HERMES_PREFILL_MESSAGES_FILE",
-            pending=True,
         ),
     ] = ""
     file_read_max_chars: Annotated[int, key("Characters of a file the model may read at once.", ge=1)] = 100_000

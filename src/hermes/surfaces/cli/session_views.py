@@ -1,5 +1,6 @@
 """Sessions as people read them: lists, transcripts, hits, figures."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,29 @@ def transcript(out: Output, session: Row, *, with_tools: bool) -> None:
             out.line(f"  {name:<8} {value}")
     for message in session["messages"]:
         _message(out, message, with_tools=with_tools)
+
+
+def markdown(session: Row, *, with_tools: bool) -> str:
+    """The session as a page to keep or send."""
+    facts = [f"- id: `{session['id']}`", f"- started: {_moment(session.get('started_at'))}"]
+    facts += [f"- {name}: {session[name]}" for name in ("model", "source", "cwd") if session.get(name)]
+    parts = [f"# {session.get('title') or session['id']}", "\n".join(facts)]
+    for message in session["messages"]:
+        role, text = str(message["role"]), _text(message.get("content")).strip()
+        if role == "tool" and with_tools:
+            parts.append(f"**{message.get('tool_name') or 'tool'}**\n\n{_fenced(text)}")
+        elif role in ("user", "assistant") and text:
+            parts.append(f"## {'You' if role == 'user' else 'Assistant'}\n\n{text}")
+        for call in message.get("tool_calls") or ():
+            function = call.get("function", call)
+            parts.append(f"→ `{function.get('name')}`\n\n{_fenced(str(function.get('arguments')))}")
+    return "\n\n".join(parts) + "\n\n"
+
+
+def _fenced(text: str) -> str:
+    """`text` as a block; the fence is longer than any inside."""
+    ticks = max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1
+    return f"{'`' * ticks}\n{text}\n{'`' * ticks}"
 
 
 def hits(out: Output, rows: Sequence[Row]) -> None:

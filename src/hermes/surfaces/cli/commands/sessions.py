@@ -1,20 +1,23 @@
 """List, search, read, move and delete sessions."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from hermes.config import paths
 from hermes.errors import UserError
-from hermes.surfaces.cli import session_views
+from hermes.surfaces.cli import session_bulk, session_views
 from hermes.surfaces.cli.app import Menu
 from hermes.surfaces.cli.chat.resume import find_session
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.store import no_sessions, open_sessions
+
+if TYPE_CHECKING:
+    from hermes.state import SessionDB
 
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 by_source = click.option("--source", metavar="TAG", help="Only those from there: cli, cron, telegram …")
@@ -37,17 +40,15 @@ def sessions(ctx: click.Context) -> int | None:
 @by_source
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
 @click.option("--workspace", metavar="FOLDER", help="Only those that worked in this folder.")
+@click.option("--archived", is_flag=True, help="Those that were archived.")
 @as_json
 @click.pass_obj
-def list_(cli: Cli, source: str | None, limit: int, workspace: str | None, as_json: bool) -> None:
+def list_(cli: Cli, /, source: str | None, limit: int, workspace: str | None, archived: bool, as_json: bool) -> None:
     """List the newest sessions."""
+    options: dict[str, Any] = {"cwd_prefix": str(Path(workspace).absolute())} if workspace else {}
+    options |= {"archived_only": True} if archived else {}
     with open_sessions(cli) as db:
-        options: dict[str, Any] = {"cwd_prefix": str(Path(workspace).absolute())} if workspace else {}
-        found = (
-            db.list_sessions_rich(source=source, limit=limit, order_by_last_active=True, compact_rows=True, **options)
-            if db
-            else []
-        )
+        found = _newest(db, source=source, limit=limit, compact_rows=True, **options)
     if as_json:
         cli.out.json(found)
     elif found:
@@ -77,14 +78,17 @@ def show(cli: Cli, session: str, with_tools: bool, as_json: bool) -> None:
 @sessions.command("search")
 @click.argument("words", nargs=-1, required=True)
 @by_source
+@click.option("--role", type=click.Choice(["user", "assistant", "tool"]), help="Only what was said by these.")
+@click.option("--sort", type=click.Choice(["best", "newest", "oldest"]), default="best", show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
 @as_json
 @click.pass_obj
-def search(cli: Cli, words: tuple[str, ...], source: str | None, limit: int, as_json: bool) -> int:
+def search(cli: Cli, /, words: tuple[str, ...], source: str | None, role: str | None, **options: Any) -> int:
     """Find what was said, in all sessions. "two words" in quotes are found as they stand."""
+    as_json = options.pop("as_json")
     with open_sessions(cli) as db:
-        sources = [source] if source else None
-        found = db.search_messages(" ".join(words), source_filter=sources, limit=limit) if db else []
+        only: dict[str, Any] = {"source_filter": [source] if source else None, "role_filter": [role] if role else None}
+        found = db.search_messages(" ".join(words), **only, **options) if db else []
     if as_json:
         cli.out.json(found)
     elif found:
@@ -92,53 +96,6 @@ def search(cli: Cli, words: tuple[str, ...], source: str | None, limit: int, as_
     else:
         cli.out.note("Nothing was found.")
     return Exit.ANSWERED if found else Exit.FAILED
-
-
-@sessions.command("export")
-@click.argument("output", required=False, default="-", metavar="[FILE]")
-@click.option("--session-id", "session", metavar="SESSION", help="Only this one.")
-@by_source
-@click.pass_obj
-def export(cli: Cli, output: str, session: str | None, source: str | None) -> None:
-    """Write sessions as JSON lines, one each, to a file or stdout."""
-    with open_sessions(cli) as db:
-        if db is None:
-            raise no_sessions(session)
-        found = [db.export_session(find_session(db, session))] if session else [*db.export_all(source)]
-    if output == "-":
-        for each in found:
-            cli.out.json(each)
-        return
-    from hermes.config.atomic import write_private  # noqa: PLC0415
-
-    write_private(Path(output), "".join(msgspec.json.encode(each).decode() + "\n" for each in found))
-    cli.out.note(f"{len(found)} sessions are in {output}")
-
-
-@sessions.command("import")
-@click.argument("file", type=click.Path(allow_dash=True, exists=True, dir_okay=False))
-@as_json
-@click.pass_obj
-def import_(cli: Cli, file: str, as_json: bool) -> int:
-    """Add sessions from what `export` wrote; those that are there already stay as they are."""
-    raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    read: list[dict[str, Any]] = []
-    for number, line in enumerate(raw.splitlines(), 1):
-        if line.strip():
-            try:
-                read.append(msgspec.json.decode(line, type=dict[str, Any]))
-            except msgspec.MsgspecError as error:
-                raise UserError(f"{file}, line {number}: this is no exported session ({error})") from error
-    with open_sessions(cli, make=True) as db:
-        assert db is not None
-        report = db.import_sessions(read)
-    if as_json:
-        cli.out.json(report)
-    else:
-        cli.out.line(f"{report['imported']} added, {report['skipped']} were there already")
-        for each in report["errors"]:
-            cli.out.error(f"{each['id']}: {each['error']}")
-    return Exit.FAILED if report["errors"] else Exit.ANSWERED
 
 
 @sessions.command("rename")
@@ -176,24 +133,6 @@ def delete(cli: Cli, session: str, yes: bool) -> None:
     cli.out.line(f"{found} is deleted")
 
 
-@sessions.command("prune")
-@click.option("--older-than", type=click.FloatRange(min=0), default=90, show_default=True, metavar="DAYS", help="Age.")
-@by_source
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
-@yes
-@click.pass_obj
-def prune(cli: Cli, older_than: float, source: str | None, dry_run: bool, yes: bool) -> None:
-    """Delete ended sessions that are older."""
-    with open_sessions(cli) as db:
-        candidates = db.list_prune_candidates(older_than, source) if db else []
-        if dry_run or not candidates or db is None:
-            cli.out.line(f"{len(candidates)} sessions are older than {older_than:g} days")
-            return
-        if not yes:
-            click.confirm(f"Delete {len(candidates)} sessions?", abort=True, err=True)
-        cli.out.line(f"{db.prune_sessions(older_than, source)} sessions are deleted")
-
-
 @sessions.command("stats")
 @as_json
 @click.pass_obj
@@ -210,23 +149,42 @@ def stats(cli: Cli, as_json: bool) -> None:
 
 
 @sessions.command("repair")
+@click.option("--check-only", is_flag=True, help="Only look, and change nothing.")
 @as_json
 @click.pass_obj
-def repair(cli: Cli, as_json: bool) -> int:
+def repair(cli: Cli, check_only: bool, as_json: bool) -> int:
     """Check the store and mend what a crash or a bad disk left; exit code 1 when something was lost."""
     file = paths.state_file(cli.home)
     if not file.exists():
         cli.out.note("There are no sessions yet, so there is nothing to repair.")
         return Exit.ANSWERED
+    if check_only:
+        return _check(cli, as_json=as_json)
     from hermes.state.repair import repair as repair_file  # noqa: PLC0415
 
     report = repair_file(file)
     if as_json:
-        cli.out.json({"sound": report.was_sound, "done": report.done, "lost": report.lost})
+        aside = str(report.aside) if report.aside else None
+        cli.out.json({"sound": report.was_sound, "done": report.done, "lost": report.lost, "aside": aside})
     else:
         for line in report.lines():
             cli.out.line(line)
+        if report.aside:
+            cli.out.line(f"  the damaged file is kept as {report.aside}")
     return Exit.FAILED if report.lost else Exit.ANSWERED
+
+
+def _check(cli: Cli, *, as_json: bool) -> int:
+    from hermes.surfaces.cli.doctor_checks.store import run as look  # noqa: PLC0415
+
+    found = list(look(cli))
+    sound = not any(each.status == "problem" for each in found)
+    if as_json:
+        cli.out.json({"sound": sound, "findings": [each.text for each in found]})
+    else:
+        for each in found:
+            cli.out.line(each.text)
+    return Exit.ANSWERED if sound else Exit.FAILED
 
 
 @sessions.command("browse")
@@ -234,22 +192,41 @@ def repair(cli: Cli, as_json: bool) -> int:
 @click.option("--limit", type=click.IntRange(min=1), default=500, show_default=True, help="How many.")
 @click.pass_obj
 def browse(cli: Cli, source: str | None = None, limit: int = 500) -> int:
-    """Pick a session in the terminal: type to search, arrows to move, Enter to take it."""
-    if not (cli.out.is_terminal and sys.stdin.isatty()):
-        raise UserError("picking needs a terminal; in a script use: hermes sessions list --json")
+    """Pick a session in the terminal and go on with it: type to search, arrows to move, Enter to take it.
+
+    Where there is no terminal, the newest sessions are listed.
+    """
     with open_sessions(cli) as db:
-        found = db.list_sessions_rich(source=source, limit=limit, order_by_last_active=True) if db else []
+        is_live = cli.out.is_terminal and sys.stdin is not None and sys.stdin.isatty()
+        found = _newest(db, source=source, limit=limit if is_live else 20)
         if db is None or not found:
             cli.out.note("There are no sessions yet; start one with: hermes chat -q …")
-            return Exit.FAILED
+            return Exit.FAILED if is_live else Exit.ANSWERED
+        if not is_live:
+            session_views.table(cli.out, found)
+            return Exit.ANSWERED
         from hermes.surfaces.cli.picker import pick_session  # noqa: PLC0415 - only this needs a live screen
 
         chosen = pick_session(db, found)
-    if chosen is None:
-        return Exit.CANCELLED
-    cli.out.line(chosen)
-    cli.out.note(f"Go on with: hermes chat --resume {chosen} -q …")
-    return Exit.ANSWERED
+    return Exit.CANCELLED if chosen is None else _go_on(cli, chosen)
 
+
+def _newest(db: "SessionDB | None", **options: Any) -> list[dict[str, Any]]:
+    return db.list_sessions_rich(order_by_last_active=True, **options) if db else []
+
+
+def _go_on(cli: Cli, session: str) -> int:
+    """Take up the session here and now, where this version can talk; else say how."""
+    if find_spec("hermes.surfaces.cli.interactive.running") is None:
+        cli.out.line(session)
+        cli.out.note(f"Go on with: hermes chat --resume {session} -q …")
+        return Exit.ANSWERED
+    from hermes.surfaces.cli.chat import run_chat  # noqa: PLC0415 - brings the kernel
+
+    return run_chat(cli, {"resume": session})
+
+
+for _command in session_bulk.COMMANDS:
+    sessions.add_command(_command)
 
 COMMAND = sessions

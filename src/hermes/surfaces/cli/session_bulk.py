@@ -1,0 +1,212 @@
+"""`hermes sessions export`, `import`, `prune`, `archive` and `optimize`: many sessions at once."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from hermes.errors import UserError
+from hermes.surfaces.cli import session_views
+from hermes.surfaces.cli.chat.resume import find_session
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.session_filter import Filter, filter_options, taken_filter
+from hermes.surfaces.cli.store import no_sessions, open_sessions
+
+if TYPE_CHECKING:
+    from hermes.state import SessionDB
+
+DEFAULT_AGE_DAYS = 90
+DAY_S = 86_400
+
+as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+dry_run = click.option("--dry-run", is_flag=True, help="Only say which sessions it would be.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+@click.command("export")
+@click.argument("output", required=False, default="-", metavar="[FILE]")
+@click.option(
+    "--session-id", "session", metavar="SESSION", help="Only this one: its id, the start of it, or its title."
+)
+@click.option("--format", "form", type=click.Choice(["jsonl", "md"]), default="jsonl", show_default=True, help="How.")
+@click.option("--only", type=click.Choice(["user-prompts"]), help="Only what you said, a JSON line each.")
+@click.option("--lineage", type=click.Choice(["single", "logical"]), default="single", help="With all it grew out of.")
+@click.option("--redact", is_flag=True, help="Take out what looks like a secret.")
+@click.option("--tools", "with_tools", is_flag=True, help="Results of tools as well, in Markdown.")
+@dry_run
+@filter_options
+@click.pass_obj
+def export(cli: Cli, /, output: str, session: str | None, **options: Any) -> None:
+    """Write sessions as JSON lines, one each, or as Markdown, to a file or stdout."""
+    wanted = taken_filter(options)
+    with open_sessions(cli) as db:
+        if db is None:
+            raise no_sessions(session)
+        ids = [find_session(db, session)] if session else [str(row["id"]) for row in wanted.select(db)]
+        if options["dry_run"]:
+            cli.out.line(f"{len(ids)} sessions would be written")
+            return
+        texts = _texts(cli, _exported(db, ids, options["lineage"]), options)
+        if output == "-":
+            for text in texts:
+                cli.out.write(text)
+            return
+        _write(Path(output), texts)
+    cli.out.note(f"{len(ids)} sessions are in {output}")
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(allow_dash=True, exists=True, dir_okay=False))
+@as_json
+@click.pass_obj
+def import_(cli: Cli, file: str, as_json: bool) -> int:
+    """Add sessions from what `export` wrote; those that are there already stay as they are."""
+    raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    read: list[dict[str, Any]] = []
+    for number, line in enumerate(raw.splitlines(), 1):
+        if line.strip():
+            try:
+                found = msgspec.json.decode(line, type=dict[str, Any])
+            except msgspec.MsgspecError as error:
+                raise UserError(f"{file}, line {number}: this is no exported session ({error})") from error
+            read += found["sessions"] if isinstance(found.get("sessions"), list) else [found]
+    with open_sessions(cli, make=True) as db:
+        assert db is not None
+        report = db.import_sessions(read)
+    if as_json:
+        cli.out.json(report)
+    else:
+        cli.out.line(f"{report['imported']} added, {report['skipped']} were there already")
+        for each in report["errors"]:
+            cli.out.error(f"{each['id']}: {each['error']}")
+    return Exit.FAILED if report["errors"] else Exit.ANSWERED
+
+
+@click.command("prune")
+@click.option("--include-archived", is_flag=True, help="Archived ones as well.")
+@dry_run
+@yes
+@as_json
+@filter_options
+@click.pass_obj
+def prune(cli: Cli, /, include_archived: bool, **options: Any) -> None:
+    """Delete ended sessions that match; without a filter, those older than 90 days. Open ones always stay."""
+    wanted = taken_filter(options)
+    if wanted.is_empty or (wanted.source is not None and wanted == Filter(source=wanted.source)):
+        wanted = msgspec.structs.replace(wanted, older_than=DEFAULT_AGE_DAYS * DAY_S)
+    with open_sessions(cli) as db:
+        found = _ended(db, wanted, with_archived=include_archived)
+        if _is_settled(cli, "deleted", found, options):
+            return
+        assert db is not None
+        _confirm(f"Delete {len(found)} sessions?", options)
+        _tell(cli, "deleted", db.delete_sessions(found), found, options)
+
+
+@click.command("archive")
+@dry_run
+@yes
+@as_json
+@filter_options
+@click.pass_obj
+def archive(cli: Cli, /, **options: Any) -> None:
+    """Hide ended sessions that match from lists; they are still found by id and by search."""
+    wanted = taken_filter(options)
+    if wanted.is_empty:
+        raise UserError("say which sessions, such as: hermes sessions archive --older-than 30d")
+    with open_sessions(cli) as db:
+        found = _ended(db, wanted, with_archived=False)
+        if _is_settled(cli, "archived", found, options):
+            return
+        assert db is not None
+        _confirm(f"Archive {len(found)} sessions?", options)
+        _tell(cli, "archived", sum(db.archive_sessions(id_query=each) for each in found), found, options)
+
+
+@click.command("optimize")
+@as_json
+@click.pass_obj
+def optimize(cli: Cli, as_json: bool) -> None:
+    """Merge the search index and rewrite the store without gaps."""
+    with open_sessions(cli) as db:
+        freed = db.vacuum() if db else 0
+    cli.out.json({"freed_bytes": freed}) if as_json else cli.out.line(f"{freed / 1e6:.1f} MB are free again")
+
+
+COMMANDS = (export, import_, prune, archive, optimize)
+
+
+def _exported(db: "SessionDB", ids: list[str], lineage: str) -> Iterator[Mapping[str, Any]]:
+    read: Callable[[str], Mapping[str, Any] | None] = (
+        db.export_session_lineage if lineage == "logical" else db.export_session
+    )
+    for each in ids:
+        found = read(each)
+        if found is not None:  # another process may have deleted it meanwhile
+            yield found
+
+
+def _texts(cli: Cli, exported: Iterator[Mapping[str, Any]], options: Mapping[str, Any]) -> Iterator[str]:
+    """Each session as the text to be written."""
+    if options["redact"]:
+        from hermes.surfaces.logs import redactor  # noqa: PLC0415
+
+        settings = cli.settings()
+        exported = map(redactor(settings.environ, settings.secrets).redact_all, exported)
+    is_plain = options["form"] == "jsonl" and not options["only"]
+    for whole in exported:
+        if is_plain:
+            yield msgspec.json.encode(whole).decode() + "\n"
+            continue
+        for session in whole.get("sessions", [whole]):
+            if options["only"]:
+                yield from (f"{text}\n" for text in _prompts(session))
+            else:
+                yield session_views.markdown(session, with_tools=options["with_tools"])
+
+
+def _prompts(session: Mapping[str, Any]) -> Iterator[str]:
+    for message in session["messages"]:
+        if message["role"] == "user":
+            kept = {"session_id": session["id"], "timestamp": message["timestamp"], "content": message["content"]}
+            yield msgspec.json.encode(kept).decode()
+
+
+def _write(file: Path, texts: Iterator[str]) -> None:
+    """Write to a file only its owner can read; it appears when it is whole."""
+    from hermes.config.atomic import write_private  # noqa: PLC0415
+
+    write_private(file, "".join(texts))
+
+
+def _ended(db: "SessionDB | None", wanted: Filter, *, with_archived: bool) -> list[str]:
+    rows = wanted.select(db) if db else []
+    return [str(row["id"]) for row in rows if row.get("ended_at") and (with_archived or not row.get("archived"))]
+
+
+def _is_settled(cli: Cli, done: str, found: list[str], options: Mapping[str, Any]) -> bool:
+    """Whether saying what there is was all: a dry run, or nothing matches."""
+    if found and not options["dry_run"]:
+        return False
+    if options["as_json"]:
+        cli.out.json({done: 0, "sessions": found})
+        return True
+    cli.out.line(f"{len(found)} sessions would be {done}" if found else "No ended session matches.")
+    for each in found:
+        cli.out.line(f"  {each}")
+    return True
+
+
+def _confirm(question: str, options: Mapping[str, Any]) -> None:
+    if not options["yes"]:
+        click.confirm(question, abort=True, err=True)
+
+
+def _tell(cli: Cli, done: str, count: int, found: list[str], options: Mapping[str, Any]) -> None:
+    cli.out.json({done: count, "sessions": found}) if options["as_json"] else cli.out.line(
+        f"{count} sessions are {done}"
+    )
