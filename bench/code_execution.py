@@ -169,8 +169,7 @@ async def calls() -> None:
             direct: list[float] = []
             inside: list[float] = []
             for turn in range(ROUNDS):
-                for n in range(CALLS // ROUNDS):
-                    direct.append(await direct_ms(bench, f"{turn}-{n}"))
+                direct += [await direct_ms(bench, f"{turn}-{n}") for n in range(CALLS // ROUNDS)]
                 answer = await bench.call("execute_code", code=SCRIPT.format(calls=CALLS // ROUNDS))
                 inside += [seconds * 1000 for seconds in json.loads(answer["output"])]
             answer = await bench.call("execute_code", code=SCRIPT.format(calls=CALLS))
