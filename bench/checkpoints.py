@@ -70,7 +70,7 @@ async def measure(folder: Path, files: int) -> dict[str, float]:
     numbers = itertools.count()
 
     def checkpoints() -> Checkpoints:
-        return Checkpoints(folder / "home" / "checkpoints", supervisor, pool.run, Limits(), time.time)
+        return Checkpoints(folder / "home", supervisor, pool.run, Limits(), time.time)
 
     async def take(made: Checkpoints) -> None:
         number = next(numbers)

@@ -70,7 +70,7 @@ async def bench(folder: Path, limits: Limits | None = None) -> AsyncIterator[Ben
     root.mkdir()
     (root / "pyproject.toml").write_text("[project]\n")
     supervisor, pool, now = ProcessSupervisor(), DaemonPool(), [1_700_000_000.0]
-    made = Checkpoints(folder / "hermes" / "checkpoints", supervisor, pool.run, limits or Limits(), lambda: now[0])
+    made = Checkpoints(folder / "hermes", supervisor, pool.run, limits or Limits(), lambda: now[0])
     try:
         yield Bench(root, made, now)
     finally:

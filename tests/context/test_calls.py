@@ -46,7 +46,7 @@ async def turn(project: Path, *script: Any, **keywords: Any) -> MemorySink:
 
 
 def own(hermes_home: Path) -> Checkpoints:
-    return Checkpoints(hermes_home / "checkpoints", shared.supervisor, shared.pool.run, Limits(), shared.clock.now)
+    return Checkpoints(hermes_home, shared.supervisor, shared.pool.run, Limits(), shared.clock.now)
 
 
 async def test_a_turn_of_edits_and_commands_is_taken_back(project: Path, hermes_home: Path) -> None:

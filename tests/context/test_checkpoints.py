@@ -305,7 +305,7 @@ async def test_another_process_goes_on_where_this_one_was(tmp_path: Path) -> Non
         (here.root / "a").write_text("old")
         await here.command("echo agent > a; chmod 600 a")
         supervisor, pool = ProcessSupervisor(), DaemonPool()
-        other = Checkpoints(here.checkpoints.folder, supervisor, pool.run, Limits(), lambda: here.now[0])
+        other = Checkpoints(here.checkpoints.folder.parent, supervisor, pool.run, Limits(), lambda: here.now[0])
         done = await other.restore(str(here.root / "."), "1")
         await supervisor.close()
         pool.close()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from hermes.config import paths
 from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.settings import Settings
 from hermes.config.values import plain
@@ -107,8 +106,7 @@ def call_checkpoints(options: ToolOptions, settings: Settings, parts: Shared) ->
         limits = replace(limits, max_total_bytes=options.checkpoint_max_total_size_mb * 1_000_000)
     if options.checkpoint_max_file_size_mb != usual.checkpoint_max_file_size_mb:
         limits = replace(limits, max_file_bytes=options.checkpoint_max_file_size_mb * 1_000_000)
-    folder = paths.checkpoints_dir(settings.home)
-    return CallCheckpoints(Checkpoints(folder, parts.supervisor, parts.pool.run, limits, parts.clock.now))
+    return CallCheckpoints(Checkpoints(settings.home, parts.supervisor, parts.pool.run, limits, parts.clock.now))
 
 
 def touch_of(ctx: "CallContext", name: str, args: JsonObject, rules: ToolRules) -> Touch | None:

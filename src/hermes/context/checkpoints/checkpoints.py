@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hermes.config import paths
 from hermes.context.checkpoints.capturing import Capture, InThread, state_of
 from hermes.context.checkpoints.git import REFS, GitStore
 from hermes.context.checkpoints.locking import locked
@@ -44,12 +45,13 @@ class Touch(Struct, frozen=True, kw_only=True):
 
 
 class Checkpoints:
-    """All checkpoints of a home. Safe for several sessions and processes at once; `close` is not needed."""
+    """All checkpoints of a `HERMES_HOME`. Safe for several sessions and processes at once; `close` is not needed."""
 
     def __init__(
-        self, folder: Path, supervisor: Supervisor, in_thread: InThread, limits: Limits, now: Callable[[], float]
+        self, home: Path, supervisor: Supervisor, in_thread: InThread, limits: Limits, now: Callable[[], float]
     ) -> None:
-        self.folder = folder = Path(os.path.realpath(folder))
+        self._own_home = Path(os.path.realpath(home))  # what the runtime itself writes: never in a snapshot
+        self.folder = folder = paths.checkpoints_dir(self._own_home)
         self.store = GitStore(folder / "store", supervisor)
         self.records = Records(folder / "projects")
         self.limits = limits
@@ -197,9 +199,9 @@ class Checkpoints:
 
     def _roots(self, touch: Touch) -> list[Path]:
         cwd = Path(os.path.realpath(touch.cwd))
-        paths = _resolved(touch.cwd, touch.paths) or [cwd]
-        found = (folder_for(path, cwd, self._user_home) for path in paths)
-        own = self.folder.parent
+        touched = _resolved(touch.cwd, touch.paths) or [cwd]
+        found = (folder_for(path, cwd, self._user_home) for path in touched)
+        own = self._own_home
         return list(dict.fromkeys(root for root in found if root and root != own and own not in root.parents))
 
     @asynccontextmanager
@@ -210,7 +212,7 @@ class Checkpoints:
             yield
 
     async def _scan(self, root: Path) -> Scan:
-        own = os.fsencode(self.folder.parent)
+        own = os.fsencode(self._own_home)
         found: Scan = await self._in_thread(scan, os.fsencode(root), self.limits, own)
         return found
 
@@ -223,7 +225,7 @@ class Checkpoints:
         message = json.dumps({"reason": reason[:200], "kind": kind, **facts})
         ref = f"{REFS}/{key}/{seq:08d}"
         capture = Capture(root, known, self.limits, self._in_thread)
-        now = await capture.into(self.store, ref, message, at, os.fsencode(self.folder.parent))
+        now = await capture.into(self.store, ref, message, at, os.fsencode(self._own_home))
         if now is None:
             if capture.is_fresher:
                 await self._in_thread(self.records.keep_known, key, known)
@@ -248,7 +250,7 @@ class Checkpoints:
         """What is there now, in the store but on no list."""
         known = await self._in_thread(self.records.known, key)
         capture = Capture(root, known, self.limits, self._in_thread)
-        now = await capture.into(self.store, ref, "{}", self._now(), os.fsencode(self.folder.parent))
+        now = await capture.into(self.store, ref, "{}", self._now(), os.fsencode(self._own_home))
         return now or known
 
     async def _next_seq(self, key: str) -> int:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from hermes.config import paths
 from hermes.surfaces.cli.app import Menu
 from hermes.surfaces.cli.context import Cli
 
@@ -88,7 +87,7 @@ def rollback(cli: Cli, words: tuple[str, ...]) -> None:
     from hermes.context.checkpoints.rollback import rollback as go  # noqa: PLC0415 - see `_run`
 
     told = _run(cli, lambda made: go(made, str(Path.cwd()), shlex.join(words)))
-    cli.out.line(told.text)
+    cli.out.line(told.text.rstrip("\n"))
 
 
 @checkpoints.command("prune")
@@ -137,8 +136,7 @@ def _run(cli: Cli, work: "Callable[[Checkpoints], Awaitable[Result]]") -> Result
     async def main() -> Any:
         parts = Shared()
         limits = Limits.of(plain(cli.settings().of(section.Section)))
-        folder = paths.checkpoints_dir(cli.home)
-        made = Checkpoints(folder, parts.supervisor, parts.pool.run, limits, parts.clock.now)
+        made = Checkpoints(cli.home, parts.supervisor, parts.pool.run, limits, parts.clock.now)
         try:
             return await work(made)
         finally:
