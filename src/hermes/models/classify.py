@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -121,8 +120,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         if found.get(name, "").replace(".", "", 1).isdigit():
             return float(found[name]) / unit
+    if "retry-after" not in found:
+        return None
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - slow to import, and hardly ever needed
+
     try:
-        when = parsedate_to_datetime(found.get("retry-after", ""))
+        when = parsedate_to_datetime(found["retry-after"])
     except (TypeError, ValueError):
         return None
     return max(0.0, when.timestamp() - time.time())

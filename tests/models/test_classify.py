@@ -1,0 +1,66 @@
+"""What a failure means, from the words and numbers that providers send."""
+
+import time
+from email.utils import formatdate
+from typing import Any
+
+import msgspec
+import pytest
+
+from hermes.models.classify import provider_error, retry_after
+from hermes.models.http_errors import HttpStatusError
+
+CASES: list[tuple[int, Any, str, bool]] = [
+    (400, {"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}, "context_overflow", False),
+    (400, {"error": {"message": "Input is too long for requested model."}}, "context_overflow", False),
+    (413, "Request Entity Too Large", "payload_too_large", False),
+    (429, {"error": {"message": "You exceeded your current quota, check billing"}}, "rate_limit", True),
+    (402, {"error": {"message": "Insufficient credits"}}, "billing", False),
+    (403, {"error": {"message": "insufficient_quota: no credit"}}, "auth", False),
+    (
+        400,
+        {"error": {"message": "messages.2.content.1.image.source: image exceeds 5 MB maximum"}},
+        "image_rejected",
+        False,
+    ),
+    (400, {"error": {"message": "tools.3.custom.input_schema: JSON schema is invalid"}}, "tool_rejected", False),
+    (400, {"error": {"message": "Invalid schema for function 'x-y': bad type"}}, "tool_rejected", False),
+    (400, {"error": {"message": "Unrecognized request argument: foo"}}, "format_error", False),
+    (404, {"error": "model 'llama9' not found, try pulling it first"}, "model_not_found", False),
+    (529, {"error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded", True),
+    (502, "<html>Bad gateway</html>", "server_error", True),
+    (408, {}, "timeout", True),
+    (400, {"error": {"message": "Your request was rejected by our safety system"}}, "policy_blocked", False),
+    (400, [{"error": {"message": "API key not valid", "status": "INVALID_ARGUMENT"}}], "format_error", False),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "reason", "retryable"), CASES)
+def test_a_refusal_is_named_by_its_cause(status: int, body: Any, reason: str, retryable: bool) -> None:
+    raw = body.encode() if isinstance(body, str) else msgspec.json.encode(body)
+    found = provider_error(HttpStatusError("http://127.0.0.1", status, {}, raw), "p", "m")
+    assert (found.reason, found.retryable, found.status) == (reason, retryable, status)
+    assert "\n" not in str(found)[:50]
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Invalid schema for function 'read_it': bad", "read_it"),
+        ("tools.7.custom.input_schema: wrong", "7"),
+        ("tools[2].function.parameters is wrong", "2"),
+    ],
+)
+def test_the_refused_tool_is_found(text: str, subject: str) -> None:
+    body = msgspec.json.encode({"error": {"message": text}})
+    assert provider_error(HttpStatusError("http://127.0.0.1", 400, {}, body), "p", "m").subject == subject
+
+
+def test_retry_after_in_its_three_forms() -> None:
+    assert retry_after({"Retry-After": "17"}) == 17.0
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    in_a_minute = retry_after({"retry-after": formatdate(time.time() + 60, usegmt=True)})
+    assert in_a_minute is not None
+    assert 50 < in_a_minute <= 60
+    assert retry_after({}) is None
+    assert retry_after({"retry-after": "soon"}) is None
