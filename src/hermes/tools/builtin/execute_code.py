@@ -1,7 +1,6 @@
 """`execute_code`: a Python script that the model writes and that calls tools; only what it prints is read back."""
 
 import os
-import socket
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -19,9 +18,10 @@ from hermes.tools.code_execution.local_run import run_here
 from hermes.tools.code_execution.order import Mode, Order, Stopped, limits_of, passthrough_of
 from hermes.tools.code_execution.outcome import Limits, Output, Run
 from hermes.tools.code_execution.remote_run import run_there
-from hermes.tools.code_execution.stubs import callable_among, described, import_example
+from hermes.tools.code_execution.stubs import callable_among
 from hermes.tools.code_execution.syntax import fault_in
 from hermes.tools.code_execution.telling import Story, frame, interrupted, told
+from hermes.tools.code_execution.wording import has_unix_sockets, refined
 from hermes.tools.files.memo import FileMemo
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.traits import Traits
@@ -153,59 +153,14 @@ class NoCalls:
         raise ToolError(f"Unknown tool: {name}")
 
 
-def _has_unix_sockets() -> bool:
-    return os.name == "posix" and hasattr(socket, "AF_UNIX")
-
-
-def _refined(schema: JsonObject, offered: frozenset[str]) -> JsonObject:
-    """The schema that names the tools which are really there."""
-    tools = callable_among(offered)
-    example = f"{import_example(tools)}\\n…\\nprint(result)" if tools else "print(sum(range(10)))"
-    parameters = {
-        **schema["parameters"],
-        "properties": {"code": {"type": "string", "description": f"The script. Example: {example!r}"}},
-    }
-    return {**schema, "description": _description(tools), "parameters": parameters}
-
-
-_PURPOSE = (
-    "Run a Python script that calls tools as functions. Only what it prints comes back; what it works through on the "
-    "way never enters the conversation."
-)
-_WHEN = (
-    "Use it for three or more calls with logic between them, to filter or join large results, to branch on what a call "
-    "gives back, or to loop. Do not use it for a single call, or where you must read a result whole before you can "
-    "decide: call the tool itself then."
-)
-
-
-def _description(tools: tuple[str, ...]) -> str:
-    limits = Limits()
-    parts = [_PURPOSE, _WHEN]
-    if tools:
-        parts.append(f"In the script: `{import_example(tools)}`. Available, each returning a dict:\n{described(tools)}")
-    else:
-        parts.append("No tool of this session can be called from a script; it is plain Python.")
-    parts.append("Also: json_parse(text), shell_quote(s), retry(fn, max_attempts=3, delay=2).")
-    if "terminal" in tools:
-        parts.append("terminal runs in the foreground only.")
-    parts.append(
-        f"Limits: {limits.timeout_s:g} s, {limits.max_calls} tool calls, 50 KB of stdout (the middle is cut), 10 KB of "
-        "stderr; the user may have set others. The script starts in the session's working directory with the project's "
-        "Python (mode strict: in an empty folder with the runtime's own). Threads may call tools at once. Print the "
-        "final result."
-    )
-    return "\n\n".join(parts)
-
-
 registry.register(
     name="execute_code",
     toolset="code_execution",
     schema=schema_of("execute_code", ExecuteCode),
     handler=execute_code,
-    check_fn=_has_unix_sockets,
+    check_fn=has_unix_sockets,
     is_async=True,
     emoji="🐍",
     max_result_size_chars=100_000,
-    traits=Traits(timeout_s=None, refine=_refined),
+    traits=Traits(timeout_s=None, refine=refined),
 )
