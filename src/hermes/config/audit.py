@@ -96,10 +96,10 @@ def _value(annotated: Any, value: object, path: tuple[str, ...], idle: list[str]
     if kind is None:
         return value
     if shape == "dict" and isinstance(value, Mapping):
-        return {name: _struct(kind, item, (*path, str(name)), idle) for name, item in value.items()}
+        return {name: _struct(kind, kind.fold(item), (*path, str(name)), idle) for name, item in value.items()}
     if shape == "list" and isinstance(value, list):
-        return [_struct(kind, item, (*path, str(index)), idle) for index, item in enumerate(value)]
-    return _struct(kind, value, path, idle)
+        return [_struct(kind, kind.fold(item), (*path, str(index)), idle) for index, item in enumerate(value)]
+    return _struct(kind, kind.fold(value), path, idle)
 
 
 def _documented(path: tuple[str, ...], value: object, siblings: Iterable[str] = ()) -> list[str]:

@@ -90,13 +90,15 @@ def set_(cli: Cli, key: str, value: str) -> None:
         set_env(paths.env_file(cli.home), key, value)
         cli.out.line(f"{key} is set in {paths.env_file(cli.home)}")
         return
+    from hermes.config.effect import when_it_acts  # noqa: PLC0415
     from hermes.config.write import set_key  # noqa: PLC0415
 
     written = set_key(cli.home, key, value)
     shown = "…" if is_secret(key) and "${" not in value else _text(written)
-    cli.out.line(f"{key} = {shown} in {paths.config_file(cli.home)}")
+    cli.out.write(f"{key} = {shown} in {paths.config_file(cli.home)}\n")
     if is_secret(key) and "${" not in value:
         cli.out.note("A secret is better kept in .env: hermes config set SOME_API_KEY VALUE, and ${SOME_API_KEY} here.")
+    cli.out.note(when_it_acts(key))
     winner = cli.settings().explain(key).sources[0]
     if not winner.name.startswith(str(paths.config_file(cli.home))):
         cli.out.note(f"warning: {winner.name} overrides it; see: hermes config explain {key}")
@@ -118,7 +120,11 @@ def unset(cli: Cli, key: str) -> int:
     if not removed:
         cli.out.error(f"{key} is not set in {file}")
         return Exit.FAILED
-    cli.out.line(f"{key} removed from {file}")
+    cli.out.write(f"{key} removed from {file}\n")
+    if not _is_variable(key):
+        from hermes.config.effect import when_it_acts  # noqa: PLC0415
+
+        cli.out.note(when_it_acts(key))
     return Exit.ANSWERED
 
 
