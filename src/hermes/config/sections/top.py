@@ -75,9 +75,7 @@ class Section(SectionBase, frozen=True):
         key("Which of several keys of a provider is used, by provider."),
     ] = field(default_factory=dict)
     command_allowlist: Annotated[tuple[str, ...], key("Commands approved for good, as rule names or exact texts.")] = ()
-    quick_commands: Annotated[dict[str, QuickCommand], key("Slash commands of your own.", pending=True)] = field(
-        default_factory=dict
-    )
+    quick_commands: Annotated[dict[str, QuickCommand], key("Slash commands of your own.")] = field(default_factory=dict)
     timezone: Annotated[
         str,
         key(

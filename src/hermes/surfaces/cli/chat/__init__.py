@@ -1,7 +1,8 @@
-"""One question, one answer: `hermes chat -q`, its events as JSON lines, and its exit code."""
+"""`hermes chat`: one question and its answer, or a conversation where somebody can type."""
 
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TextIO
 
 from hermes.surfaces.cli.context import Cli
 
@@ -12,4 +13,17 @@ def run_chat(cli: Cli, options: Mapping[str, Any]) -> int:
     from hermes.surfaces.cli.chat.wish import wish_from  # noqa: PLC0415
 
     given = {name: value for name, value in options.items() if value not in (None, False, ())}
-    return answer(cli, wish_from({**cli.chat, **given}))
+    wish = wish_from({**cli.chat, **given})
+    if wish.question is None and not wish.as_json and not wish.quiet and is_terminal(sys.stdin):
+        from hermes.surfaces.cli.interactive import run_interactive  # noqa: PLC0415 - a question does without it
+
+        return run_interactive(cli, wish)
+    return answer(cli, wish)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody can type there."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False

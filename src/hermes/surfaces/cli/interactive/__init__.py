@@ -1,0 +1,11 @@
+"""The conversation in a terminal: an input line that stays live while the agent works."""
+
+from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.context import Cli
+
+
+def run_interactive(cli: Cli, wish: Wish) -> int:
+    """Talk until the person leaves; the exit code."""
+    from hermes.surfaces.cli.interactive.running import converse  # noqa: PLC0415 - paid by whoever talks
+
+    return converse(cli, wish)

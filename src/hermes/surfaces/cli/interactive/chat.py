@@ -1,0 +1,339 @@
+"""One conversation in a terminal: what is typed goes into a durable line, and one worker takes it from there."""
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from msgspec.structs import replace
+
+from hermes import AIAgent
+from hermes.config.load import bound_settings
+from hermes.config.sections.approvals import Section as Approvals
+from hermes.config.sections.display import Section as Display
+from hermes.config.sections.top import QuickCommand
+from hermes.config.sections.top import Section as Top
+from hermes.config.settings import Settings
+from hermes.errors import HermesError, UserError
+from hermes.models.resolve import Asked, resolve
+from hermes.runtime.redaction import redactor_of
+from hermes.runtime.shared import shared
+from hermes.state import SessionDB
+from hermes.surfaces.cli.chat.keywords import agent_keywords
+from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
+from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.interactive.painting import Painter
+from hermes.surfaces.cli.interactive.past import recent
+from hermes.surfaces.cli.interactive.questions import Questions
+from hermes.surfaces.cli.interactive.quick import run_quick
+from hermes.surfaces.cli.interactive.references import Surroundings, opened
+from hermes.surfaces.cli.interactive.slashes import SLASHES, find
+from hermes.surfaces.cli.interactive.status import Spent
+from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
+from hermes.surfaces.cli.interactive.waiting import Waited, Waiting
+from hermes.surfaces.logs import session_tag
+
+BusyMode = Literal["queue", "steer", "interrupt"]
+STOP_S = 3.0
+log = logging.getLogger(__name__)
+
+
+class Face(Screen, Protocol):
+    """The terminal, as the conversation sees it."""
+
+    def leave(self) -> None:
+        """End the conversation."""
+        ...
+
+    def offer(self, text: str) -> bool:
+        """Put words into the input line, for the person to change and send; False when something stands there."""
+        ...
+
+    def clear(self) -> None: ...
+    def copy(self, text: str) -> bool:
+        """Hand words to the terminal's clipboard; False when it has none."""
+        ...
+
+    def turn_ended(self) -> None:
+        """Ring, if that is wanted."""
+        ...
+
+
+class Chat:
+    """The session that is talked to, its agent, and what waits for it. Slash commands work on this."""
+
+    def __init__(self, cli: Cli, wish: Wish, db: SessionDB, face: Face) -> None:
+        self.cli, self.wish, self.db, self.face = cli, wish, db, face
+        self.overrides: dict[str, Any] = {}
+        self.settings: Settings = self._read_settings()
+        display = self.settings.of(Display)
+        self.painter = Painter(cli.out, compact=display.compact)
+        self.look = Look(display, display.show_reasoning)
+        self.view = TurnView(face, self.painter, self.look)
+        self.questions = Questions(face.write, face.refresh, self.settings.of(Approvals).timeout)
+        self.busy_mode: BusyMode = display.busy_input_mode
+        self.launched_in = str(Path.cwd())
+        self.redactor = redactor_of(self.settings)
+        self.is_busy = False
+        self.is_held = False  # the line waits for a word of the person
+        self.is_leaving = False
+        self.last_answer = ""
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._use(None)
+
+    agent: AIAgent
+
+    # -- what is typed -------------------------------------------------------------------------------------------
+
+    async def hear(self, text: str) -> None:
+        """Act on what was sent: a slash command, or a message for the agent."""
+        if not text.strip():
+            self.release()
+            return
+        try:
+            if is_command(text):
+                await self.command(text.strip()[1:])
+            else:
+                await self.message(text)
+        except HermesError as error:
+            self.say(f"{error}", "red")
+        except Exception as error:  # the border: a fault in one command must not end the conversation
+            log.exception("%r failed", text.split(" ", 1)[0])
+            self.say(f"That failed inside Hermes ({type(error).__name__}: {error}); see: hermes logs", "red")
+
+    async def message(self, text: str, *, first: bool = False) -> None:
+        """Put a message into the line. While a turn runs, the busy mode says what becomes of it, and that is shown."""
+        if self.is_busy and self.busy_mode == "steer" and self.agent.steer(text):
+            self.say(f"steering: {text}", "dim")
+            return
+        is_first = first or (self.is_busy and self.busy_mode == "interrupt")
+        await self.waiting.add(text, first=is_first)
+        if self.is_busy and self.busy_mode == "interrupt":
+            self.agent.interrupt()
+        if not self.is_busy:
+            self.is_held = False
+        self._wake.set()
+        self.face.refresh()
+
+    async def command(self, typed: str) -> None:
+        """Run a slash command, given without its slash."""
+        word, _, rest = typed.partition(" ")
+        own = self.quick_commands
+        name = find(word.lower(), tuple(own))
+        if name in own and name not in SLASHES.names():
+            await run_quick(self, own[name], rest.strip())
+            return
+        slash = SLASHES.load(name)
+        if self.is_busy and not slash.when_busy:
+            raise UserError(f"/{name} has to wait for the end of this turn; /stop ends it now")
+        await slash.run(self, rest.strip())
+
+    @property
+    def quick_commands(self) -> dict[str, QuickCommand]:
+        """Commands of the person's own, from config.yaml."""
+        return self.settings.of(Top).quick_commands
+
+    def say(self, text: str, *styles: str) -> None:
+        """Words of Hermes itself."""
+        self.face.write("".join(f"{self.painter.style(line, *styles)}\n" for line in text.splitlines()))
+
+    # -- the turn ------------------------------------------------------------------------------------------------
+
+    async def work(self) -> None:
+        """Take messages from the line, one turn each, for as long as the conversation lasts."""
+        while True:
+            await self._wake.wait()
+            waiting = self.waiting.open_ones
+            if not waiting or self.is_held:
+                self._wake.clear()
+                continue
+            await self._turn(waiting[0])
+
+    def interrupt(self) -> bool:
+        """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
+        if not self.is_busy:
+            return False
+        self.is_held = True
+        self.questions.deny()
+        self.agent.interrupt()
+        return True
+
+    def release(self) -> None:
+        """Go on with what is held."""
+        self.is_held = False
+        self._wake.set()
+
+    async def finish(self) -> None:
+        """Stop what runs and let go; bounded."""
+        self.is_leaving = True
+        self.interrupt()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await self._idle.wait()
+        except TimeoutError:
+            log.warning("the turn did not end within %s s", STOP_S)
+        await self._end_session("user_exit")
+        await self.agent.aclose()
+
+    async def _turn(self, one: Waited) -> None:
+        self.is_busy = True
+        self._idle.clear()
+        self.view.begin()
+        self.face.refresh()
+        try:
+            await self.waiting.take(one)
+            self.face.write(self.painter.line(f"> {one.text}", "bold") + ("" if self.look.display.compact else "\n"))
+            content = await opened(one.text, self._surroundings())
+            with bound_settings(self.settings):
+                result = await self.agent.arun_conversation(content)
+            await self.waiting.drop(one)
+            await self._tell(result)
+        except HermesError as error:
+            await self._not_sent(one, str(error))
+        except Exception as error:  # the border: a fault in one turn must not end the conversation
+            log.exception("the turn failed")
+            await self._not_sent(one, f"the turn failed inside Hermes ({type(error).__name__}: {error})")
+        finally:
+            self.is_busy = False
+            self.view.end()
+            self._idle.set()
+            self.face.turn_ended()
+
+    async def _not_sent(self, one: Waited, why: str) -> None:
+        """It goes back into the line and is offered for a change: nothing that was typed is lost."""
+        if self.face.offer(one.text):
+            await self.waiting.drop(one)
+        else:
+            await self.waiting.put_back(one)
+        self.is_held = bool(self.waiting.open_ones)
+        self.say(why, "red")
+
+    async def _tell(self, result: dict[str, Any]) -> None:
+        self.view.end()
+        text = str(result.get("final_response") or "").strip()
+        code = exit_code(result)
+        if text and text != EMPTY:
+            self.last_answer = text
+            if not self.view.has_answer and code is not Exit.CANCELLED:
+                self.view.say_markdown(text)
+        if code is Exit.CANCELLED:
+            self.say("Stopped.", "yellow")
+        elif code is not Exit.ANSWERED:
+            self.say(words_for(code, result).split("; go on with:")[0].split("; ask again with:")[0], "red")
+        self.spent.saw(result)
+        await self._look_up()
+        left = str(result.get("pending_steer") or "")
+        if left:
+            await self.waiting.add(left, first=True)
+        if self.is_held and self.waiting.open_ones and not self.is_leaving:
+            self.say(f"{len(self.waiting.open_ones)} waiting: Enter sends them, Up edits the last, /queue shows them")
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(cwd=self.cwd, environ=self.cli.environ, hide=self.redactor.redact, in_thread=self.in_thread)
+
+    # -- the session ---------------------------------------------------------------------------------------------
+
+    async def open(self, session_id: str | None, *, show_past: bool = True) -> None:
+        """Go on with this session, or with a new one; what waits in it is shown and held."""
+        await self.agent.aclose()
+        self._use(session_id)
+        await self._look_up()
+        if session_id is not None and show_past:
+            self.face.write(await self.in_thread(recent, self.db, session_id, self.look.display, self.painter))
+        count = await self.waiting.open()
+        self.is_held = count > 0
+        if count:
+            self.say(f"{count} waiting from before: Enter sends them, Up edits the last, /queue shows them", "yellow")
+        self.face.refresh()
+
+    async def leave_session(self, reason: str, session_id: str | None = None) -> None:
+        """End this session and go to another, or to a new one."""
+        await self._end_session(reason)
+        await self.open(session_id)
+
+    async def reconfigure(self, **flags: Any) -> None:
+        """Change settings for this run (dotted keys, dots as two underscores); the session goes on."""
+        before = dict(self.overrides)
+        self.overrides.update({name.replace("__", "."): value for name, value in flags.items()})
+        try:
+            settings = self._read_settings()
+            resolve(settings, Asked())
+        except HermesError:
+            self.overrides = before
+            raise
+        self.settings = settings
+        await self.agent.aclose()
+        self.agent = self._make_agent(self.session_id)
+        await self._look_up()
+
+    async def in_thread(self, work: Any, *args: Any) -> Any:
+        """Blocking work, away from the input line."""
+        return await shared.pool.run(work, *args)
+
+    async def exists(self) -> bool:
+        """Whether anything was said in this session yet."""
+        return await self.in_thread(self.db.get_session, self.session_id) is not None
+
+    @property
+    def cwd(self) -> str:
+        """Where the session works."""
+        return self.spent.cwd or self.launched_in
+
+    def _use(self, session_id: str | None) -> None:
+        self.agent = self._make_agent(session_id)
+        self.session_id: str = self.agent.session_id
+        session_tag.set(self.session_id)
+        if self.wish.yolo:
+            from hermes.tools.approval.contract import enable_session_yolo  # noqa: PLC0415 - rare, and brings the gate
+
+            enable_session_yolo(self.session_id)
+        self.waiting = Waiting(self.db, self.session_id, self.redactor.redact, self.in_thread)
+        self.spent = Spent()
+        self.last_answer = ""
+
+    def _make_agent(self, session_id: str | None) -> AIAgent:
+        return AIAgent(
+            **agent_keywords(self.wish, self.settings),
+            session_id=session_id,
+            sink=self.view,
+            approval_callback=self.questions,
+            auto_title=True,
+        )
+
+    def _read_settings(self) -> Settings:
+        flags = {**self.wish.flags, **self.overrides}
+        return self.cli.settings(flags, ignore_file=self.wish.ignore_user_config)
+
+    async def _look_up(self) -> None:
+        """What the store knows of the session, for the status line."""
+        row = await self.in_thread(self.db.get_session, self.session_id)
+        try:
+            endpoint = resolve(self.settings, Asked()).endpoint
+            self.spent.model, self.spent.window = endpoint.model, endpoint.context_length
+        except HermesError:
+            self.spent.model, self.spent.window = "no model", None
+        self.spent.of_session(row)
+
+    async def _end_session(self, reason: str) -> None:
+        await self.in_thread(self.db.end_session, self.session_id, reason)
+
+    def with_model(self, **changes: Any) -> None:
+        """Another model for this run."""
+        self.wish = replace(self.wish, **changes)
+
+
+def is_command(text: str) -> bool:
+    """Whether `text` is a slash command: `/usr/bin is full` is not one."""
+    stripped = text.strip()
+    word = stripped[1:].split(maxsplit=1)[0] if len(stripped) > 1 else ""
+    return stripped.startswith("/") and "\n" not in stripped and bool(word) and "/" not in word
+
+
+def stamp() -> str:
+    """The time, for file names."""
+    return time.strftime("%Y%m%d_%H%M%S")

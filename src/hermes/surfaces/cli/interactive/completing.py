@@ -1,0 +1,74 @@
+"""Completions: slash commands, models and sessions after some of them, `@` references and paths."""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from hermes.surfaces.cli.interactive.slashes import SLASHES, all_names
+
+if TYPE_CHECKING:
+    from hermes.surfaces.cli.interactive.chat import Chat
+
+MOST = 200
+REFERENCES = {
+    "file:": "a file",
+    "folder:": "the names in a folder",
+    "diff": "what is changed and not staged",
+    "staged": "what is staged",
+    "git:1": "the last commits",
+}
+
+
+class ChatCompleter(Completer):
+    """Looks at the word before the cursor."""
+
+    def __init__(self, chat: "Chat") -> None:
+        self._chat = chat
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        word = "" if not text or text[-1].isspace() else text.rsplit(None, 1)[-1]
+        if text.startswith("/") and " " not in text and "/" not in text[1:]:
+            yield from self._commands(text[1:])
+        elif word.startswith("@"):
+            yield from self._references(word[1:])
+        elif complete_event.completion_requested and word:
+            yield from self._paths(word)
+
+    def _commands(self, begun: str) -> Iterator[Completion]:
+        own = {name: one.command or one.target for name, one in self._chat.quick_commands.items()}
+        for name in sorted({*all_names(), *own}):
+            if name.startswith(begun):
+                told = own[name] if name in own else SLASHES.summary(name)
+                yield Completion(name, start_position=-len(begun), display=f"/{name}", display_meta=told)
+
+    def _references(self, begun: str) -> Iterator[Completion]:
+        kind, colon, path = begun.partition(":")
+        if colon and kind in ("file", "folder"):
+            yield from self._paths(path, only_folders=kind == "folder")
+            return
+        for name, told in REFERENCES.items():
+            if name.startswith(begun):
+                yield Completion(name, start_position=-len(begun), display=f"@{name}", display_meta=told)
+        for found in self._paths(begun) if begun else ():
+            kind = "folder" if found.text.endswith("/") else "file"
+            yield Completion(f"{kind}:{begun}{found.text}", start_position=-len(begun), display=found.display)
+
+    def _paths(self, begun: str, *, only_folders: bool = False) -> Iterator[Completion]:
+        head, name = os.path.split(begun)
+        folder = Path(self._chat.cwd, Path(head).expanduser())
+        try:
+            with os.scandir(folder) as entries:
+                found = [(one.name, one.is_dir()) for one in islice(entries, 5_000) if one.name.startswith(name or "")]
+        except OSError:
+            return
+        for each, is_folder in sorted(found)[:MOST]:
+            if (each.startswith(".") and not name.startswith(".")) or (only_folders and not is_folder):
+                continue
+            rest = each[len(name) :] + ("/" if is_folder else "")
+            yield Completion(rest, start_position=0, display=each + ("/" if is_folder else ""))

@@ -1,0 +1,130 @@
+"""The keys of the conversation."""
+
+import time
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+if TYPE_CHECKING:
+    from hermes.surfaces.cli.interactive.chat import Chat
+    from hermes.surfaces.cli.interactive.terminal import TerminalFace
+
+TWICE_S = 2.0
+
+
+class _Leaving:
+    """Ctrl-C twice leaves: the second counts when it comes soon, or while the first is still at work."""
+
+    def __init__(self) -> None:
+        self._at = -TWICE_S
+
+    def is_second(self) -> bool:
+        now = time.monotonic()
+        is_soon = now - self._at < TWICE_S
+        self._at = now
+        return is_soon
+
+
+def bindings(face: "TerminalFace", chat: "Chat") -> KeyBindings:
+    """All keys that differ from those of a plain input line."""
+    keys = KeyBindings()
+    _sending(keys, face)
+    _stopping(keys, face, chat)
+    _recalling(keys, face, chat)
+    return keys
+
+
+def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
+    buffer = face.buffer
+
+    @keys.add("enter")
+    def _(_event: KeyPressEvent) -> None:
+        state = buffer.complete_state
+        if state is not None and state.current_completion is not None:
+            buffer.complete_state = None  # the chosen one stands in the line already
+            return
+        face.send()
+
+    @keys.add("escape", "enter")
+    @keys.add("c-j")
+    def _(_event: KeyPressEvent) -> None:
+        buffer.newline(copy_margin=False)
+
+    @keys.add("tab")
+    def _(_event: KeyPressEvent) -> None:
+        if buffer.complete_state:
+            buffer.complete_next()
+        else:
+            buffer.start_completion(select_first=False, insert_common_part=True)
+
+    @keys.add("s-tab")
+    def _(_event: KeyPressEvent) -> None:
+        if buffer.complete_state:
+            buffer.complete_previous()
+
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        buffer.insert_text(face.pastes.shortened(event.data))
+
+
+def _stopping(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
+    leaving = _Leaving()
+    buffer = face.buffer
+
+    @keys.add("c-c")
+    @keys.add("<sigint>")
+    def _(_event: KeyPressEvent) -> None:
+        if chat.is_busy:
+            if leaving.is_second():
+                face.leave()
+            else:
+                chat.interrupt()
+        elif buffer.text:
+            buffer.reset()
+        elif leaving.is_second():
+            face.leave()
+        else:
+            face.write("Ctrl-C again leaves.\n")
+
+    @keys.add("escape")
+    def _(_event: KeyPressEvent) -> None:
+        if chat.questions.is_open:
+            chat.questions.deny()
+        elif buffer.complete_state:
+            buffer.cancel_completion()
+        else:
+            chat.interrupt()
+
+    @keys.add("c-d", filter=Condition(lambda: not buffer.text))
+    def _(_event: KeyPressEvent) -> None:
+        face.leave()
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    @keys.add("c-l")
+    def _(event: KeyPressEvent) -> None:
+        event.app.renderer.clear()
+
+
+def _recalling(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
+    buffer = face.buffer
+
+    @Condition
+    def is_recall() -> bool:
+        return not buffer.text and bool(chat.waiting.open_ones) and not chat.questions.is_open
+
+    @keys.add("up", filter=is_recall)
+    def _(_event: KeyPressEvent) -> None:
+        face.inbox.put_nowait("/queue edit")
+
+    @keys.add("down", filter=has_completions)
+    def _(_event: KeyPressEvent) -> None:
+        buffer.complete_next()
+
+    @keys.add("up", filter=has_completions)
+    def _(_event: KeyPressEvent) -> None:
+        buffer.complete_previous()

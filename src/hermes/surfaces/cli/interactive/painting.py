@@ -1,0 +1,122 @@
+"""Words as a terminal shows them: Markdown, code, diffs and tool lines as text with colours, or without."""
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+from hermes.surfaces.cli.interactive.blocks import Block, Code, Prose
+from hermes.surfaces.cli.output import STYLES, Output, cut
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+DIFF_LINES = 60
+# What a terminal would act on: a model or a tool must not move the cursor, ring, or rename the window.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(text: str) -> str:
+    """`text` without what a terminal would act on; a tab is four spaces."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+class Painter:
+    """Draws for the width that the terminal has at that moment."""
+
+    def __init__(self, out: Output, *, compact: bool = False) -> None:
+        self._out = out
+        self._compact = compact
+
+    @property
+    def colours(self) -> bool:
+        return self._out.colours
+
+    @property
+    def width(self) -> int:
+        return max(20, self._out.width)
+
+    def style(self, text: str, *names: str) -> str:
+        """`text` in these colours."""
+        if not self.colours or not names or not text:
+            return text
+        return f"\x1b[{';'.join(STYLES[name] for name in names)}m{text}\x1b[0m"
+
+    def line(self, text: str, *names: str) -> str:
+        """One line, cut to the width."""
+        return self.style(cut(" ".join(clean(text).split("\n")), self.width), *names) + "\n"
+
+    def block(self, block: Block) -> str:
+        """A block of an answer, and the empty line after it."""
+        gap = "" if self._compact else "\n"
+        match block:
+            case Prose(text):
+                return self._drawn(_markdown(clean(text))) + gap
+            case Code(text, language):
+                return self._drawn(_code(clean(text), language)) + gap
+
+    def diff(self, text: str) -> str:
+        """A unified diff in colours; a long one is cut and says so."""
+        lines = clean(text).splitlines()
+        shown = [self._diff_line(cut(line, self.width - 2)) for line in lines[:DIFF_LINES]]
+        if len(lines) > DIFF_LINES:
+            shown.append(self.style(f"… {len(lines) - DIFF_LINES} more lines", "dim"))
+        return "".join(f"  {line}\n" for line in shown)
+
+    def output(self, text: str, most: int) -> str:
+        """The last lines of what a tool printed, and how many were left out."""
+        lines = clean(text).strip("\n").splitlines()
+        if not lines or not most:
+            return ""
+        left = len(lines) - most
+        head = [f"… {left} lines before"] if left > 0 else []
+        return "".join(f"  {self.style(cut(line, self.width - 2), 'dim')}\n" for line in [*head, *lines[-most:]])
+
+    def _diff_line(self, line: str) -> str:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
+        return self.style(line, colour)
+
+    def _drawn(self, what: "RenderableType") -> str:
+        console = self._console()
+        console.print(what)
+        file = console.file
+        assert isinstance(file, io.StringIO)
+        return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+
+    def _console(self) -> "Console":
+        from rich.console import Console  # noqa: PLC0415 - paid by the first answer
+
+        return Console(
+            file=io.StringIO(),
+            width=self.width,
+            force_terminal=self.colours,
+            color_system="standard" if self.colours else None,
+            no_color=not self.colours,
+            highlight=False,
+            emoji=False,
+            markup=False,
+            legacy_windows=False,
+        )
+
+
+def _markdown(text: str) -> "RenderableType":
+    from rich.markdown import Heading, Markdown  # noqa: PLC0415 - paid by the first answer
+    from rich.text import Text  # noqa: PLC0415
+
+    class LeftHeading(Heading):
+        """A heading at the left, as one line: a box around it costs three."""
+
+        def __rich_console__(self, console: Any, options: Any) -> Any:
+            yield Text.assemble(self.text, style="bold underline" if self.tag == "h1" else "bold")
+
+    class Plain(Markdown):
+        elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 - the library's own attribute
+
+    return Plain(text, code_theme="ansi_dark", hyperlinks=False)
+
+
+def _code(text: str, language: str) -> "RenderableType":
+    from rich.padding import Padding  # noqa: PLC0415 - paid by the first answer
+    from rich.syntax import Syntax  # noqa: PLC0415
+
+    drawn = Syntax(text, language or "text", theme="ansi_dark", background_color="default", word_wrap=True)
+    return Padding(drawn, (0, 0, 0, 2))

@@ -1,0 +1,57 @@
+"""What was said last in a session, for someone who comes back to it."""
+
+import time
+from typing import Any
+
+from hermes.config.sections.display import Section as Display
+from hermes.state import SessionDB
+from hermes.surfaces.cli.interactive.blocks import Blocks
+from hermes.surfaces.cli.interactive.painting import Painter
+
+MESSAGES_AN_EXCHANGE = 12  # a turn has many calls; more than this is left out rather than read
+MOST_CHARS = 1_500
+
+
+def recent(db: SessionDB, session_id: str, display: Display, painter: Painter) -> str:
+    """The last exchanges as lines. The cost depends on how many are shown, not on how long the session is."""
+    row = db.get_session(session_id)
+    if row is None:
+        return ""
+    count = db.message_count(session_id)
+    title = row.get("title") or session_id
+    head = painter.line(f"{title}: {count} messages", "bold")
+    wanted = display.resume_exchanges if display.resume_display == "full" else 0
+    if not wanted:
+        return head
+    return head + shown(last_messages(db, session_id, wanted, count), display, painter)
+
+
+def last_messages(db: SessionDB, session_id: str, exchanges: int, count: int) -> list[dict[str, Any]]:
+    """What people and the model said in the last `exchanges`."""
+    most = exchanges * MESSAGES_AN_EXCHANGE
+    rows = db.get_messages(session_id, limit=most, offset=max(0, count - most))
+    said = [row for row in rows if row["role"] in ("user", "assistant") and _text(row)]
+    starts = [place for place, row in enumerate(said) if row["role"] == "user"]
+    return said[starts[-exchanges] :] if len(starts) >= exchanges else said
+
+
+def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) -> str:
+    """Messages as they looked when they were said; long ones are cut."""
+    lines: list[str] = []
+    for row in messages:
+        text = _text(row)
+        kept = text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]} …"
+        when = time.strftime("%H:%M ", time.localtime(row.get("timestamp") or 0)) if display.timestamps else ""
+        if row["role"] == "user":
+            lines.append(painter.line(f"{when}> {kept}", "bold") + ("" if display.compact else "\n"))
+            continue
+        blocks = Blocks()
+        lines += [painter.block(block) for block in [*blocks.feed(kept), *blocks.finish()]]
+    return "".join(lines)
+
+
+def _text(row: dict[str, Any]) -> str:
+    content = row.get("content")
+    if isinstance(content, list):
+        content = "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in content)
+    return str(content or "").strip()

@@ -1,0 +1,91 @@
+"""The conversation where a terminal can do nothing but lines: TERM=dumb, or stdout goes elsewhere."""
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from hermes.surfaces.cli.output import Output
+
+if TYPE_CHECKING:
+    from hermes.surfaces.cli.interactive.chat import Chat
+
+
+class PlainFace:
+    """`Face` that reads lines and writes lines; nothing is ever drawn anew."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._left = asyncio.Event()
+        self._chat: Chat | None = None
+        self._typed = b""
+        self.inbox: asyncio.Queue[str] = asyncio.Queue()
+
+    def write(self, text: str) -> None:
+        try:
+            self._out.write(text)
+        except (OSError, ValueError):  # nobody reads any more
+            self.leave()
+
+    def flush(self) -> None:
+        """Every line is written at once."""
+
+    def refresh(self) -> None:
+        return
+
+    def leave(self) -> None:
+        self._left.set()
+
+    def offer(self, text: str) -> bool:
+        return False
+
+    def clear(self) -> None:
+        return
+
+    def copy(self, text: str) -> bool:
+        return False
+
+    def turn_ended(self) -> None:
+        if self._chat is not None and self._chat.look.display.bell_on_complete:
+            self.write("\a")
+        self._prompt()
+
+    async def run(self, chat: "Chat") -> None:
+        """Read lines until the end of input."""
+        self._chat = chat
+        loop = asyncio.get_running_loop()
+        number = sys.stdin.fileno()
+        self._prompt()
+        loop.add_reader(number, self._readable, number)
+        try:
+            await self._left.wait()
+        finally:
+            loop.remove_reader(number)
+
+    async def tick(self) -> None:
+        """Nothing moves here."""
+
+    def _prompt(self) -> None:
+        self.write("> ")
+
+    def _readable(self, number: int) -> None:
+        try:
+            chunk = os.read(number, 4096)
+        except OSError:  # the terminal is gone
+            chunk = b""
+        if not chunk:
+            self.leave()
+            return
+        self._typed += chunk
+        *lines, self._typed = self._typed.split(b"\n")
+        for line in lines:
+            self._line(line.decode("utf-8", "replace").rstrip("\r"))
+
+    def _line(self, text: str) -> None:
+        chat = self._chat
+        assert chat is not None
+        if chat.questions.is_open:
+            if not chat.questions.hear(text):
+                self.write("Answer with one of the letters; d is no.\n")
+            return
+        self.inbox.put_nowait(text)

@@ -1,0 +1,65 @@
+"""Questions of the gate, put into the same prompt as everything else; one at a time."""
+
+import asyncio
+from collections.abc import Callable
+
+from hermes.tools.approval.callbacks import answer_of
+from hermes.tools.approval.question import Answer, Question
+from hermes.tools.approval.terminal import question_text
+
+_NO = frozenset({"d", "deny", "n", "no"})
+_YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "always"})
+
+
+class Questions:
+    """The agent's `approval_callback`. A clear yes is a yes, a clear no is a no, and anything else is asked again."""
+
+    def __init__(self, show: Callable[[str], None], on_change: Callable[[], None], timeout_s: float) -> None:
+        self._show = show
+        self._on_change = on_change
+        self._timeout_s = timeout_s
+        self._one = asyncio.Lock()  # two calls may ask at once; a person answers one by one
+        self._answer: asyncio.Future[Answer] | None = None
+        self._choices: tuple[str, ...] = ()
+
+    async def __call__(self, question: Question) -> Answer:
+        async with self._one:
+            where = f" in {question.cwd}" if question.cwd else ""
+            text = question_text(
+                question.command,
+                question.description,
+                lines=question.lines,
+                choices=question.choices,
+                heading=f"Hermes wants to use {question.tool}{where}:",
+            )
+            self._answer = asyncio.get_running_loop().create_future()
+            self._choices = tuple(question.choices)
+            self._show(f"{text.rstrip()}\n")
+            self._on_change()
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    return await self._answer
+            except TimeoutError:
+                self._show("No answer; it was not allowed.\n")
+                return "deny"
+            finally:
+                self._answer = None
+                self._on_change()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody is asked right now."""
+        return self._answer is not None and not self._answer.done()
+
+    def hear(self, said: str) -> bool:
+        """What was typed in answer; False when it was neither yes nor no."""
+        word = said.strip().lower()
+        if self._answer is None or self._answer.done() or word not in _NO | _YES:
+            return False
+        self._answer.set_result(answer_of(word, self._choices))
+        return True
+
+    def deny(self) -> None:
+        """No, to whatever is open."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result("deny")

@@ -1,0 +1,100 @@
+"""Start a conversation, keep its parts alive together, and leave nothing behind."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+
+from hermes.config import paths
+from hermes.config.sections.state import Section as State
+from hermes.config.settings import Settings
+from hermes.runtime.shared import shared
+from hermes.state import SessionDB, SqliteStore
+from hermes.surfaces.cli.chat.headless import _logging as begin_logging
+from hermes.surfaces.cli.chat.resume import resumed_session
+from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.interactive.plain import PlainFace
+from hermes.surfaces.cli.interactive.terminal import TerminalFace
+from hermes.surfaces.logs import stop_logging
+
+AnyFace = TerminalFace | PlainFace
+
+
+def converse(cli: Cli, wish: Wish) -> int:
+    """Talk until the person leaves; the exit code."""
+    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    session_id = resumed_session(cli, resume=wish.resume, continue_=wish.continue_, source=wish.source)
+    paths.made(cli.home)
+    handlers = begin_logging(cli, settings)
+    try:
+        return asyncio.run(_converse(cli, wish, settings, session_id))
+    finally:
+        stop_logging(handlers)
+
+
+async def _converse(cli: Cli, wish: Wish, settings: Settings, session_id: str | None) -> int:
+    store = shared.store(paths.state_file(cli.home), settings.of(State).durability)
+    assert isinstance(store, SqliteStore)
+    face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
+    chat = Chat(cli, wish, SessionDB(store=store), face)
+    with _signals(chat, face) as was_hit:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in (chat.work(), _listen(chat, face), face.tick())]
+            try:
+                await _greet(chat, wish, session_id)
+                await face.run(chat)
+            finally:
+                await chat.finish()
+                for task in tasks:
+                    task.cancel()
+    if await chat.exists():
+        face.write(f"Go on with: hermes --resume {chat.session_id}\n")
+        face.flush()
+    return Exit.CANCELLED if was_hit() else Exit.ANSWERED
+
+
+async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
+    if session_id is not None:
+        await chat.open(session_id)
+    else:
+        await chat.open(None)
+        chat.say("Ask something, or type /help. Esc stops a turn, Ctrl-D leaves.", "dim")
+    if wish.image is not None:
+        chat.face.offer(f'"{wish.image}" ')
+
+
+async def _listen(chat: Chat, face: AnyFace) -> None:
+    while True:
+        await chat.hear(await face.inbox.get())
+
+
+def _can_draw(cli: Cli) -> bool:
+    return cli.out.is_terminal and cli.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+@contextlib.contextmanager
+def _signals(chat: Chat, face: AnyFace) -> Iterator[Callable[[], bool]]:
+    """TERM and HUP end the conversation as the person would have; INT stops the turn, and ends it where none runs."""
+    loop = asyncio.get_running_loop()
+    hits: list[int] = []
+
+    def hit(number: int) -> None:
+        hits.append(number)
+        face.leave()
+
+    def stop() -> None:
+        if not chat.interrupt():
+            face.leave()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, hit, number)
+    if isinstance(face, PlainFace):  # where keys are read one by one, Ctrl-C is one of them
+        loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        yield lambda: bool(hits)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,311 @@
+"""The live part of the screen: what is being written, what waits, the input line, the status line."""
+
+import asyncio
+import base64
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import create_input
+from prompt_toolkit.layout import (
+    BufferControl,
+    CompletionsMenu,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+
+from hermes.surfaces.cli.interactive.completing import ChatCompleter
+from hermes.surfaces.cli.interactive.history import KeptHistory
+from hermes.surfaces.cli.interactive.keys import bindings
+from hermes.surfaces.cli.interactive.painting import clean
+from hermes.surfaces.cli.interactive.pastes import Pastes
+from hermes.surfaces.cli.output import Output, cut
+
+if TYPE_CHECKING:
+    from hermes.surfaces.cli.interactive.chat import Chat
+
+REDRAW_S = 0.05
+INPUT_ROWS = 10
+QUEUE_ROWS = 4
+ESCAPE_S = 0.08  # how long an Esc waits for the rest of a key
+STYLES = {
+    "thought": "#888888",
+    "running": "ansicyan",
+    "queue": "#888888",
+    "status": "#888888",
+    "ask": "bold ansiyellow",
+}
+
+
+class GuardedOutput(Vt100_Output):
+    """A terminal that may go away: then `on_gone` is called, and what is written goes nowhere."""
+
+    on_gone: Callable[[], None] | None = None
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except (OSError, ValueError):
+            self._buffer: list[str] = []
+            if self.on_gone is not None:
+                self.on_gone()
+
+
+class TerminalFace:
+    """`Face` of a real terminal. Lines that are there for good scroll away above; the rest is drawn anew in place."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._pending: list[str] = []
+        self._is_scheduled = False
+        self._chat: Chat | None = None
+        self._app: Application[None] | None = None
+        self._draft = ""
+        self._was_asking = False
+        self._title = ""
+        self.pastes = Pastes()
+        self.inbox: asyncio.Queue[str] = asyncio.Queue()
+        self.output = GuardedOutput(
+            sys.stdout,
+            self._size,
+            term=None,
+            default_color_depth=None if out.colours else ColorDepth.DEPTH_1_BIT,
+            enable_cpr=False,
+        )
+        self.buffer = Buffer(multiline=True, accept_handler=None, complete_while_typing=Condition(self._completes))
+
+    # -- Face ----------------------------------------------------------------------------------------------------
+
+    def write(self, text: str) -> None:
+        if text:
+            self._pending.append(text)
+            self._schedule()
+
+    def refresh(self) -> None:
+        chat = self._chat
+        if chat is not None and chat.questions.is_open != self._was_asking:
+            self._change_prompt(chat.questions.is_open)
+        if self._app is not None and self._app.is_running:
+            self._app.invalidate()
+
+    def leave(self) -> None:
+        app = self._app
+        if app is not None and app.is_running and app.future is not None and not app.future.done():
+            app.exit()
+
+    def offer(self, text: str) -> bool:
+        if self.buffer.text.strip():
+            return False
+        self.buffer.text = text
+        self.buffer.cursor_position = len(text)
+        return True
+
+    def clear(self) -> None:
+        if self._app is not None:
+            self._app.renderer.clear()
+
+    def copy(self, text: str) -> bool:
+        packed = base64.b64encode(text.encode()).decode()
+        self.output.write_raw(f"\x1b]52;c;{packed}\x07")
+        self.output.flush()
+        return True
+
+    def turn_ended(self) -> None:
+        chat = self._chat
+        if chat is not None and chat.look.display.bell_on_complete:
+            self.output.bell()
+            self.output.flush()
+        self._set_title()
+        self.refresh()
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    async def run(self, chat: "Chat") -> None:
+        """Show the prompt until the person leaves, the terminal is gone, or `leave` is called."""
+        self._chat = chat
+        self.output.on_gone = self.leave
+        self.buffer.completer = ChatCompleter(chat)
+        self.buffer.history = KeptHistory(chat.cli.home, chat.redactor.redact)
+        self._app = Application(
+            layout=Layout(self._layout()),
+            key_bindings=bindings(self, chat),
+            style=Style.from_dict(STYLES if chat.painter.colours else {}),
+            input=create_input(sys.stdin),
+            output=self.output,
+            erase_when_done=True,
+            min_redraw_interval=REDRAW_S,
+            refresh_interval=None,
+        )
+        self._app.ttimeoutlen = ESCAPE_S
+        self._app.timeoutlen = ESCAPE_S
+        self._set_title()
+        try:
+            await self._app.run_async(set_exception_handler=False, handle_sigint=True)
+        except (EOFError, OSError):  # the terminal is gone
+            return
+        finally:
+            self.flush()
+            self._clear_title()
+
+    async def tick(self) -> None:
+        """Keep the seconds of running calls moving."""
+        while True:
+            await asyncio.sleep(1)
+            if self._chat is not None and self._chat.is_busy:
+                self.refresh()
+
+    def send(self) -> None:
+        """Hand over what stands in the input line."""
+        chat = self._chat
+        assert chat is not None
+        text = self.buffer.text
+        if chat.questions.is_open:
+            if not chat.questions.hear(text):
+                self.write("Answer with one of the letters, or Esc for no.\n")
+            self.buffer.reset()
+            return
+        if text.strip():
+            self.buffer.append_to_history()
+        self.buffer.reset()
+        self.inbox.put_nowait(self.pastes.expanded(text))
+
+    # -- drawing -------------------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Print what is pending above the live part: one erase and one redraw, however much there is."""
+        self._is_scheduled = False
+        app = self._app
+        if app is None or not app.is_running:
+            self.flush()
+            return
+        text = "".join(self._pending)
+        self._pending.clear()
+        app.renderer.erase(leave_alternate_screen=False)
+        self.output.write_raw(text)
+        self.output.flush()
+        app._redraw()
+
+    def flush(self) -> None:
+        """Write what is pending, once there is no live part (any more)."""
+        if self._pending:
+            self.output.write_raw("".join(self._pending))
+            self._pending.clear()
+        self.output.flush()
+
+    def _change_prompt(self, is_asking: bool) -> None:
+        """What stood in the input line was not meant as an answer: it is put aside, and comes back."""
+        self._was_asking = is_asking
+        if is_asking:
+            self._draft = self.buffer.text
+            self.buffer.reset()
+        else:
+            self.buffer.reset()
+            self.buffer.text = self._draft
+            self.buffer.cursor_position = len(self._draft)
+            self._draft = ""
+
+    def _layout(self) -> HSplit:
+        def window(text: Callable[[], StyleAndTextTuples], rows: int, *, wrap: bool = False) -> Window:
+            return Window(
+                FormattedTextControl(text), height=Dimension(max=rows), dont_extend_height=True, wrap_lines=wrap
+            )
+
+        field = Window(
+            BufferControl(self.buffer, input_processors=[BeforeInput(self._prompt)]),
+            height=Dimension(min=1, max=INPUT_ROWS),
+            dont_extend_height=True,
+            wrap_lines=True,
+        )
+        return HSplit(
+            [
+                ConditionalContainer(window(self._live, 12), Condition(lambda: bool(self._live()))),
+                ConditionalContainer(window(self._queue, QUEUE_ROWS + 1), Condition(lambda: bool(self._queue()))),
+                field,
+                CompletionsMenu(max_height=6),
+                window(self._status, 1),
+            ],
+            align=VerticalAlign.TOP,
+        )
+
+    def _prompt(self) -> StyleAndTextTuples:
+        if self._chat is not None and self._chat.questions.is_open:
+            return [("class:ask", "allow? ")]
+        return [("bold", "> ")]
+
+    def _live(self) -> StyleAndTextTuples:
+        chat = self._chat
+        lines = chat.view.live() if chat is not None and chat.is_busy else []
+        width = self._out.width - 1
+        return [(f"class:{style}" if style else "", f"{cut(line, width)}\n") for style, line in lines[-12:]]
+
+    def _queue(self) -> StyleAndTextTuples:
+        chat = self._chat
+        if chat is None:
+            return []
+        waiting = chat.waiting.open_ones
+        width = self._out.width - 14
+        shown = [f"  waiting {number}: {cut(_one_line(one.text), width)}\n" for number, one in enumerate(waiting, 1)]
+        if len(shown) > QUEUE_ROWS:
+            shown = [*shown[:QUEUE_ROWS], f"  … and {len(shown) - QUEUE_ROWS} more; /queue\n"]
+        return [("class:queue", line) for line in shown]
+
+    def _status(self) -> StyleAndTextTuples:
+        chat = self._chat
+        if chat is None:
+            return []
+        text = chat.spent.line(
+            chat.cwd,
+            self._out.width,
+            show_cost=chat.look.display.show_cost,
+            live_context=chat.view.context_tokens,
+        )
+        return [("class:status", text)]
+
+    def _completes(self) -> bool:
+        text = self.buffer.document.text_before_cursor
+        word = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
+        return (text.startswith("/") and " " not in text) or word.startswith("@")
+
+    def _size(self) -> Size:
+        import shutil  # noqa: PLC0415
+
+        columns, rows = shutil.get_terminal_size()
+        return Size(rows=rows, columns=columns)
+
+    def _set_title(self) -> None:
+        chat = self._chat
+        if chat is None or not chat.look.display.terminal_title:
+            return
+        title = cut(clean(f"hermes: {chat.spent.title or chat.session_id}"), 60)
+        if title != self._title:
+            self._title = title
+            self.output.set_title(title)
+            self.output.flush()
+
+    def _clear_title(self) -> None:
+        if self._title:
+            self.output.clear_title()
+            self.output.flush()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())

@@ -1,0 +1,196 @@
+"""What a turn shows: the answer as it is written, a line for each call, and at the end what was really done."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from hermes.config.sections.display import Section as Display
+from hermes.surfaces.cli.interactive.blocks import Blocks
+from hermes.surfaces.cli.interactive.painting import Painter, clean
+from hermes.surfaces.cli.output import cut
+from hermes.types import (
+    BlockClosed,
+    CallFinished,
+    CallStarted,
+    Commentary,
+    Event,
+    ModelAnswered,
+    ReasoningDelta,
+    StatusChanged,
+    StepStarted,
+    TextDelta,
+    TurnFinished,
+    text_of,
+)
+
+TAIL_LINES = 8
+OUTPUT_LINES = 5
+VERBOSE_LINES = 40
+SUMMARY_LINES = 10
+
+
+class Screen(Protocol):
+    """Where a turn is shown."""
+
+    def write(self, text: str) -> None:
+        """Add lines for good, above whatever is live."""
+        ...
+
+    def refresh(self) -> None:
+        """Something live has changed."""
+        ...
+
+
+@dataclass(slots=True)
+class Look:
+    """What is shown and what is not; slash commands change it for the session."""
+
+    display: Display
+    show_reasoning: bool
+
+
+class TurnView:
+    """`Sink` of the interactive agent. What it writes is there for good; `live` is drawn anew until it is."""
+
+    def __init__(self, screen: Screen, painter: Painter, look: Look, now: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._paint = painter
+        self._look = look
+        self._now = now
+        self._blocks = Blocks()
+        self._thought = Blocks()
+        self._running: dict[str, tuple[str, float]] = {}
+        self._last_tool = ""
+        self._began = 0.0
+        self.context_tokens = 0
+        self.is_thinking = False
+        self.has_answer = False  # text was shown since the last call
+
+    def begin(self) -> None:
+        """A turn starts."""
+        self._blocks, self._thought, self._running = Blocks(), Blocks(), {}
+        self._last_tool, self._began, self.has_answer, self.is_thinking = "", self._now(), False, True
+
+    def end(self) -> None:
+        """Nothing more comes; what was half written stays readable."""
+        self._close_text()
+        self._running.clear()
+        self.is_thinking = False
+        self._screen.refresh()
+
+    def live(self) -> list[tuple[str, str]]:
+        """(style, line) of what is not there for good yet."""
+        lines = [("thought", clean(line)) for line in self._thought.tail(3)]
+        if self._look.display.streaming:
+            lines += [("", clean(line)) for line in self._blocks.tail(TAIL_LINES)]
+        now = self._now()
+        for text, since in self._running.values():
+            lines.append(("running", f"● {text} ({now - since:.0f} s)"))
+        if self.is_thinking and not lines:
+            lines.append(("thought", f"working … ({now - self._began:.0f} s; Esc stops)"))
+        return lines
+
+    def emit(self, event: Event) -> None:
+        match event:
+            case TextDelta():
+                self._text(event.text)
+            case ReasoningDelta() if self._look.show_reasoning:
+                for block in self._thought.feed(event.text):
+                    self._screen.write(self._paint.style(clean(block.text), "dim") + "\n")
+            case BlockClosed():
+                self._close_text()
+            case Commentary() if not event.already_streamed:
+                self.say_markdown(event.text)
+            case CallStarted():
+                self._close_text()
+                self._running[event.call.id] = (self._call_text(event.call.name, event.args), self._now())
+            case CallFinished():
+                self._finished(event)
+            case StatusChanged():
+                self._screen.write(self._paint.line(f"· {event.message}", "yellow"))
+            case ModelAnswered():
+                self.context_tokens = event.usage.prompt_tokens or self.context_tokens
+            case TurnFinished():
+                self._close_text()
+                self._screen.write(self._record(event))
+            case StepStarted():
+                self.is_thinking = True
+            case _:
+                return
+        self._screen.refresh()
+
+    def say_markdown(self, text: str) -> None:
+        """Show a whole text."""
+        blocks = Blocks()
+        for block in [*blocks.feed(text), *blocks.finish()]:
+            self._screen.write(self._paint.block(block))
+        self.has_answer = True
+
+    def _text(self, text: str) -> None:
+        self._close_thought()
+        self.has_answer, self.is_thinking = True, False
+        for block in self._blocks.feed(text):
+            self._screen.write(self._paint.block(block))
+
+    def _close_text(self) -> None:
+        self._close_thought()
+        for block in self._blocks.finish():
+            self._screen.write(self._paint.block(block))
+        self._blocks = Blocks()
+
+    def _close_thought(self) -> None:
+        for block in self._thought.finish():
+            self._screen.write(self._paint.style(clean(block.text), "dim") + "\n\n")
+
+    def _finished(self, event: CallFinished) -> None:
+        text, since = self._running.pop(event.call.id, (self._call_text(event.call.name, event.args), self._now()))
+        self.has_answer, self.is_thinking = False, True
+        shown = self._look.display.tool_progress
+        is_ok = event.result.status == "ok"
+        if shown == "off" or (shown == "new" and event.call.name == self._last_tool and is_ok):
+            return
+        self._last_tool = event.call.name
+        took = (event.result.duration_ms or (self._now() - since) * 1000) / 1000
+        exit_code = event.result.details.get("exit_code")
+        ended = f", exit code {exit_code}" if exit_code else ""
+        tail = f" ({took:.1f} s{ended})"
+        head = cut(f"{'✓' if is_ok else '✗'} {text}", max(8, self._paint.width - len(tail)))
+        self._screen.write(self._paint.style(head + tail, "green" if is_ok and not exit_code else "red") + "\n")
+        diff = event.result.details.get("diff")
+        if isinstance(diff, str) and diff and self._look.display.inline_diffs:
+            self._screen.write(self._paint.diff(diff))
+            return
+        most = VERBOSE_LINES if shown == "verbose" else OUTPUT_LINES
+        self._screen.write(self._paint.output(_printed(text_of(event.result.content)), most))
+
+    def _call_text(self, name: str, args: dict[str, Any]) -> str:
+        preview = next((value for value in args.values() if isinstance(value, str) and value), "")
+        return cut(" ".join(f"{name} {clean(preview)}".split()), max(20, self._paint.width - 12))
+
+    def _record(self, event: TurnFinished) -> str:
+        """What was really done, from the machine's record and not from what the model says."""
+        lines = [("dim", f"changed {path}") for path in event.files_changed]
+        lines += [("dim", f"ran {one.get('command')} (exit code {one.get('exit_code')})") for one in event.commands]
+        lines += [("red", f"failed {one.get('name')}: {_printed(str(one.get('error')))}") for one in event.failed_calls]
+        left = len(lines) - SUMMARY_LINES
+        more = [("dim", f"… and {left} more")] if left > 0 else []
+        return "".join(self._paint.line(f"  {text}", colour) for colour, text in [*lines[:SUMMARY_LINES], *more])
+
+
+def _printed(content: str) -> str:
+    """The words in a tool's result, without the JSON around them."""
+    try:
+        found = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content
+    if not isinstance(found, dict):
+        return content
+    if found.get("error"):
+        return str(found["error"])
+    for name in ("output", "content", "message"):
+        if isinstance(found.get(name), str):
+            return str(found[name])
+    return ""

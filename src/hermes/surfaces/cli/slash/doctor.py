@@ -1,0 +1,12 @@
+"""Check the installation and say what to run to mend it."""
+
+from hermes.surfaces.cli.interactive.bridge import show_command
+from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.interactive.slashes import Slash
+
+
+async def run(chat: Chat, words: str) -> None:
+    await show_command(chat, "doctor", *words.split())
+
+
+COMMAND = Slash(run=run, args="[CHECK]")

@@ -1,0 +1,17 @@
+"""Show or change the models that take over: list, add MODEL, remove, clear."""
+
+import shlex
+
+from hermes.surfaces.cli.interactive.bridge import show_command
+from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.interactive.slashes import Slash
+
+
+async def run(chat: Chat, words: str) -> None:
+    parts = shlex.split(words) or ["list"]
+    await show_command(chat, "fallback", *parts)
+    if parts[0] != "list":
+        await chat.reconfigure()
+
+
+COMMAND = Slash(run=run, args="[list|add|remove|clear]", when_busy=False)

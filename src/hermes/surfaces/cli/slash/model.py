@@ -1,0 +1,55 @@
+"""Show or change the model; --global also writes it to config.yaml."""
+
+import shlex
+
+from hermes.config.write import set_key
+from hermes.errors import UserError
+from hermes.models.catalogue import find_provider
+from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.interactive.slashes import Slash
+
+USAGE = "/model NAME [--provider PROVIDER] [--global]"
+
+
+async def run(chat: Chat, words: str) -> None:
+    if not words:
+        chat.say(f"{chat.spent.model}; change it with {USAGE}")
+        return
+    name, provider, is_global = parsed(words)
+    changes = {"model__default": name}
+    if provider:
+        changes |= {"model__provider": provider, "model__base_url": "", "model__api_key": ""}
+    await chat.reconfigure(**changes)
+    if await chat.exists():
+        await chat.in_thread(chat.db.update_session_model, chat.session_id, name)
+    kept = "for this run; the next request is not read from the provider's cache"
+    if is_global:
+        for key, value in (("model.default", name), *((("model.provider", provider),) if provider else ())):
+            await chat.in_thread(set_key, chat.cli.home, key, value)
+        kept = "from now on, written to config.yaml"
+    chat.say(f"The model is {name} {kept}.")
+
+
+def parsed(words: str) -> tuple[str, str, bool]:
+    """Name, provider and whether for good; `provider/model` stays a name, as aggregators have such names."""
+    try:
+        parts = shlex.split(words)
+    except ValueError as error:
+        raise UserError(f"{error}; {USAGE}") from error
+    is_global = "--global" in parts
+    parts = [part for part in parts if part != "--global"]
+    provider = ""
+    if "--provider" in parts:
+        place = parts.index("--provider")
+        if place + 1 >= len(parts):
+            raise UserError(USAGE)
+        provider = parts[place + 1]
+        del parts[place : place + 2]
+        if find_provider(provider) is None:
+            raise UserError(f"there is no provider {provider!r}; see: hermes model --list")
+    if len(parts) != 1:
+        raise UserError(USAGE)
+    return parts[0], provider, is_global
+
+
+COMMAND = Slash(run=run, args="[NAME] [--provider P] [--global]", when_busy=False)

@@ -1,0 +1,20 @@
+"""Go on with another session: its id, the start of it, or its title."""
+
+from hermes.surfaces.cli.chat.resume import find_session
+from hermes.surfaces.cli.interactive.bridge import show_command
+from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.interactive.slashes import Slash
+
+
+async def run(chat: Chat, words: str) -> None:
+    if not words:
+        await show_command(chat, "sessions", "list", "--limit", "10")
+        chat.say("Go on with one: /resume ID or title", "dim")
+        return
+    found = await chat.in_thread(find_session, chat.db, words)
+    session_id = await chat.in_thread(chat.db.resolve_resume_session_id, found)
+    if session_id != chat.session_id:
+        await chat.leave_session("switched", session_id)
+
+
+COMMAND = Slash(run=run, args="[SESSION]", when_busy=False)

@@ -1,0 +1,31 @@
+"""List checkpoints of the files, or go back to one."""
+
+from hermes.config import paths
+from hermes.config.sections import checkpoints as checkpoints_section
+from hermes.config.values import plain
+from hermes.context.checkpoints import CheckpointError, Checkpoints, Limits
+from hermes.context.checkpoints.rollback import rollback
+from hermes.errors import UserError
+from hermes.runtime.shared import shared
+from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.interactive.painting import clean
+from hermes.surfaces.cli.interactive.slashes import Slash
+
+
+async def run(chat: Chat, words: str) -> None:
+    section = chat.settings.of(checkpoints_section.Section)
+    folder = paths.checkpoints_dir(chat.cli.home)
+    kept = Checkpoints(folder, shared.supervisor, shared.pool.run, Limits.of(plain(section)), shared.clock.now)
+    try:
+        told = await rollback(kept, chat.cwd, words)
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    is_diff = words.startswith("diff")
+    chat.face.write(chat.painter.diff(told.text) if is_diff else f"{clean(told.text)}\n")
+    if not words and not (section.enabled or chat.wish.checkpoints):
+        chat.say("Checkpoints are off: start with --checkpoints, or hermes config set checkpoints.enabled true", "dim")
+    if told.restored is not None:
+        chat.say("The conversation stays as it is; /undo takes the last exchange back as well.", "dim")
+
+
+COMMAND = Slash(run=run, args="[N [FILE] | diff N]", when_busy=False)
