@@ -92,7 +92,8 @@ class BoxServer:
         served = self._served
         options = {
             "window": served.window,
-            "threads": max(1, min(os.cpu_count() or 1, MAX_THREADS)),
+            # Threads wait for each other at every layer: with as many as cores, a busy machine is ten times slower.
+            "threads": max(1, min((os.cpu_count() or 1) // 2, MAX_THREADS)),
             "template": served.template,
         }
         script = str(Path(__file__).with_name("serve.py"))

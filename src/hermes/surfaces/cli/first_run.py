@@ -239,4 +239,3 @@ def _check_box(cli: Cli, settings: Settings, *, is_quiet: bool) -> None:
     ensure_box(cli, Path(section.default) if section.default else None, "the model in the box is not installed")
     if not section.default and not is_quiet:
         cli.out.note(f"model: SmolLM2 in the box, {HONEST}")
-

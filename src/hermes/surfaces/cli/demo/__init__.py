@@ -1,0 +1,1 @@
+"""The demo: a recorded model works on a small project; everything else is real."""

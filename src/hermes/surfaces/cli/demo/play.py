@@ -1,0 +1,94 @@
+"""Play the demo: one real turn of a real agent, whose model is a recording."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from hermes import AIAgent
+from hermes.config.load import bound_settings
+from hermes.errors import UserError
+from hermes.runtime.shared import RandomIds
+from hermes.surfaces.cli.approval_prompt import TerminalPrompt
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_model
+from hermes.surfaces.cli.demo.screen import DemoScreen
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.model_choice import is_interactive
+from hermes.tools.approval.question import Answer, Question
+
+ASK_TIMEOUT_S = 600.0
+TOOLSETS = ["file", "terminal", "code_execution"]
+# The demo shows Hermes as it comes: what the user's own settings allow or forbid is left out of it.
+FLAGS = {"terminal.backend": "local", "approvals.mode": "manual"}
+
+
+def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
+    """Run the demo; the exit code."""
+    session_id = RandomIds().session()
+    folder = scratch_folder(cli, Path.cwd())
+    make_project(folder)
+    cli.out.line(
+        "A demo of Hermes. The model is a recording: it says what a model once said, and cannot do otherwise.\n"
+        "Everything else is real: the agent, its tools, the question it asks you, the files, the session.\n"
+        f"The project is in {folder}\n\n{cli.out.style('>', 'cyan')} {QUESTION}"
+    )
+    settings = cli.settings(FLAGS, ignore_file=True)
+    with bound_settings(settings):
+        result = asyncio.run(_turn(cli, folder, session_id, says_yes=says_yes, is_slow=is_slow))
+    if not result["completed"]:
+        cli.out.error(f"the demo did not get to its end ({result['turn_exit_reason']}); see: hermes doctor")
+        return Exit.FAILED
+    cli.out.line(
+        f"\nThat was session {session_id}. Now:\n"
+        f"  hermes sessions show {session_id}\n"
+        "  hermes sessions search discounted\n"
+        f'  hermes chat --resume {session_id} -q "Which line did you change?"    (with a model of your own)\n'
+        "  hermes model                                                         (to connect one)\n"
+        f"The folder {folder.name} can be deleted."
+    )
+    return Exit.ANSWERED
+
+
+def scratch_folder(cli: Cli, here: Path) -> Path:
+    """A new folder in the one the user is in. Not in our home: there the agent may not change files."""
+    if not os.access(here, os.W_OK) or here.resolve().is_relative_to(cli.root.resolve()):
+        raise UserError(f"the demo makes a scratch folder, which it cannot in {here}; start it in another folder")
+    number = 1
+    while (folder := here / f"hermes-demo-{number}").exists():
+        number += 1
+    return folder
+
+
+async def _turn(cli: Cli, folder: Path, session_id: str, *, says_yes: bool, is_slow: bool) -> dict[str, object]:
+    screen = DemoScreen(cli.out)
+    agent = AIAgent(
+        model=recorded_model(is_slow=is_slow),
+        session_id=session_id,
+        enabled_toolsets=TOOLSETS,
+        cwd=str(folder),
+        platform="demo",
+        sink=screen,
+        approval_callback=_Answering(cli, says_yes=says_yes),
+    )
+    try:
+        return await agent.arun_conversation(QUESTION)
+    finally:
+        screen.close()
+        await agent.aclose()
+
+
+class _Answering:
+    """Asks the person at the terminal; without one, says what `--yes` says, and tells so."""
+
+    def __init__(self, cli: Cli, *, says_yes: bool) -> None:
+        self._cli = cli
+        self._says_yes = says_yes
+
+    def __call__(self, question: Question) -> Answer:
+        if is_interactive() and not self._says_yes:
+            return TerminalPrompt(self._cli.out, timeout_s=ASK_TIMEOUT_S)(question)
+        words = "--yes says once" if self._says_yes else "there is no terminal to ask in, and nobody to ask means no"
+        self._cli.out.line(
+            f"? Hermes asks to use {question.tool}: {question.command}  ({question.description}): {words}"
+        )
+        return "once" if self._says_yes else "deny"

@@ -1,0 +1,41 @@
+"""The recorded model, and the project that it works on."""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from hermes.testing.model import ScriptedModel
+from hermes.testing.replies import Reply, load_script
+
+QUESTION = "The tests of this project fail. Find out why, fix it, and tell me what else is missing."
+_HERE = Path(__file__).parent
+_SUFFIX = ".txt"  # so that no tool takes the files of the scratch project for ours
+
+
+class RecordedModel(ScriptedModel):
+    """What a model said once, said again. It is asked over no network and decides nothing."""
+
+    name = "recording"
+    provider = "demo"
+
+
+def recorded_model(*, is_slow: bool) -> RecordedModel:
+    """The model of the demo; slow, it takes the time that a real one takes."""
+    python = "python3" if shutil.which("python3") else sys.executable
+    replies = [_with_python(reply, python) for reply in load_script(_HERE / "recording.json")]
+    return RecordedModel(*(reply if is_slow else reply.timed() for reply in replies))
+
+
+def make_project(folder: Path) -> None:
+    """Write the scratch project to `folder`, which must not exist."""
+    source = _HERE / "project"
+    for file in sorted(source.rglob(f"*{_SUFFIX}")):
+        target = folder / file.relative_to(source).with_suffix("")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+
+
+def _with_python(reply: Reply, python: str) -> Reply:
+    calls = tuple(replace(call, arguments=call.arguments.replace("PYTHON", python)) for call in reply.calls)
+    return replace(reply, calls=calls)
