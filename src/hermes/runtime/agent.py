@@ -280,6 +280,7 @@ class AIAgent:
             max_iterations=limits.max_iterations,
             steer=self._steer,
             prefill=parts.prefill,
+            tool_delay_s=self._options.tools.tool_delay,
             guardrails=Guardrails(GuardrailConfig.of(parts.services.settings)),
         )
         if self._outcome is not None:

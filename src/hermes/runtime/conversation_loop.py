@@ -44,10 +44,10 @@ from hermes.runtime.steps import (
     RunTools,
     after_response,
 )
-from hermes.runtime.tool_executor import run_calls
 from hermes.runtime.tool_round import ToolRound
 from hermes.scope import unbroken
 from hermes.seams import ModelRequest, RequestOptions, Unit
+from hermes.tools.files.memo import reset_repeats
 from hermes.tools.names import repair_name
 from hermes.types import (
     BlockClosed,
@@ -93,6 +93,7 @@ class Turn:
     max_iterations: int
     steer: SteerBox
     guardrails: Guardrails = field(default_factory=Guardrails)
+    tool_delay_s: float = 0.0
     prefill: tuple[Unit, ...] = ()
     outcome: Outcome = field(default_factory=Outcome)
     progress: Progress = field(default_factory=Progress)
@@ -285,17 +286,21 @@ async def _run_tools(turn: Turn, answer: Answer) -> None:
 
 async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
     """Run the calls; whatever happens, each of them has exactly one result in the history afterwards."""
+    from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
+
     round_ = ToolRound(turn.ctx, turn.outcome, calls)
 
     async def persist(results: Sequence[ToolResult]) -> None:
         await _commit(turn, *_result_rows(turn, round_.fresh(results)))
 
     try:
-        results = await run_calls(round_.ctx, calls, persist, turn.guardrails)
+        results = await run_calls(round_.ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
     except BaseException:
         turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
         raise
     turn.pending += _result_rows(turn, round_.fresh(_steered(turn, results)))
+    if any(call.name not in ("read_file", "search_files") for call in calls):
+        reset_repeats(turn.ctx.services.memo)
     halted = turn.guardrails.halted
     if halted is not None:
         turn.outcome.end("guardrail_halt", f"I stopped because {halted.message}", guardrail=msgspec.to_builtins(halted))

@@ -12,6 +12,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"hermes {__version__}\n")
         return 0
+    if words[:1] == ["chat"]:
+        from hermes.models.preload import preload  # noqa: PLC0415
+
+        preload()
     from hermes.surfaces.cli.start import run  # noqa: PLC0415 - so that the version costs nothing
 
     return run(words)
