@@ -15,7 +15,7 @@ def weights() -> Path:
         pytest.skip("xllamacpp is not installed: ./hermes --install-extra local")
     named = os.environ.get("HERMES_TEST_WEIGHTS", "")
     homes = [Path(named).parent.parent] if named else []
-    homes += [Path(home) / ".hermes" for name in ("HERMES_CHECK_USER_HOME", "HOME") if (home := os.environ.get(name))]
+    homes += [Path(user) / ".hermes" for name in ("HERMES_CHECK_USER_HOME", "HOME") if (user := os.environ.get(name))]
     for home in homes:
         found = bundled_weights(home)
         if found is not None:

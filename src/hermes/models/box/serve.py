@@ -27,7 +27,7 @@ def main(words: list[str]) -> int:
 
 
 def _start(file: str, options: dict[str, Any]) -> Any:
-    import xllamacpp  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
+    import xllamacpp  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
 
     params = xllamacpp.CommonParams()
     params.model.path = file

@@ -100,7 +100,8 @@ def _keyed(entry: ProviderEntry, variable: str) -> Pick:
     name = DEFAULT_MODELS.get(entry.id)
     if name is None:
         raise UserError(
-            f"{variable} is set, but no model of {entry.name} is chosen; name one: hermes model NAME --provider {entry.id}"
+            f"{variable} is set, but no model of {entry.name} is chosen; "
+            f"name one: hermes model NAME --provider {entry.id}"
         )
     return Pick(
         flags={"model.provider": entry.id, "model.default": name},
@@ -157,10 +158,11 @@ async def _served(place: Place) -> Pick | None:
         return None
     provider = facts.server or place.provider
     name = facts.models[0]
+    who = providers()[provider].name
     more = f" (of {len(facts.models)} there; another: hermes model)" if len(facts.models) > 1 else ""
     return Pick(
         flags={"model.provider": provider, "model.base_url": place.base_url, "model.default": name},
-        why=f"{name} at {place.base_url}, because {providers()[provider].name} answers there and nothing is chosen{more}",
+        why=f"{name} at {place.base_url}, because {who} answers there and nothing is chosen{more}",
     )
 
 
