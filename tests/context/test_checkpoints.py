@@ -330,8 +330,8 @@ async def test_two_at_once_in_one_project_do_not_disturb_each_other(tmp_path: Pa
         assert {(here.root / f"f{number}").read_text() for number in range(20)} == {"old"}
 
 
-@pytest.mark.parametrize("where", ["/", "~", "~/.."])
-async def test_no_snapshot_is_taken_of_a_home_or_the_root(where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["/", "~", "~/..", "/tmp", "/etc"])
+async def test_no_snapshot_is_taken_of_a_home_or_a_folder_of_the_system(where: str, tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         home = Path.home()
         home.mkdir(exist_ok=True)
@@ -340,6 +340,24 @@ async def test_no_snapshot_is_taken_of_a_home_or_the_root(where: str, tmp_path: 
         assert await here.checkpoints.before(touch) == ()
         with pytest.raises(CheckpointError, match="no snapshots are taken"):
             here.checkpoints.root(folder)
+
+
+async def test_a_command_that_reaches_into_another_project_is_covered_there_too(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        other, loose = tmp_path / "other", tmp_path / "loose"
+        for folder in (other, loose):
+            folder.mkdir()
+            (folder / "a").write_text("old")
+        (other / "Makefile").write_text("all:\n")
+        paths = (str(here.root), str(other / "a"), str(loose / "a"), "/etc/hosts")
+        touch = Touch(
+            call_id="c", turn_id="t", session_id="s", tool="t", paths=paths, cwd=str(here.root), is_command=True
+        )
+        taken = await here.checkpoints.before(touch)
+        assert [one.directory for one in taken] == [str(here.root), str(other)]
+        (other / "a").unlink()
+        await here.checkpoints.after(touch)
+        assert (await here.checkpoints.restore(str(other), "1")).restored == ("a",)
 
 
 async def test_too_many_files_are_refused_with_a_sentence(tmp_path: Path) -> None:

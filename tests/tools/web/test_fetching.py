@@ -1,5 +1,8 @@
 """The fetcher below the tool: which address it connects to, and how often it asks for one."""
 
+import asyncio
+import contextlib
+import dataclasses
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Any
@@ -79,6 +82,22 @@ async def test_a_unicode_host_is_fetched_under_its_encoded_name() -> None:
         page = await fetcher(rules, Names(("127.0.0.1",))).fetch(here.url("/plain", "bücher.example"))
     assert page.body == b"one\ntwo\n"
     assert here.headers[0]["host"].startswith("xn--bcher-kva.example")
+
+
+async def test_the_time_a_person_takes_to_decide_is_not_the_pages() -> None:
+    async with site() as here:
+        made = fetcher(AddressRules(private_hosts=("127.0.0.1",)), Names())
+        asked: list[str] = []
+
+        async def slow(target: Target) -> None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.Event().wait(), 1.1)
+            asked.append(target.url)
+
+        limits = FetchLimits(timeout_s=1.0)
+        page = await dataclasses.replace(made, allow=slow, limits=limits).fetch(here.url("/plain"))
+    assert page.body == b"one\ntwo\n"
+    assert asked == [here.url("/plain")]
 
 
 @pytest.mark.parametrize("host", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1"])

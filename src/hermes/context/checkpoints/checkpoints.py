@@ -18,7 +18,7 @@ from hermes.context.checkpoints.git import REFS, GitStore
 from hermes.context.checkpoints.locking import locked
 from hermes.context.checkpoints.metadata import parse_meta, states
 from hermes.context.checkpoints.model import ABSENT, CheckpointError, Limits, Reason, Restored, Snapshot
-from hermes.context.checkpoints.places import folder_for, is_allowed, project_key, root_of
+from hermes.context.checkpoints.places import folder_for, is_folder_of_work, project_key, root_of
 from hermes.context.checkpoints.pruning import Pruner
 from hermes.context.checkpoints.records import Known, Ledger, Project, Records
 from hermes.context.checkpoints.restoring import Plan, Restorer, differing
@@ -152,10 +152,12 @@ class Checkpoints:
     def root(self, folder: str) -> Path:
         """The folder that is covered when somebody works in `folder`."""
         here = Path(os.path.realpath(folder))
-        found = root_of(here, self._user_home) or here
-        if not is_allowed(found, self._user_home):
-            raise CheckpointError(f"no snapshots are taken of {str(found)!r}; go to a project's folder")
-        return found
+        found = root_of(here, self._user_home)
+        if found is not None:
+            return found
+        if not is_folder_of_work(here, self._user_home):
+            raise CheckpointError(f"no snapshots are taken of {str(here)!r}; go to a project's folder")
+        return here
 
     # -- keeping house -------------------------------------------------------------------------------------------
 
@@ -200,7 +202,9 @@ class Checkpoints:
     def _roots(self, touch: Touch) -> list[Path]:
         cwd = Path(os.path.realpath(touch.cwd))
         touched = _resolved(touch.cwd, touch.paths) or [cwd]
-        found = (folder_for(path, cwd, self._user_home) for path in touched)
+        # A command may reach anywhere; beyond the folder it runs in, only projects are worth a look.
+        only = touch.is_command
+        found = (folder_for(path, cwd, self._user_home, projects_only=only and path != cwd) for path in touched)
         own = self._own_home
         return list(dict.fromkeys(root for root in found if root and root != own and own not in root.parents))
 

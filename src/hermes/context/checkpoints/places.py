@@ -1,6 +1,8 @@
 """Which folder a snapshot covers, and what inside it is left out."""
 
 import hashlib
+import os
+import tempfile
 from pathlib import Path
 
 MARKERS = (
@@ -53,22 +55,28 @@ def root_of(path: Path, user_home: Path) -> Path | None:
     return None
 
 
-def folder_for(path: Path, cwd: Path, user_home: Path) -> Path | None:
-    """The folder to take a snapshot of before `path` changes; None when that would be `/` or a home.
+def folder_for(path: Path, cwd: Path, user_home: Path, *, projects_only: bool = False) -> Path | None:
+    """The folder to take a snapshot of before `path` changes; None when there is none that makes sense.
 
-    What lies in the project that the session works in belongs to that; anything else to its own project, or to the
-    folder it is in.
+    What lies in the project that the session works in belongs to that; anything else to its own project or, unless
+    `projects_only`, to the folder it is in.
     """
-    here = root_of(cwd, user_home) or (cwd if is_allowed(cwd, user_home) else None)
+    here = root_of(cwd, user_home) or (cwd if is_folder_of_work(cwd, user_home) else None)
     if here is not None and (path == here or here in path.parents):
         return here
     found = root_of(path, user_home)
-    if found is not None:
+    if found is not None or projects_only:
         return found
     folder = path if path.is_dir() else path.parent
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
-    return folder if is_allowed(folder, user_home) else None
+    return folder if is_folder_of_work(folder, user_home) else None
+
+
+def is_folder_of_work(folder: Path, user_home: Path) -> bool:
+    """Whether a folder without a project's marks may be covered: not `/tmp`, `/etc` and their like."""
+    shared = Path(os.path.realpath(tempfile.gettempdir()))
+    return is_allowed(folder, user_home) and folder.parent != Path(folder.anchor) and folder != shared
 
 
 def is_allowed(folder: Path, user_home: Path) -> bool:

@@ -3,7 +3,8 @@
 import asyncio
 import functools
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urljoin
@@ -71,18 +72,17 @@ class Fetcher:
     lookup: Lookup = look_up
 
     async def fetch(self, url: str) -> Page:
-        """The page; `Refused` when a hop may not be made, `ToolError` when there is no page to have."""
-        try:
-            async with asyncio.timeout(self.limits.timeout_s):
-                return await self._follow(url)
-        except TimeoutError as error:
-            raise ToolError(f"no complete page came within {self.limits.timeout_s:g} s") from error
+        """The page; `Refused` when a hop may not be made, `ToolError` when there is no page to have.
 
-    async def _follow(self, url: str) -> Page:
+        The time of `allow` is not the page's: a person may be asked.
+        """
+        left = _Left(self.limits.timeout_s)
         for _ in range(self.limits.max_redirects + 1):
-            target = await self._checked(url)
+            async with left.spent():
+                target = await self._checked(url)
             await self.allow(target)
-            answer = await self._get(target)
+            async with left.spent():
+                answer = await self._get(target)
             if isinstance(answer, Page):
                 return answer
             url = urljoin(url, answer)
@@ -138,6 +138,25 @@ class Fetcher:
             charset=answer.charset or "",
             body=unpacker.body(),
         )
+
+
+class _Left:
+    """The time a page has left, over several waits."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._left_s = timeout_s
+
+    @asynccontextmanager
+    async def spent(self) -> AsyncIterator[None]:
+        started = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(self._left_s):
+                yield
+        except TimeoutError as error:
+            raise ToolError(f"no complete page came within {self._timeout_s:g} s") from error
+        finally:
+            self._left_s -= asyncio.get_running_loop().time() - started
 
 
 def _proxy(scheme: str, host: str) -> str | None:

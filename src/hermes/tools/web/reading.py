@@ -11,6 +11,7 @@ from hermes.errors import MissingPart, ToolError
 from hermes.tools.web.fetching import Page
 
 MAX_HTML_CHARS = 5_000_000
+MAX_ARTICLE_CHARS = 1_000_000  # finding the article takes quadratic time; beyond this every word of the page is taken
 MAX_PDF_PAGES = 500
 _INSTALL = "install it with: pip install 'hermes-runtime[web]'"
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -89,6 +90,8 @@ def _html(text: str, url: str) -> Text:
         raise ToolError(f"its HTML has {len(text)} characters; at most {MAX_HTML_CHARS} are read")
     if not text.strip():
         raise ToolError("the page is empty")
+    if len(text) > MAX_ARTICLE_CHARS:
+        return Text(_title(text), _found(trafilatura.html2txt(text)))
     content = trafilatura.extract(
         text, url=url, output_format="markdown", include_links=True, include_tables=True, include_formatting=True
     )
