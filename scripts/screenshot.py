@@ -23,7 +23,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         shown = _run(Path(folder)).replace(str(Path(folder).resolve()), "~")
     text = shown.replace("\r\n", "\n").partition(LAST_LINE)[0].strip()
-    console = Console(width=COLUMNS, record=True, file=Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+    console = Console(width=COLUMNS + 6, record=True, file=Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     console.print(Text.from_ansi(f"$ hermes demo\n{text}"))
     svg = console.export_svg(title="hermes demo", unique_id="demo")
     # Without the fonts that rich would fetch from elsewhere: the reader's own serves.
