@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import signal
 import stat
 import subprocess
@@ -9,8 +10,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from hermes.state import SessionDB
+from hermes.surfaces.cli.doctor import CHECKS
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.logs import session_tag, start_logging, stop_logging
+from hermes.testing.server import ServerThread
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -20,7 +24,7 @@ def test_doctor_ends_with_the_commands_to_run(run: Run, home: Path) -> None:
     done = run("doctor", "home", "model")
     assert done.returncode == Exit.FAILED
     assert "no model is configured" in done.stdout
-    assert done.stdout.endswith("To do:\n  hermes doctor --fix\n  hermes config set model.default NAME\n")
+    assert done.stdout.endswith("To do:\n  hermes doctor --fix\n  hermes model\n")
 
 
 def test_doctor_mends_what_is_safe(run: Run, home: Path) -> None:
@@ -32,10 +36,84 @@ def test_doctor_mends_what_is_safe(run: Run, home: Path) -> None:
     assert stat.S_IMODE((home / ".env").stat().st_mode) == 0o600
 
 
-def test_doctor_is_content_with_a_configured_home(run: Run, home: Path) -> None:
-    (home / "config.yaml").write_text("model: m\n")
-    done = run("doctor", "--json")
-    assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
+def findings(run: Run, *words: str) -> dict[str, list[tuple[str, str]]]:
+    checks = json.loads(run("doctor", "--json", *words).stdout)["checks"]
+    return {name: [(each["status"], each["text"]) for each in found] for name, found in checks.items()}
+
+
+def test_doctor_asks_the_server_on_this_machine(run: Run, home: Path) -> None:
+    with ServerThread([]) as server:
+        where = server.base_url
+        (home / "config.yaml").write_text(f"model: {{default: scripted, base_url: '{where}'}}\n")
+        done = run("doctor", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["ok"]) == (0, True)
+    assert told["checks"]["model"][0]["text"] == f"scripted at {where} answers"
+    assert set(told["checks"]) == set(CHECKS.names())
+    gone = run("doctor", "model")
+    assert gone.returncode == Exit.FAILED
+    assert gone.stdout.endswith("To do:\n  hermes model\n")
+
+
+def test_doctor_asks_nobody_elsewhere_unless_told_to(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("model: {default: m, provider: openrouter}\n")
+    (home / ".env").write_text("OPENROUTER_API_KEY=sk-0123456789abcdef\n")
+    [(status, text), (_, keys)] = findings(run, "model")["model"]
+    assert (status, "not asked; hermes doctor --online asks it" in text) == ("ok", True)
+    assert keys == "keys are set for OpenRouter"
+
+
+def test_doctor_names_a_missing_key_and_a_bad_fallback(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text(
+        "model: {default: m, provider: openrouter}\nfallback_providers: [{provider: nobody, model: x}]\n"
+    )
+    found = findings(run, "model")["model"]
+    assert [status for status, _ in found] == ["problem", "problem"]
+    assert "OpenRouter needs a key" in found[0][1]
+    assert found[1][1].startswith("fallback: ")
+    assert run("doctor", "model").stdout.endswith("  hermes config set OPENROUTER_API_KEY VALUE\n  hermes fallback\n")
+
+
+def test_doctor_knows_what_commands_run_in(run: Run, home: Path, tmp_path: Path) -> None:
+    (home / "config.yaml").write_text("terminal: {backend: singularity}\n")
+    for name in ("bash", "sh"):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        program = shutil.which(name)
+        assert program is not None
+        (tmp_path / "bin" / name).symlink_to(program)
+    checks = json.loads(run("doctor", "--json", "terminal", "programs", PATH=str(tmp_path / "bin")).stdout)["checks"]
+    told = {each["text"]: each["next_step"] for each in checks["terminal"] + checks["programs"]}
+    assert told["terminal.backend is 'singularity', and apptainer or singularity is missing"] == "install apptainer"
+    assert told["git is missing; worktrees and checkpoints need it"] == "install git"
+    (home / "config.yaml").write_text("terminal: {backend: local, sandbox: false}\n")
+    assert ("warning", "commands are not sandboxed (terminal.sandbox is off)") in findings(run, "terminal")["terminal"]
+
+
+def test_doctor_tells_what_was_kept_aside_and_what_was_logged(run: Run, home: Path) -> None:
+    (home / "logs").mkdir(mode=0o700)
+    (home / "logs" / "errors.log").write_text(
+        "2001-01-01 00:00:00,000 ERROR [-] hermes: old\n2999-01-01 00:00:00,000 ERROR [-] hermes: new\n    Traceback\n"
+    )
+    with SessionDB(home / "state.db") as db:
+        db.create_session("s", "cli")
+    (home / "state.db.damaged-20260101").write_bytes(b"")
+    found = findings(run, "running", "store")
+    assert ("warning", "1 records of the last day in errors.log") in found["running"]
+    assert [status for status, text in found["store"] if "kept aside" in text] == ["warning"]
+    assert ("ok", "every step survives the loss of power") in found["store"]
+
+
+def test_doctor_names_tool_files_that_do_not_load(run: Run, home: Path) -> None:
+    (home / "tools").mkdir()
+    (home / "tools" / "mine.py").write_text("from tools.registry import registry\nregistry.register(\n")
+    found = findings(run, "tools")["tools"]
+    assert any(status == "warning" and "mine.py" in text for status, text in found)
+
+
+def test_a_check_that_does_not_exist_names_the_nearest(run: Run) -> None:
+    done = run("doctor", "modle")
+    assert done.returncode == Exit.USAGE
+    assert "Did you mean: model?" in done.stderr
 
 
 def test_logs_rotate_privately_and_carry_the_session(home: Path) -> None:

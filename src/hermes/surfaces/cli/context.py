@@ -19,6 +19,7 @@ class Cli:
         self.environ = environ
         self.out = out
         self.chat: Mapping[str, Any] = {}  # options that stood before the subcommand
+        self.may_go_online = False  # whether a check may ask servers that are not on this machine
         self._settings: Settings | None = None
 
     @property

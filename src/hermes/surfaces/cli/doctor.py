@@ -1,13 +1,16 @@
 """What a check of `hermes doctor` is, and what it finds."""
 
-from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from hermes.surfaces.cli.context import Cli
 from hermes.tables import Table
 
+Result = TypeVar("Result")
 Status: TypeAlias = Literal["ok", "warning", "problem"]
 
 
@@ -43,3 +46,9 @@ def warning(text: str, next_step: str = "") -> Finding:
 def problem(text: str, next_step: str = "") -> Finding:
     """Does not work."""
     return Finding("problem", text, next_step)
+
+
+def settled(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """What `work` comes to. It gets a loop of its own, so a check may be run from anywhere."""
+    with ThreadPoolExecutor(1) as one:
+        return one.submit(lambda: asyncio.run(work())).result()

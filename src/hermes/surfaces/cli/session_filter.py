@@ -14,6 +14,10 @@ from hermes.errors import UserError
 if TYPE_CHECKING:
     from hermes.state import SessionDB
 
+    _Seconds = click.ParamType[float]
+else:
+    _Seconds = click.ParamType  # older releases of click take no type here
+
 F = TypeVar("F", bound=Callable[..., Any])
 Row = Mapping[str, Any]
 
@@ -22,7 +26,7 @@ _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "": 86_400.0, "w":
 _COUNTS = {"messages": "message_count", "tool_calls": "tool_call_count"}
 
 
-class Age(click.ParamType[float]):
+class Age(_Seconds):
     """`90` (days), `30m`, `12h`, `3d` or `2w`, as seconds."""
 
     name = "age"
@@ -34,7 +38,7 @@ class Age(click.ParamType[float]):
         return float(match[1]) * _UNITS_S[match[2]]
 
 
-class Moment(click.ParamType[float]):
+class Moment(_Seconds):
     """A day or a time of this machine, `2026-01-31` or `2026-01-31T15:00`, as seconds since the epoch."""
 
     name = "time"

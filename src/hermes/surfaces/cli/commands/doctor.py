@@ -1,5 +1,7 @@
 """Check the installation and say what to run to mend it."""
 
+from difflib import get_close_matches
+
 import click
 from msgspec import to_builtins
 
@@ -13,14 +15,21 @@ MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", 
 
 @click.command("doctor")
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
+@click.option("--online", is_flag=True, help="Ask providers on the internet as well.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @click.pass_obj
-def doctor(cli: Cli, fix: bool, as_json: bool, names: tuple[str, ...]) -> int:
-    """Check the installation and say what to run to mend it; exit code 1 when something does not work."""
+def doctor(cli: Cli, /, fix: bool, online: bool, as_json: bool, names: tuple[str, ...]) -> int:
+    """Check the installation and say what to run to mend it; exit code 1 when something does not work.
+
+    Without --online, only servers on this machine are asked anything.
+    """
+    cli.may_go_online = online
     for name in names:
         if name not in CHECKS.names():
-            raise click.UsageError(f"There is no check {name!r}; there are: {', '.join(CHECKS.names())}")
+            near = get_close_matches(name, CHECKS.names(), n=1)
+            hint = f" Did you mean: {near[0]}?" if near else ""
+            raise click.UsageError(f"There is no check {name!r}; there are: {', '.join(CHECKS.names())}.{hint}")
     checks = {name: CHECKS.load(name) for name in names or CHECKS.names()}
     fixed = [done for check in checks.values() if fix and check.fix for done in check.fix(cli)]
     found = {name: _findings(cli, check) for name, check in checks.items()}
@@ -49,6 +58,8 @@ def _findings(cli: Cli, check: Check) -> list[Finding]:
         return list(check.run(cli))
     except HermesError as error:
         return [problem(str(error))]
+    except Exception as error:  # noqa: BLE001 - the border: one check that fails must not hide what the others find
+        return [problem(f"this check itself failed ({type(error).__name__}: {error})", "hermes logs errors")]
 
 
 COMMAND = doctor

@@ -1,11 +1,15 @@
-"""Whether the home is there, private and writable."""
+"""Whether the home is there, private, writable, and has room."""
 
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from hermes.config import paths
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
+
+LEAST_FREE_MB = 500
 
 
 def run(cli: Cli) -> Iterable[Finding]:
@@ -17,16 +21,27 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield problem(f"{home} cannot be written to", "export HERMES_HOME=FOLDER")
         return
     yield ok(f"{home}, profile {cli.profile}")
-    for path in (home, paths.env_file(home)):
-        if path.exists() and path.stat().st_mode & 0o077:
-            yield warning(f"others can look into {path}", "hermes doctor --fix")
+    for path, _ in _open_to_others(home):
+        yield warning(f"others can look into {path}", "hermes doctor --fix")
+    free_mb = shutil.disk_usage(home).free / 1e6
+    if free_mb < LEAST_FREE_MB:
+        yield warning(f"only {free_mb:.0f} MB are free there", "hermes sessions prune --dry-run")
 
 
 def fix(cli: Cli) -> Iterable[str]:
-    for path, mode in ((cli.home, 0o700), (paths.env_file(cli.home), 0o600)):
+    for path, mode in list(_open_to_others(cli.home)):
+        path.chmod(mode)
+        yield f"{path} is now private"
+
+
+def _open_to_others(home: Path) -> Iterator[tuple[Path, int]]:
+    """What only its owner should read, and does not: with the mode it should have."""
+    state = paths.state_file(home)
+    files = [paths.env_file(home), paths.config_file(home), state, state.with_name(f"{state.name}-wal")]
+    folders = [home, paths.logs_dir(home), state.with_name(f"{state.name}-blobs")]
+    for path, mode in (*((each, 0o700) for each in folders), *((each, 0o600) for each in files)):
         if path.exists() and path.stat().st_mode & 0o077:
-            path.chmod(mode)
-            yield f"{path} is now private"
+            yield path, mode
 
 
 CHECK = Check(title="Home", run=run, fix=fix)

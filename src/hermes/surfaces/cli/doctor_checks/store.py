@@ -1,12 +1,19 @@
-"""Whether the sessions can be read."""
+"""Whether the sessions can be read, how they are kept, and what earlier repairs left."""
 
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 
 from hermes.config import paths
+from hermes.config.load import load_settings
+from hermes.config.sections import state as state_section
+from hermes.errors import ConfigError
+from hermes.state import schema
+from hermes.state.connection import NETWORK_FILE_SYSTEMS, file_system_of
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem
+from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
+
+LARGE_BYTES = 2_000_000_000
 
 
 def run(cli: Cli) -> Iterable[Finding]:
@@ -19,12 +26,34 @@ def run(cli: Cli) -> Iterable[Finding]:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as conn:
             faults = [str(row[0]) for row in conn.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
             counts = conn.execute("SELECT count(*), (SELECT count(*) FROM messages) FROM sessions").fetchone()
-    except sqlite3.Error as error:
+            version = int(conn.execute("SELECT version FROM schema_version").fetchone()[0])
+    except (sqlite3.Error, TypeError) as error:
         faults = [str(error)]
     if faults:
         yield problem(f"{file} is damaged: {faults[0]}", "hermes sessions repair")
         return
     yield ok(f"{counts[0]} sessions, {counts[1]} messages in {file}")
+    if version > schema.SCHEMA_VERSION:
+        yield problem(f"{file} was written by a newer Hermes (schema {version})", "update Hermes")
+    yield from _kept(cli)
+
+
+def _kept(cli: Cli) -> Iterable[Finding]:
+    """How durable it is, and what lies beside it."""
+    file = paths.state_file(cli.home)
+    try:
+        durability = load_settings(cli.home, environ=cli.environ).of(state_section.Section).durability
+    except ConfigError:
+        durability = "power"  # the settings have a check of their own
+    kind = file_system_of(file.parent)
+    yield ok(f"every step survives the loss of {'power' if durability == 'power' else 'the process'}")
+    if kind in NETWORK_FILE_SYSTEMS:
+        yield warning(f"{kind} is a network file system: reading and writing wait for each other there")
+    if file.stat().st_size > LARGE_BYTES:
+        yield warning(f"the store has {file.stat().st_size / 1e9:.1f} GB", "hermes sessions prune --dry-run")
+    aside = sorted(file.parent.glob(f"{file.name}.damaged-*"))
+    if aside:
+        yield warning(f"{len(aside)} damaged files were kept aside, the newest as {aside[-1]}", "hermes sessions list")
 
 
 CHECK = Check(title="Sessions", run=run)

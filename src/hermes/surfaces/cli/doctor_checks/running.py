@@ -1,0 +1,40 @@
+"""What runs or has gone wrong lately: background processes, abandoned threads, errors in the log."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from hermes.config import paths
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.doctor import Check, Finding, ok, warning
+from hermes.surfaces.logs import NAMES
+
+RECENT = timedelta(days=1)
+
+
+def run(cli: Cli) -> Iterable[Finding]:
+    from hermes.runtime.shared import shared  # noqa: PLC0415 - brings the kernel
+
+    stuck = shared.pool.abandoned
+    if stuck:
+        yield warning(f"{stuck} threads of this process still run work that nobody waits for", "start hermes again")
+    folder = cli.home / "processes"
+    held = [each for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
+    if held:
+        yield ok(f"{len(held)} background processes are kept in {folder}")
+    errors = _recent_errors(cli)
+    if errors:
+        yield warning(f"{errors} records of the last day in errors.log", "hermes logs errors --since 1d")
+    if not (stuck or held or errors):
+        yield ok("nothing runs in the background, and the log is quiet")
+
+
+def _recent_errors(cli: Cli) -> int:
+    file = paths.logs_dir(cli.home) / NAMES["errors"]
+    if not file.is_file():
+        return 0
+    since = (datetime.now() - RECENT).strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ005 - logs are in local time
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return sum(line[:1].isdigit() and line[: len(since)] >= since for line in lines)
+
+
+CHECK = Check(title="Running", run=run)
