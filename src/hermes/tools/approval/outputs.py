@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.lexer import ansi
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import is_private, resolve
+from hermes.tools.approval.paths import is_credential, is_private, resolve
 from hermes.tools.approval.state import DARK, Cmd, Out
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import UNKNOWN
@@ -28,7 +28,7 @@ def labelled(cmd: Cmd, out: Out) -> Out:
             if path in cmd.run.files:
                 labels |= cmd.run.files[path].labels
             elif is_private(path, cmd.run.places):
-                labels |= {"private"}
+                labels |= {"private", "credential"} if is_credential(path, cmd.run.places) else {"private"}
     return Out(out.text, labels)
 
 

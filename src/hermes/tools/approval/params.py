@@ -8,7 +8,7 @@ from functools import lru_cache
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.lexer import Values
 from hermes.tools.approval.state import Run, Scope
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import SECRET, UNKNOWN
 
 _BODY = re.compile(
     r"(!|\#(?=[\w@*]))?([A-Za-z_]\w*|\d+|[@*#?$!_-])(\[(?:[^\[\]]|\[[^\]]*\])*\])?(.*)\Z", re.ASCII | re.DOTALL
@@ -21,6 +21,11 @@ _DIGITS = frozenset(
 _MAX_PATTERN = 64
 
 Expand = Callable[[str], str]
+
+
+_CREDENTIAL = re.compile(
+    r"(?:\A|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|CREDENTIALS?|DSN|PAT)(?:_|\d|\Z)", re.IGNORECASE
+)
 
 
 def parameter(body: str, scope: Scope, run: Run, expand: Expand) -> Values:
@@ -69,7 +74,7 @@ def _outside(name: str, scope: Scope, run: Run) -> str:
         "BASH": "/bin/bash",
         "SHELL": "/bin/bash",
     }
-    return known.get(name, UNKNOWN)
+    return known.get(name) or (SECRET if _CREDENTIAL.search(name) else UNKNOWN)
 
 
 def _indexed(name: str, index: str | None, scope: Scope, run: Run) -> Values:

@@ -193,6 +193,17 @@ def is_private(path: str, places: Places) -> bool:
     return bool(_PRIVATE_NAMES.match(plain(name)) or _SYSTEM_SECRETS.match(path))
 
 
+def is_credential(path: str, places: Places) -> bool:
+    """Whether the file is one that logs somebody in; public keys and host lists are not."""
+    name = plain(path.rsplit("/", 1)[-1])
+    if name.endswith(".pub") or name in ("config", "known_hosts", "known_hosts.old", ".gitconfig", "environment"):
+        return False
+    in_home = _in_home(path, places) is not None and not _under(path, places.workspace)
+    return classify(path, places) == "credential" or (
+        in_home and bool(re.match(r"id_(?:rsa|dsa|ecdsa|ed25519)\Z", name))
+    )
+
+
 def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
     """Record the effect of writing to the file that `word` names."""
     path = resolve(word, scope, run)

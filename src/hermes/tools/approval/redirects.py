@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from hermes.tools.approval.glob import plain
-from hermes.tools.approval.paths import resolve, write_path
+from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.state import DARK, Out, Run, Scope
 
 _READS = frozenset({"dup", "<<", "<<<", "<"})
@@ -30,6 +30,8 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
         write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
         if redirect.op != "<>" and redirect.fd in ("", "1") and path not in ("/dev/stdout", "/dev/stderr", "/dev/tty"):
             run.files[path] = out
+            if "credential" in out.labels and classify(path, run.places) in ("workspace", "env"):
+                run.add("exfiltration", f"put a credential into {plain(redirect.target)}", (plain(redirect.target),))
             out = Out("", out.labels)
     return out
 

@@ -10,7 +10,7 @@ from hermes.tools.approval.grammar import LIFTED, Node, parse, pieces
 from hermes.tools.approval.lexer import SIMPLE, braces, expand, expand_one, expand_quoted
 from hermes.tools.approval.redirects import Redirect, apply_writes
 from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
-from hermes.tools.approval.text import UNKNOWN, join_lines, without_invisible
+from hermes.tools.approval.text import SECRET, UNKNOWN, join_lines, without_invisible
 
 _BLANK = re.compile(r"(?:[ \t]|\\\n)*\Z")
 # A command word that is one brace expansion: bash takes it, the grammar does not.
@@ -152,6 +152,8 @@ class _Script:
                 self.assign(part, scope)
         elif kind == "declaration_command":
             self.declaration(node, scope)
+            if not any(part.type in ("variable_assignment", "variable_name") for part in node.named_children):
+                return Out(None, frozenset({"environment"}))  # `export -p`, `declare -x`: it lists them
         elif kind == "unset_command":
             self.follower.start(["unset", *self.words(node.children[1:], scope)], scope, NOTHING, self.via)
         elif kind == "function_definition":
@@ -360,7 +362,8 @@ class _Script:
             elif node.type == "herestring_redirect":
                 words = [child for child in node.children if child.type not in ("<<<", "file_descriptor")]
                 text = " ".join(self.words(words, scope))
-                content = Out(None, self.run.substituted) if UNKNOWN in text else Out(text + "\n", self.run.substituted)
+                labels = self.run.substituted | ({"environment"} if SECRET in text else set())
+                content = Out(None, labels) if UNKNOWN in text else Out(text + "\n", labels)
                 found.append(Redirect("<<<", "", None, content))
             else:
                 found.append(self._file_redirect(node, scope))

@@ -2,7 +2,7 @@
 
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Severity
-from hermes.tools.approval.paths import classify, is_private, resolve
+from hermes.tools.approval.paths import classify, is_credential, is_private, resolve
 from hermes.tools.approval.state import Cmd, Out, Run, Scope
 from hermes.tools.approval.text import UNKNOWN
 
@@ -17,7 +17,8 @@ def read(word: str, scope: Scope, run: Run) -> Out:
     if classify(path, run.places) == "own":
         return Out(None, frozenset({"file", "private", "own"}))
     if is_private(path, run.places):
-        return Out(None, frozenset({"file", "private"}))
+        credential = {"credential"} if is_credential(path, run.places) else set()
+        return Out(None, frozenset({"file", "private", *credential}))
     return Out(None, frozenset({"file"}))
 
 

@@ -8,6 +8,9 @@ MAX_BYTES = 64 * 1024
 UNKNOWN = "\0"
 """Stands inside a resolved word for text that only the running shell knows."""
 
+SECRET = UNKNOWN * 3
+"""The same for the value of a variable whose name says that it is a credential."""
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _INVISIBLE = re.compile(
     "[\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f]"

@@ -8,7 +8,7 @@ from hermes.tools.approval.effects.databases import framework, sql
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import delete_path, is_private, resolve, write_path
+from hermes.tools.approval.paths import delete_path, is_private, resolve, show, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.streams import feed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, words
@@ -126,7 +126,12 @@ def _module(cmd: Cmd, rest: list[str]) -> Out | None:
     if rest[:1] == ["pip"]:
         return cmd.nested(["pip", *rest[1:]])
     if rest[:1] in (["http.server"], ["SimpleHTTPServer"]):
-        cmd.run.add("network", line(cmd), severity=Severity.NOTE)
+        options = read_options(rest[1:], "bdp", frozenset({"bind", "directory", "protocol"}))
+        path = resolve(options.value("d", "directory") or ".", cmd.scope, cmd.run)
+        if is_private(path, cmd.run.places):
+            cmd.run.add("exfiltration", line(cmd), (show(path, cmd.run.places),))
+        else:
+            cmd.run.add("network", line(cmd), severity=Severity.NOTE)
     return None
 
 

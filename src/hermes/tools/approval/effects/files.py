@@ -9,7 +9,7 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled, sed
-from hermes.tools.approval.paths import classify, delete_path, is_private, resolve, show, write_path
+from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.text import UNKNOWN
 
@@ -111,6 +111,9 @@ def _carry(cmd: Cmd, source: str, path: str) -> None:
             run.files[place] = run.files[origin]
         elif is_private(origin, run.places):
             run.files[place] = Out(None, frozenset({"private", "file"}))
+    if is_credential(origin, run.places) and classify(path, run.places) in ("workspace", "env"):
+        shown = show(origin, run.places)
+        run.add("exfiltration", f"put {shown} into the project", (shown,))
     if re.match(r"/(?:usr/)?(?:local/)?s?bin/", origin):
         run.links[path] = origin
     if origin in ("/dev/null", "/dev/zero") and classify(path, run.places) not in ("temp", "device"):
@@ -191,7 +194,9 @@ def chmod(cmd: Cmd) -> Out:
     recursive = bool(read_options(cmd.args).has("R", "recursive"))
     if not args:
         return NOTHING
-    mode, targets = args[0], args[1:]
+    # The mode of another file is not known here: harmless in the workspace, asked about elsewhere.
+    by_example = any(arg.startswith("--ref") for arg in cmd.args)
+    mode, targets = ("", args) if by_example else (args[0], args[1:])
     run = cmd.run
     paths = tuple(show(resolve(word, cmd.scope, run), run.places) for word in targets)
     if _opens(mode):
@@ -289,6 +294,9 @@ def fd(cmd: Cmd) -> Out | None:
     return None
 
 
+_RUNS_TEXT = ("--to-command", "--use-compress", "--info-script", "--rsh-command", "--unzip-command")
+
+
 def archive(cmd: Cmd) -> Out | None:
     """tar, zip, cpio: what they write, delete, carry or run."""
     args = cmd.args
@@ -297,9 +305,9 @@ def archive(cmd: Cmd) -> Out | None:
         text = arg.partition("=")[2] if arg.startswith("--") else ""
         if arg.startswith("--checkpoint-action") and "exec=" in arg:
             cmd.shell(arg.split("exec=", 1)[1], NOTHING)
-        elif arg.startswith(("--to-command", "--use-compress", "--info-script", "--rsh-command")) and text:
+        elif arg.startswith(_RUNS_TEXT) and text:
             cmd.shell(text, NOTHING)
-        elif arg == "-I" and position + 1 < len(args) and " " in args[position + 1]:
+        elif arg in ("-I", "-TT", "--unzip-command") and position + 1 < len(args) and " " in args[position + 1]:
             cmd.shell(args[position + 1], NOTHING)
         elif arg == "--remove-files" or (cmd.name == "zip" and re.fullmatch(r"-\w*m\w*", arg)):
             run.add("move_away", line(cmd))
@@ -325,6 +333,8 @@ def install(cmd: Cmd) -> Out:
         cmd.run.add("world_writable", line(cmd))
     for word in targets:
         write_path(cmd.run, cmd.scope, word, line(cmd))
+        for source in options.operands[:-1]:
+            _carry(cmd, source, resolve(word, cmd.scope, cmd.run))
     return NOTHING
 
 

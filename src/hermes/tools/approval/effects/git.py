@@ -80,6 +80,8 @@ def _rebase_exec(cmd: Cmd, rest: list[str]) -> None:
     text = options.value("x", "exec")
     if text:
         cmd.shell(text, NOTHING)
+    if options.has("", "root"):
+        cmd.run.add("git_history", line(cmd))
 
 
 def _reset(rest: list[str]) -> bool:

@@ -9,10 +9,12 @@ from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.text import SECRET, UNKNOWN, words
 
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(\[[0-9a-f:]+\]|[^/:?#\s]+)")
 _REMOTE = frozenset({"remote"})
+_DATA = re.compile(r"-[dF]|--(?:data|data-raw|data-binary|data-urlencode|data-ascii|json|form|form-string)(?==|\Z)")
+_AUTH_HEADER = re.compile(r"(?i)\s*[\w-]*(?:auth|token|key|secret|cookie|bearer)[\w-]*\s*:")
 _CURL_SHORT = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
 _CURL_LONG = frozenset(
     words(
@@ -49,6 +51,14 @@ def sent(cmd: Cmd, words: Iterable[str], host: str) -> None:
 def _stream_out(cmd: Cmd, host: str) -> None:
     if (cmd.stdin.labels | cmd.run.substituted) & {"private", "environment"}:
         cmd.run.add("exfiltration", f"send private data to {host}", hosts=(host,))
+    elif cmd.stdin.text and SECRET in cmd.stdin.text:
+        cmd.run.add("exfiltration", f"send a credential of the environment to {host}", hosts=(host,))
+
+
+def _credential_out(cmd: Cmd, texts: Iterable[str], host: str) -> None:
+    """A credential in what is sent or asked for; in a header or as a login it is how a service is used."""
+    if any(SECRET in text for text in texts):
+        cmd.run.add("exfiltration", f"send a credential of the environment to {host}", hosts=(host,))
 
 
 def curl(cmd: Cmd) -> Out:
@@ -59,6 +69,7 @@ def curl(cmd: Cmd) -> Out:
     host = hosts[0] if hosts else "?"
     run.add("network", f"contact {host}", hosts=hosts, severity=Severity.NOTE)
     uploads = list(_uploads(cmd.args))
+    _credential_out(cmd, [*_data(cmd.args), *urls, *_odd_headers(cmd.args)], host)
     sent(cmd, [word for word in uploads if word != "-"], host) if uploads else None
     if run.substituted & {"private", "environment"}:
         run.add("exfiltration", f"send private data to {host}", hosts=hosts)
@@ -98,6 +109,21 @@ def _uploads(args: list[str]) -> Iterable[str]:
             yield found[1]
 
 
+def _data(args: list[str]) -> Iterable[str]:
+    for position, arg in enumerate(args):
+        if _DATA.fullmatch(arg) and position + 1 < len(args):
+            yield args[position + 1]
+        elif _DATA.match(arg) and (arg.startswith("--") or len(arg) > 2):
+            yield arg
+
+
+def _odd_headers(args: list[str]) -> Iterable[str]:
+    """Headers other than those that services take credentials in."""
+    for position, arg in enumerate(args[:-1]):
+        if arg in ("-H", "--header") and not _AUTH_HEADER.match(args[position + 1]):
+            yield args[position + 1]
+
+
 def _save(cmd: Cmd, target: str) -> None:
     write_path(cmd.run, cmd.scope, target, line(cmd))
     cmd.run.files[resolve(target, cmd.scope, cmd.run)] = Out(None, _REMOTE)
@@ -117,6 +143,7 @@ def wget(cmd: Cmd) -> Out:
         sent(cmd, [upload], host)
     if run.substituted & {"private", "environment"}:
         run.add("exfiltration", f"send private data to {host}", hosts=hosts)
+    _credential_out(cmd, [*options.operands, options.value("post-data", "body-data") or ""], host)
     target = options.value("O", "output-document")
     if target is None:
         folder = options.value("P", "directory-prefix")
