@@ -152,6 +152,37 @@ def test_logs_are_filtered_by_level_session_age_and_component(run: Run, home: Pa
     assert "agent.log" in run("logs", "list").stdout
 
 
+def test_logs_go_back_into_what_was_set_aside_and_come_as_json(run: Run, home: Path) -> None:
+    (home / "logs").mkdir()
+    for number, (name, word) in enumerate(
+        [("agent.log.2", "first"), ("agent.log.1", "second"), ("agent.log", "third")]
+    ):
+        (home / "logs" / name).write_text(f"2999-01-01 00:00:0{number},000 ERROR [s] hermes: {word}\n    at {word}\n")
+    assert run("logs", "-n", "3").stdout.split()[-1] == "third"
+    records = [json.loads(line) for line in run("logs", "--json", "-n", "2").stdout.splitlines()]
+    assert records == [
+        {
+            "time": "2999-01-01 00:00:01",
+            "level": "ERROR",
+            "session": "s",
+            "logger": "hermes",
+            "message": "second\nat second",
+        },
+        {
+            "time": "2999-01-01 00:00:02",
+            "level": "ERROR",
+            "session": "s",
+            "logger": "hermes",
+            "message": "third\nat third",
+        },
+    ]
+    assert [each["name"] for each in json.loads(run("logs", "list", "--json").stdout)] == [
+        "agent.log",
+        "agent.log.1",
+        "agent.log.2",
+    ]
+
+
 def test_no_log_yet_is_no_error(run: Run) -> None:
     done = run("logs")
     assert (done.returncode, done.stdout) == (0, "")

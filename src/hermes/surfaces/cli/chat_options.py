@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import click
 
+from hermes.surfaces.cli.completing import matching_sessions
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
@@ -13,7 +15,11 @@ _OPTIONS = (
     click.option("--base-url", metavar="URL", help="Address of the API."),
     click.option("-t", "--toolsets", metavar="A,B", help="Toolsets the model gets."),
     click.option(
-        "-r", "--resume", metavar="SESSION", help="Go on with a session: its id, the start of it, or its title."
+        "-r",
+        "--resume",
+        metavar="SESSION",
+        shell_complete=matching_sessions,
+        help="Go on with a session: its id, the start of it, or its title.",
     ),
     click.option(
         "-c",
@@ -22,6 +28,7 @@ _OPTIONS = (
         metavar="[NAME]",
         is_flag=False,
         flag_value="",
+        shell_complete=matching_sessions,
         help="Go on with the newest session, or the newest of that name.",
     ),
     click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Model calls the turn may make."),

@@ -113,7 +113,7 @@ def _complete(cli: Cli, app: "Command") -> None:
     if asked:
         from click.shell_completion import shell_complete  # noqa: PLC0415
 
-        sys.exit(shell_complete(app, {}, "hermes", "_HERMES_COMPLETE", asked))
+        sys.exit(shell_complete(app, {"obj": cli}, "hermes", "_HERMES_COMPLETE", asked))
 
 
 def _code_of(error: HermesError) -> Exit:

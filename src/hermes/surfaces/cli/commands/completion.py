@@ -1,7 +1,7 @@
 """Print the completion script for a shell."""
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import ShellComplete, get_completion_class
 
 from hermes.surfaces.cli.context import Cli
 
@@ -20,7 +20,8 @@ def completion(ctx: click.Context, shell: str) -> None:
     cli: Cli = ctx.obj
     kind = get_completion_class(shell)
     assert kind is not None
-    script = kind(ctx.find_root().command, {}, "hermes", "_HERMES_COMPLETE").source()
+    # Not `source()` of the class itself: that of bash starts a bash to ask for its version.
+    script = ShellComplete.source(kind(ctx.find_root().command, {}, "hermes", "_HERMES_COMPLETE"))
     cli.out.line(script)
     if cli.out.is_terminal:
         cli.out.note(HINTS[shell])

@@ -4,10 +4,11 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -31,13 +32,13 @@ POLL_S = 0.3
 @click.option("--session", metavar="ID", help="Records of this session; a prefix is enough.")
 @click.option("--since", metavar="AGE", help="Not older than 30m, 2h, 3d.")
 @click.option("--component", metavar="NAME", help="Records of loggers with this in their name.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a record.")
 @click.pass_obj
-def logs(cli: Cli, /, name: str, lines: int, follow: bool, **wanted: str | None) -> None:
+def logs(cli: Cli, /, name: str, lines: int, follow: bool, as_json: bool, **wanted: str | None) -> None:
     """Read the log files: agent, errors or gateway; `list` tells where they are."""
     folder = paths.logs_dir(cli.home)
     if name == "list":
-        rows = [[each.name, f"{each.stat().st_size / 1000:.0f} kB", each] for each in sorted(folder.glob("*.log*"))]
-        cli.out.table(["LOG", "SIZE", "FILE"], rows, flexible=2)
+        _list(cli, sorted(folder.glob("*.log*")), as_json=as_json)
         return
     file = folder / NAMES[name]
     if not file.exists() and not follow:
@@ -45,16 +46,61 @@ def logs(cli: Cli, /, name: str, lines: int, follow: bool, **wanted: str | None)
         return
     keep = Wanted(wanted)
     handle = _open(file) if file.exists() else None
+    show: Callable[[Any], None] = cli.out.json if as_json else cli.out.line
+    shaped: Callable[[Iterable[str]], Iterable[Any]] = _records if as_json else iter
     try:
-        for record in deque(keep.of(_rest(handle)), maxlen=lines):
-            cli.out.line(record)
+        for record in deque(shaped(keep.of(chain(_set_aside(file), _rest(handle)))), maxlen=lines):
+            show(record)
         cli.out.flush()
         if follow:
-            for record in keep.of(_follow(file, handle)):
-                cli.out.write(f"{record}\n")
+            # A record is whole when the next one begins, which may be never: what is followed goes line by line.
+            for line in keep.of(_follow(file, handle)):
+                show(_record(line) if as_json else line)
+                cli.out.flush()
     finally:
         if handle is not None:
             handle.close()
+
+
+def _list(cli: Cli, files: Sequence[Path], *, as_json: bool) -> None:
+    facts = [{"name": each.name, "size_bytes": each.stat().st_size, "file": str(each)} for each in files]
+    if as_json:
+        cli.out.json(facts)
+        return
+    rows = [[each.name, f"{each.stat().st_size / 1000:.0f} kB", each] for each in files]
+    cli.out.table(["LOG", "SIZE", "FILE"], rows, flexible=2)
+
+
+def _record(line: str) -> dict[str, str]:
+    """A line as data; one that goes on with a record has only its text."""
+    head = LINE.match(line)
+    if head is None:
+        return {"message": line.strip()}
+    at, level, session, logger = head.groups()
+    return {"time": at, "level": level, "session": session, "logger": logger, "message": line[head.end() :]}
+
+
+def _records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Whole records: a traceback belongs to the message it is under."""
+    last: dict[str, str] | None = None
+    for line in lines:
+        made = _record(line)
+        if "level" in made or last is None:
+            if last is not None:
+                yield last
+            last = made
+        else:
+            last["message"] += f"\n{made['message']}"
+    if last is not None:
+        yield last
+
+
+def _set_aside(file: Path) -> Iterator[str]:
+    """The lines of the files that rotation set aside, oldest first."""
+    older = [each for each in file.parent.glob(f"{file.name}.*") if each.suffix[1:].isdigit()]
+    for each in sorted(older, key=lambda one: -int(one.suffix[1:])):
+        with _open(each) as handle:
+            yield from _rest(handle)
 
 
 class Wanted:

@@ -12,6 +12,7 @@ from hermes.errors import UserError
 from hermes.surfaces.cli import session_bulk, session_views
 from hermes.surfaces.cli.app import Menu
 from hermes.surfaces.cli.chat.resume import find_session
+from hermes.surfaces.cli.completing import matching_sessions
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.store import no_sessions, open_sessions
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hermes.state import SessionDB
 
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+a_session = click.argument("session", shell_complete=matching_sessions)
 by_source = click.option("--source", metavar="TAG", help="Only those from there: cli, cron, telegram …")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
@@ -58,7 +60,7 @@ def list_(cli: Cli, /, source: str | None, limit: int, workspace: str | None, ar
 
 
 @sessions.command("show")
-@click.argument("session")
+@a_session
 @click.option("--tools", "with_tools", is_flag=True, help="Results of tools as well.")
 @as_json
 @click.pass_obj
@@ -99,7 +101,7 @@ def search(cli: Cli, /, words: tuple[str, ...], source: str | None, role: str | 
 
 
 @sessions.command("rename")
-@click.argument("session")
+@a_session
 @click.argument("title", nargs=-1, required=True)
 @click.pass_obj
 def rename(cli: Cli, session: str, title: tuple[str, ...]) -> None:
@@ -116,7 +118,7 @@ def rename(cli: Cli, session: str, title: tuple[str, ...]) -> None:
 
 
 @sessions.command("delete")
-@click.argument("session")
+@a_session
 @yes
 @click.pass_obj
 def delete(cli: Cli, session: str, yes: bool) -> None:
