@@ -337,6 +337,56 @@ async def test_a_charset_is_also_read_from_inside_the_page() -> None:
     assert "Выдры hold" in result["content"]
 
 
+# -- through a service -----------------------------------------------------------------------------------------------
+
+READINGS: dict[str, tuple[str, Any, Any]] = {
+    "firecrawl": (
+        "/v2/scrape",
+        {"success": True, "data": {"markdown": "# Otters", "metadata": {"title": "O"}}},
+        {"success": False, "error": "blocked there"},
+    ),
+    "parallel": (
+        "/v1/extract",
+        {"results": [{"url": "u", "title": "O", "excerpts": [], "full_content": "# Otters"}], "errors": []},
+        {"results": [], "errors": [{"url": "u", "error_type": "fetch_error", "content": "blocked there"}]},
+    ),
+    "tavily": (
+        "/extract",
+        {"results": [{"url": "u", "title": "O", "raw_content": "# Otters"}], "failed_results": []},
+        {"results": [], "failed_results": [{"url": "u", "error": "blocked there"}]},
+    ),
+    "exa": (
+        "/contents",
+        {"results": [{"url": "u", "title": "O", "text": "# Otters"}], "statuses": [{"id": "u", "status": "success"}]},
+        {"results": [], "statuses": [{"id": "u", "status": "error", "error": {"tag": "blocked there"}}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+async def test_a_service_may_read_the_page_instead(name: str) -> None:
+    path, good, bad = READINGS[name]
+    async with site() as here:
+        keys = {f"{name}_api_key": "K", "extract_backend": name, "endpoints": {name: here.url("")}}
+        ctx = FakeContext(settings={"web": keys})
+        here.answers[path] = (200, good)
+        result = await one(ctx, "http://93.184.215.14/page")
+        assert (result["title"], result["content"], result["error"]) == ("O", "# Otters", None)
+        assert "http://93.184.215.14/page" in json.dumps(here.bodies[0])
+        here.answers[path] = (200, bad)
+        assert (await one(ctx, "http://93.184.215.14/page"))["error"] == "blocked there"
+        asked = len(here.asked)
+        assert "not public" in (await one(ctx, "http://10.0.0.1/"))["error"]
+        assert "key or token" in (await one(ctx, "http://93.184.215.14/?k=AKIAABCDEFGHIJKLMNOP"))["error"]
+        assert len(here.asked) == asked
+
+
+@pytest.mark.parametrize(("name", "said"), [("tavily", "TAVILY_API_KEY is not set"), ("gopher", "no service 'gopher'")])
+async def test_a_service_that_cannot_read_pages_says_why(name: str, said: str) -> None:
+    result = await one(FakeContext(settings={"web": {"extract_backend": name}}), "http://93.184.215.14/")
+    assert said in result["error"]
+
+
 # -- the border ------------------------------------------------------------------------------------------------------
 
 

@@ -29,10 +29,15 @@ def test_a_page_beyond_reason_is_refused() -> None:
 @pytest.mark.parametrize("tag", ["div", "b", "table><tr><td", "ul><li", "blockquote"])
 def test_deep_nesting_ends_in_a_sentence_or_in_text(tag: str) -> None:
     body = b"<html><body>" + f"<{tag}>".encode() * 50_000 + b"hello"
+    found = outcome(body)
+    assert "hello" in found or found == "no text was found on the page"
+
+
+def outcome(body: bytes) -> str:
     try:
-        assert "hello" in read_page(page(body)).content
+        return read_page(page(body)).content
     except ToolError as error:
-        assert "no text" in str(error)
+        return str(error)
 
 
 @pytest.mark.parametrize("body", [b"%PDF-1.4 broken", b"%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 1 0 R>>endobj"])

@@ -30,7 +30,8 @@ class Section(SectionBase, frozen=True):
         str, key("Search service: firecrawl, parallel, tavily, exa, searxng, brave, ddgs or custom.")
     ] = ""
     extract_backend: Annotated[
-        Literal["", "local"], key("Pages are fetched and read by this runtime itself; `local` says so.")
+        str,
+        key("Who fetches pages: `local` (or empty) is this runtime itself; else firecrawl, parallel, tavily or exa."),
     ] = ""
     extract_char_limit: Annotated[int, key("Characters of a page the model is shown.", ge=2000)] = 15_000
     extract_timeout_s: Annotated[float, key("Seconds for one page, redirects included.", gt=0)] = 30

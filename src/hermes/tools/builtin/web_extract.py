@@ -12,7 +12,8 @@ from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, touches_nothing
 from hermes.tools.web.addresses import AddressRules, Refused, Target
-from hermes.tools.web.fetching import Fetcher, FetchLimits
+from hermes.tools.web.fetching import Fetcher, FetchLimits, Page
+from hermes.tools.web.readers import read_through, reader_of
 from hermes.tools.web.reading import Text, read_page, without_embedded
 
 MAX_URLS = 5
@@ -72,15 +73,14 @@ def _fetcher(ctx: ToolContext, settings: Mapping[str, Any]) -> Fetcher:
 async def _one(url: str, fetcher: Fetcher, ctx: ToolContext, limit: int) -> dict[str, Any]:
     """One URL's entry; whatever goes wrong is told in it, and the others go on."""
     try:
-        page = await fetcher.fetch(url)
-        text: Text = await _read(page, ctx, fetcher.limits.timeout_s)
+        found, text = await _text_of(url, fetcher, ctx)
     except Refused as refused:
         entry: dict[str, Any] = {"url": url, "title": "", "content": "", "error": str(refused)}
         return {**entry, "blocked_by_policy": True} if refused.by_policy else entry
     except (ToolError, MissingPart) as error:
         return {"url": url, "title": "", "content": "", "error": str(error)}
     content = without_embedded(text.content)
-    entry = {"url": page.url, "title": text.title, "content": content, "error": None}
+    entry = {"url": found, "title": text.title, "content": content, "error": None}
     if len(content) <= limit:
         return entry
     handle = await ctx.shelf.put("web_extract", content.encode("utf-8", "replace"))
@@ -96,7 +96,17 @@ async def _one(url: str, fetcher: Fetcher, ctx: ToolContext, limit: int) -> dict
     }
 
 
-async def _read(page: Any, ctx: ToolContext, timeout_s: float) -> Text:
+async def _text_of(url: str, fetcher: Fetcher, ctx: ToolContext) -> tuple[str, Text]:
+    """Where the page was found, and what it says."""
+    web = ctx.settings.get("web") or {}
+    reader = reader_of(web)
+    if reader is None:
+        page = await fetcher.fetch(url)
+        return page.url, await _read(page, ctx, fetcher.limits.timeout_s)
+    return url, await read_through(reader, web, await fetcher.vetted(url), fetcher.limits.timeout_s)
+
+
+async def _read(page: Page, ctx: ToolContext, timeout_s: float) -> Text:
     try:
         async with asyncio.timeout(timeout_s):
             return await ctx.in_thread(read_page, page)

@@ -194,20 +194,20 @@ def request_of(provider: Provider, web: Mapping[str, Any], query: str, limit: in
 
 def results_of(provider: Provider, answer: Any, limit: int) -> list[Found]:
     """The results in the contract's shape; `ToolError` when the answer is not the service's."""
-    rows = _at(answer, provider.results)
+    rows = value_at(answer, provider.results)
     if rows is None and isinstance(answer, Mapping):
         rows = []  # services leave the list out when nothing was found
     if not isinstance(rows, list):
         raise ToolError(f"the answer of {provider.name} has no list at {provider.results!r}")
     found: list[Found] = []
     for row in rows:
-        link = _text(_at(row, provider.link))
+        link = text_at(row, provider.link)
         if not link:
             continue
-        words = next((text for name in provider.description if (text := _text(_at(row, name)))), "")
+        words = next((text for name in provider.description if (text := text_at(row, name))), "")
         found.append(
             {
-                "title": _text(_at(row, provider.title)) or link,
+                "title": text_at(row, provider.title) or link,
                 "url": link,
                 "description": words,
                 "position": len(found) + 1,
@@ -216,6 +216,23 @@ def results_of(provider: Provider, answer: Any, limit: int) -> list[Found]:
         if len(found) == limit:
             break
     return found
+
+
+def value_at(value: Any, path: str) -> Any:
+    """What stands at a dotted path; None when nothing does."""
+    for part in path.split(".") if path else ():
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
+
+
+def text_at(value: Any, path: str) -> str:
+    """The text at a dotted path; several in a list are joined, anything else is empty."""
+    found = value_at(value, path)
+    if isinstance(found, list):
+        return " … ".join(str(each) for each in found if isinstance(each, str))
+    return found.strip() if isinstance(found, str) else ""
 
 
 def _filled(value: Any, query: str, limit: int) -> Any:
@@ -228,20 +245,6 @@ def _filled(value: Any, query: str, limit: int) -> Any:
     if isinstance(value, list):
         return [_filled(each, query, limit) for each in value]
     return value
-
-
-def _at(value: Any, path: str) -> Any:
-    for part in path.split(".") if path else ():
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(part)
-    return value
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return " … ".join(str(each) for each in value if isinstance(each, str))
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _braces(value: object) -> str:

@@ -1,0 +1,89 @@
+"""Services that fetch a page and make text of it, as data, for those who would rather not do it from this machine."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.errors import ToolError
+from hermes.tools.web.asking import ask
+from hermes.tools.web.providers import Provider, missing, request_of, text_at, value_at
+from hermes.tools.web.reading import Text
+
+# In these, `{query}` is the page's address.
+READERS = (
+    Provider(
+        name="firecrawl",
+        base="https://api.firecrawl.dev",
+        path="/v2/scrape",
+        headers={"authorization": "Bearer {key}"},
+        body={"url": "{query}", "formats": ["markdown"]},
+        results="data",
+        title="metadata.title",
+        description=("markdown",),
+        key="firecrawl_api_key",
+        where="firecrawl_url",
+    ),
+    Provider(
+        name="parallel",
+        base="https://api.parallel.ai",
+        path="/v1/extract",
+        headers={"x-api-key": "{key}"},
+        body={"urls": ["{query}"], "advanced_settings": {"full_content": True}},
+        description=("full_content", "excerpts"),
+        key="parallel_api_key",
+    ),
+    Provider(
+        name="tavily",
+        base="https://api.tavily.com",
+        path="/extract",
+        headers={"authorization": "Bearer {key}"},
+        body={"urls": ["{query}"], "format": "markdown"},
+        description=("raw_content",),
+        key="tavily_api_key",
+    ),
+    Provider(
+        name="exa",
+        base="https://api.exa.ai",
+        path="/contents",
+        headers={"x-api-key": "{key}"},
+        body={"urls": ["{query}"], "text": True},
+        description=("text",),
+        key="exa_api_key",
+    ),
+)
+_COMPLAINTS = ("failed_results", "errors", "statuses")
+
+
+def reader_of(web: Mapping[str, Any]) -> Provider | None:
+    """The service that the settings ask for; None when this runtime fetches by itself."""
+    asked = str(web.get("extract_backend") or "local").strip().lower()
+    if asked == "local":
+        return None
+    found = next((reader for reader in READERS if reader.name == asked), None)
+    if found is None:
+        names = ", ".join(reader.name for reader in READERS)
+        raise ToolError(f"there is no service {asked!r} that reads pages; the user can set one of local, {names}")
+    lacking = missing(found, web)
+    if lacking:
+        raise ToolError(f"the service {found.name!r} cannot be used: {lacking}")
+    return found
+
+
+async def read_through(reader: Provider, web: Mapping[str, Any], url: str, timeout_s: float) -> Text:
+    """The text of a page as the service gives it; `ToolError` with its complaint when there is none."""
+    answer = await ask(request_of(reader, web, url, 1), reader.name, timeout_s)
+    found = value_at(answer, reader.results)
+    row = found[0] if isinstance(found, list) and found else found
+    content = next((text for name in reader.description if (text := text_at(row, name))), "")
+    if not content:
+        raise ToolError(_complaint(answer) or f"{reader.name} found no text on the page")
+    return Text(text_at(row, reader.title), content)
+
+
+def _complaint(answer: Any) -> str:
+    for name in _COMPLAINTS:
+        rows = value_at(answer, name)
+        for row in rows if isinstance(rows, list) else ():
+            said = text_at(row, "error") or text_at(row, "content") or text_at(row, "error.tag")
+            if said:
+                return said
+    return text_at(answer, "error")
