@@ -197,7 +197,7 @@ class SpawnSpec(Struct, frozen=True, kw_only=True):
     pass_fds: tuple[int, ...] = ()
     keep_stdin: bool = False  # leave stdin open for `Child.write`
     linger_s: float = 0.3  # what descendants get to finish once the program itself has ended
-    await_start: bool = True  # else `spawn` returns at once; a failure to start is raised by `wait`, and there is no pid
+    await_start: bool = True  # else `spawn` returns at once without a pid, and `wait` raises a failure to start
     max_processes: int = 0  # end the child when it has more processes than this; 0 is no limit
 
 
