@@ -9,7 +9,7 @@ from msgspec import Struct
 from hermes.models import claude
 from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, Picture, cache_marker, count, declared_tools, picture, strict_id
+from hermes.models.content import MB, Picture, cache_marker, count, declared_tools, mapping, picture, strict_id
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Reading, SseReading, encode
 from hermes.models.transport import HttpModel
@@ -208,15 +208,15 @@ class _MessagesReading(SseReading):
 
     def take(self, event: _Event) -> list[ModelEvent]:
         if event.type == "content_block_delta":
-            return self._delta(event.index, _mapping(event.delta))
+            return self._delta(event.index, mapping(event.delta))
         if event.type == "content_block_start":
-            return self._block(event.index, _mapping(event.content_block))
+            return self._block(event.index, mapping(event.content_block))
         if event.type == "message_start":
-            message = _mapping(event.message)
+            message = mapping(event.message)
             self.model = str(message.get("model") or self.model)
             self._tokens |= _counts(message.get("usage"))
         elif event.type == "message_delta":
-            self._stopped(_mapping(event.delta).get("stop_reason"))
+            self._stopped(mapping(event.delta).get("stop_reason"))
             self._counted(event.usage)
         elif event.type == "message_stop":
             self.is_complete = True
@@ -229,8 +229,8 @@ class _MessagesReading(SseReading):
         events: list[ModelEvent] = []
         content = body.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
-            events += self._block(index, _mapping(block))
-            if _mapping(block).get("type") == "tool_use" and isinstance(block.get("input"), dict):
+            events += self._block(index, mapping(block))
+            if mapping(block).get("type") == "tool_use" and isinstance(block.get("input"), dict):
                 events += self.call(index, arguments=encode(block["input"]).decode())
         self._stopped(body.get("stop_reason"))
         self._counted(body.get("usage"))
@@ -280,9 +280,5 @@ class _MessagesReading(SseReading):
 
 
 def _counts(usage: object) -> dict[str, int]:
-    found = ((name, count(value)) for name, value in _mapping(usage).items())
+    found = ((name, count(value)) for name, value in mapping(usage).items())
     return {name: value for name, value in found if value is not None}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

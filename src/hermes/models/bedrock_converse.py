@@ -12,7 +12,7 @@ from hermes.models import claude
 from hermes.models.anthropic_messages import own_thinking
 from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, Picture, count, declared_tools, picture, strict_id
+from hermes.models.content import MB, Picture, count, declared_tools, mapping, picture, strict_id
 from hermes.models.daemon import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.eventstream import EventMessage, EventStreamParser
@@ -226,11 +226,11 @@ class _ConverseReading(Reading):
         return []
 
     def take_whole(self, body: Any) -> list[ModelEvent]:
-        message = _mapping(_mapping(body.get("output")).get("message"))
+        message = mapping(mapping(body.get("output")).get("message"))
         content = message.get("content")
         events: list[ModelEvent] = []
         for index, block in enumerate(content if isinstance(content, list) else ()):
-            events += self._block(index, _mapping(block))
+            events += self._block(index, mapping(block))
         self._stop(body.get("stopReason"))
         self._count(body.get("usage"))
         self.is_complete = isinstance(content, list)
@@ -242,15 +242,15 @@ class _ConverseReading(Reading):
 
     def _take(self, message: EventMessage) -> list[ModelEvent]:
         kind = message.headers.get(":event-type") or message.headers.get(":exception-type", "")
-        payload = _mapping(self.decode(message.payload) if message.payload else {})
+        payload = mapping(self.decode(message.payload) if message.payload else {})
         if message.headers.get(":message-type") in ("exception", "error"):
             told = {"message": payload.get("message") or kind, "code": _STATUS.get(kind, 500)}
             raise provider_error(told, self.provider, self.model)
         index = count(payload.get("contentBlockIndex")) or 0
         if kind == "contentBlockDelta":
-            return self._delta(index, _mapping(payload.get("delta")))
+            return self._delta(index, mapping(payload.get("delta")))
         if kind == "contentBlockStart":
-            use = _mapping(_mapping(payload.get("start")).get("toolUse"))
+            use = mapping(mapping(payload.get("start")).get("toolUse"))
             return self.call(index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""))
         if kind == "messageStop":
             self._stop(payload.get("stopReason"))
@@ -263,8 +263,8 @@ class _ConverseReading(Reading):
         if isinstance(delta.get("text"), str):
             return self.say(delta["text"])
         if "toolUse" in delta:
-            return self.call(index, arguments=str(_mapping(delta["toolUse"]).get("input") or ""))
-        thought = _mapping(delta.get("reasoningContent"))
+            return self.call(index, arguments=str(mapping(delta["toolUse"]).get("input") or ""))
+        thought = mapping(delta.get("reasoningContent"))
         if not thought:
             return []
         if isinstance(thought.get("redactedContent"), str):
@@ -278,12 +278,12 @@ class _ConverseReading(Reading):
 
     def _block(self, index: int, block: Mapping[str, Any]) -> list[ModelEvent]:
         """One block of a whole answer, as if it had been streamed."""
-        if use := _mapping(block.get("toolUse")):
+        if use := mapping(block.get("toolUse")):
             arguments = encode(use.get("input") or {}).decode()
             return self.call(
                 index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""), arguments=arguments
             )
-        thought = _mapping(block.get("reasoningContent"))
+        thought = mapping(block.get("reasoningContent"))
         if "reasoningText" in thought:
             return self._delta(index, {"reasoningContent": thought["reasoningText"]})
         return self._delta(index, block)
@@ -294,14 +294,10 @@ class _ConverseReading(Reading):
             self.finish = _STOP.get(reason, "stop")
 
     def _count(self, raw: object) -> None:
-        usage = _mapping(raw)
+        usage = mapping(raw)
         self.usage = Usage(
             input_tokens=count(usage.get("inputTokens")),
             output_tokens=count(usage.get("outputTokens")),
             cache_read_tokens=count(usage.get("cacheReadInputTokens")),
             cache_write_tokens=count(usage.get("cacheWriteInputTokens")),
         )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -4,7 +4,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -135,3 +135,8 @@ def cache_marker(quirks: Quirks) -> JsonObject:
 def count(value: Any) -> int | None:
     """A token count as a provider wrote it; None for anything that cannot be one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """`value` if it is an object, else an empty one: what a provider left out reads like what it sent wrong."""
+    return value if isinstance(value, Mapping) else {}
