@@ -100,6 +100,8 @@ def save_choice(cli: Cli, choice: Choice, entry: ProviderEntry) -> list[str]:
 def ask_choice(cli: Cli) -> tuple[Choice, ProviderEntry]:
     """Ask for provider, key and model, step by step; each answer is tried before the next question."""
     entry = _ask_provider(cli)
+    if entry.kind == "box":
+        return _ask_file(cli), entry
     base_url = ""
     if entry.kind == "any" or not (entry.base_url or entry.kind == "aws"):
         base_url = click.prompt("Address of the API (base URL)", err=True).strip()
@@ -114,6 +116,16 @@ def ask_choice(cli: Cli) -> tuple[Choice, ProviderEntry]:
         entry = find_provider(result.server) or entry
     name = _ask_model(cli, result.models)
     return Choice(provider=entry.id, base_url=base_url, api_key=api_key, model=name), entry
+
+
+def _ask_file(cli: Cli) -> Choice:
+    from hermes.models.box.files import check_gguf  # noqa: PLC0415
+    from hermes.surfaces.cli.first_run import ensure_box  # noqa: PLC0415
+
+    answer = click.prompt("GGUF file (Enter: the small one in the box)", default="", show_default=False, err=True)
+    file = check_gguf(answer.strip()) if answer.strip() else None
+    ensure_box(cli, file, "what runs models on this machine is not installed")
+    return Choice(provider="local", model=str(file or ""))
 
 
 def _ask_provider(cli: Cli) -> ProviderEntry:

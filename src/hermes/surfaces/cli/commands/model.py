@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("model")
 @click.argument("name", required=False)
+@click.argument("file", required=False)
 @click.option("--provider", metavar="NAME", default="", help="Who serves it; --list shows them.")
 @click.option("--base-url", metavar="URL", default="", help="Address, for a server of your own.")
 @click.option("--api-key", metavar="KEY", default="", help="Its key; kept in .env.")
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 def model(cli: Cli, /, **options: Any) -> int:
     """Choose the model, and check its key at once.
 
-    Without anything, ask step by step in a terminal; elsewhere tell which model is in use.
+    Without anything, ask step by step in a terminal; elsewhere tell which model is in use. `hermes model local FILE`
+    runs a GGUF file on this machine; without FILE, the small model in the box.
     """
     from hermes.surfaces.cli.model_choice import Choice, ask_choice, is_interactive, save_choice  # noqa: PLC0415
 
@@ -38,6 +40,10 @@ def model(cli: Cli, /, **options: Any) -> int:
     if options["list_providers"]:
         return _providers(cli, as_json)
     words = {name: options[name] for name in ("provider", "base_url", "api_key", "api_mode")}
+    if options["name"] == "local" and not any(words.values()):
+        return _set_box(cli, options["file"])
+    if options["file"] is not None:
+        raise click.UsageError("Only `hermes model local` takes a file.")
     choice = Choice(model=options["name"] or "", **words)
     if options["list_models"]:
         return _models(cli, choice, as_json)
@@ -66,6 +72,19 @@ def _set(cli: Cli, choice: "Choice", no_check: bool) -> int:
     return Exit.ANSWERED
 
 
+def _set_box(cli: Cli, file: str | None) -> int:
+    from hermes.models.box.files import check_gguf  # noqa: PLC0415
+    from hermes.models.catalogue import providers  # noqa: PLC0415
+    from hermes.surfaces.cli.first_run import ensure_box  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import Choice, save_choice  # noqa: PLC0415
+
+    found = check_gguf(file) if file else None
+    ensure_box(cli, found, "what runs models on this machine is not installed")
+    for line in save_choice(cli, Choice(provider="local", model=str(found or "")), providers()["local"]):
+        cli.out.line(line)
+    return Exit.ANSWERED
+
+
 def _show(cli: Cli, as_json: bool) -> int:
     from hermes.models.resolve import Asked, resolve  # noqa: PLC0415
 
@@ -82,6 +101,8 @@ def _show(cli: Cli, as_json: bool) -> int:
     }
     if as_json:
         cli.out.json(facts)
+    elif found.entry.kind == "box":
+        cli.out.line(f"{endpoint.model or 'SmolLM2-135M'} in the box ({endpoint.provider}, {found.source})")
     else:
         cli.out.line(
             f"{endpoint.model or 'the loaded model'} at {endpoint.base_url} ({endpoint.provider}, {found.source})"
@@ -107,7 +128,17 @@ def _providers(cli: Cli, as_json: bool) -> int:
     if as_json:
         cli.out.json(rows)
         return Exit.ANSWERED
-    kinds = {"oauth": "sign-in: not in this version", "external": "not in this version", "local": "on this machine"}
+    kinds = {
+        "oauth": "sign-in: not in this version",
+        "external": "not in this version",
+        "local": "on this machine",
+        "box": "on this machine",
+    }
+        "oauth": "sign-in: not in this version",
+        "external": "not in this version",
+        "local": "on this machine",
+        "box": "in the box",
+    }
     cells = [
         [row["id"], row["name"], "set" if row["has_key"] else kinds.get(str(row["kind"]), "-"), ", ".join(row["env"])]  # type: ignore[arg-type]  # a list of names
         for row in rows
