@@ -134,11 +134,6 @@ def _providers(cli: Cli, as_json: bool) -> int:
         "local": "on this machine",
         "box": "on this machine",
     }
-        "oauth": "sign-in: not in this version",
-        "external": "not in this version",
-        "local": "on this machine",
-        "box": "in the box",
-    }
     cells = [
         [row["id"], row["name"], "set" if row["has_key"] else kinds.get(str(row["kind"]), "-"), ", ".join(row["env"])]  # type: ignore[arg-type]  # a list of names
         for row in rows
