@@ -75,9 +75,9 @@ _BREAK = re.compile(
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}")
 _MIN_LEARNT = 12
 _MAX_LEARNT = 500
-_MEMO_TEXTS = 256
+_MEMO_TEXTS = 512
 _MEMO_CHARS = 2_000_000
-_MEMO_LEAST = 64  # shorter texts are scanned faster than looked up and kept
+_MEMO_LEAST = 8  # shorter texts are scanned faster than looked up and kept
 
 
 class Found(NamedTuple):

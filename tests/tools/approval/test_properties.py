@@ -1,6 +1,7 @@
 """Whatever text comes in: no exception, bounded work, and hiding a command never makes it safer."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -153,3 +154,27 @@ def test_work_is_bounded_by_length(unit: str) -> None:
 def test_a_secret_growth_of_variables_is_cut() -> None:
     doubling = "x=aaaaaaaa;" + "x=$x$x;" * 60 + "echo $x"
     assert max((len(word) for command in analyse(doubling).commands for word in command.argv), default=0) <= 20_000
+
+
+@pytest.mark.parametrize(
+    "unit", ["\n", "a\n", "ls -la\n", " ", "a;", "'a' ", "$(a) ", "$(", "cat <<A\nx\nA\n", "x=1\n", "a \\\n"]
+)
+def test_twice_the_text_is_at_most_twice_the_work(unit: str) -> None:
+    def calls(size: int) -> int:
+        count = 0
+
+        def counted(_frame: object, event: str, _arg: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        text = (unit * size)[:size]
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            analyse(text)
+        finally:
+            sys.setprofile(before)
+        return count
+
+    calls(4_000)  # what is made once is not counted
+    assert calls(16_000) <= 2.1 * calls(8_000) + 500
