@@ -9,6 +9,7 @@ from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.sections import state as state_section
+from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.dicts import from_dict
 from hermes.errors import UserError
@@ -83,10 +84,12 @@ class Assembly:
     def prompt_sources(self) -> list[PromptSource]:
         """What the system prompt is made of."""
         environment, options = self.services.environment, self.options.session
-        sources: list[PromptSource] = [Identity(self.settings.home), Surroundings(environment)]
+        has_soul = options.load_soul_identity or not options.skip_context_files
+        sources: list[PromptSource] = [Identity(self.settings.home, has_soul), Surroundings(environment)]
         if not options.skip_context_files:
             sources.append(ProjectRules(environment))
-        return [*sources, DateLine(self.services.clock.now())]
+        zone = self.settings.of(top_section.Section).timezone
+        return [*sources, DateLine(self.services.clock.now(), zone)]
 
     async def close(self) -> None:
         await self.titles.close()

@@ -1,12 +1,13 @@
 """The system prompt: built once per session from its sources, stored with it, and not touched again."""
 
 import platform
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from hermes.errors import ConfigError
 from hermes.seams import Environment, PromptSource
 from hermes.types import JsonObject
 
@@ -37,13 +38,16 @@ class FixedText:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """SOUL.md of the home where there is one, else our own words."""
+    """SOUL.md of the home where there is one and it is wanted, else our own words."""
 
     home: Path
+    reads_file: bool = True
     name: str = "0-identity"
     tier: Tier = "stable"
 
     async def text(self, session: JsonObject) -> str:
+        if not self.reads_file:
+            return IDENTITY
         try:
             own = (self.home / "SOUL.md").read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
@@ -87,13 +91,26 @@ class DateLine:
     """The day the session began; later days do not move the prompt."""
 
     now: float
+    zone: str = ""  # the machine's own when empty
     name: str = "9-date"
     tier: Tier = "volatile"
 
     async def text(self, session: JsonObject) -> str:
-        day = time.strftime("%A, %d %B %Y", time.localtime(self.now))
+        day = datetime.fromtimestamp(self.now, zone_of(self.zone)).strftime("%A, %d %B %Y")
         about = f"The session began on {day}. Model: {session.get('model') or 'unknown'}."
         return f"{about} Session id: {session['session_id']}." if session.get("pass_session_id") else about
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """The time zone of this name, None for the machine's own; `ConfigError` when there is none."""
+    if not name:
+        return None
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - for who names one
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(f"timezone: there is no time zone {name!r}; write one such as Europe/Berlin") from error
 
 
 async def build_prompt(sources: Sequence[PromptSource], session: JsonObject) -> str:

@@ -169,7 +169,7 @@ def test_an_endpoint_that_is_not_there_is_one_sentence(run: Run, home: Path) -> 
 def test_no_model_is_one_sentence_with_a_next_step(run: Run) -> None:
     done = run("chat", "-q", "x")
     assert done.returncode == Exit.FAILED
-    assert "hermes config set model.default" in done.stderr
+    assert "hermes model" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_no_model_is_one_sentence_with_a_next_step(run: Run) -> None:
         (["chat", "-q", "x", "--max-turns", "0"], Exit.USAGE, "--max-turns"),
         (["-z", "x", "--provider", "p"], Exit.USAGE, "--provider needs --model"),
         (["chat", "-q", "x", "-r", "a", "-c", "b"], Exit.USAGE, "use one of them"),
-        (["chat", "-q", "x", "--worktree"], Exit.FAILED, "--worktree asks for worktrees, which this version"),
+        (["chat", "-q", "x", "--worktree"], Exit.FAILED, "--worktree needs a git repository"),
         (["chat", "-q", "x", "--image", "gone.png"], Exit.FAILED, "cannot read the image 'gone.png'"),
     ],
 )

@@ -81,7 +81,6 @@ class Section(SectionBase, frozen=True):
         key(
             "Time zone the model is told, such as Europe/Berlin; empty is the machine's.",
             env="HERMES_TIMEZONE",
-            pending=True,
         ),
     ] = ""
     prefill_messages_file: Annotated[

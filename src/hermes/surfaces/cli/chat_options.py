@@ -35,11 +35,28 @@ _OPTIONS = (
     click.option("-s", "--skills", metavar="A,B", multiple=True, help="Skills to load first."),
     click.option("-w", "--worktree", is_flag=True, help="Work in a git worktree of its own."),
     click.option("--checkpoints", is_flag=True, help="Take a snapshot before files are changed."),
-    click.option("--yolo", is_flag=True, help="Do not ask before dangerous commands. Hard rules still hold."),
-    click.option("--accept-hooks", is_flag=True, help="Run configured hooks without asking."),
+    click.option(
+        "--yolo",
+        is_flag=True,
+        envvar="HERMES_YOLO_MODE",
+        help="Do not ask before dangerous commands. Hard rules still hold.",
+    ),
+    click.option(
+        "--accept-hooks", is_flag=True, envvar="HERMES_ACCEPT_HOOKS", help="Run configured hooks without asking."
+    ),
     click.option("--pass-session-id", is_flag=True, help="Tell the model the id of its session."),
-    click.option("--ignore-rules", is_flag=True, help="Leave out AGENTS.md, SOUL.md, memory and skills."),
-    click.option("--ignore-user-config", is_flag=True, help="Leave out config.yaml; .env still counts."),
+    click.option(
+        "--ignore-rules",
+        is_flag=True,
+        envvar="HERMES_IGNORE_RULES",
+        help="Leave out AGENTS.md, SOUL.md, memory and skills.",
+    ),
+    click.option(
+        "--ignore-user-config",
+        is_flag=True,
+        envvar="HERMES_IGNORE_USER_CONFIG",
+        help="Leave out config.yaml; .env still counts.",
+    ),
 )
 
 
