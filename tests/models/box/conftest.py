@@ -10,11 +10,11 @@ from hermes.models.box.files import BUNDLED, bundled_weights, has_engine
 
 @pytest.fixture(scope="session")
 def weights() -> Path:
-    """The weights of the box. `HERMES_TEST_WEIGHTS` names the file where no home has it."""
+    """The weights of the box. `HERMES_TEST_BOX` names the home that has them; ./check sets it."""
     if not has_engine():
         pytest.skip("xllamacpp is not installed: ./hermes --install-extra local")
-    named = os.environ.get("HERMES_TEST_WEIGHTS", "")
-    homes = [Path(named).parent.parent] if named else []
+    named = os.environ.get("HERMES_TEST_BOX", "")
+    homes = [Path(named)] if named else []
     homes += [Path(user) / ".hermes" for name in ("HERMES_CHECK_USER_HOME", "HOME") if (user := os.environ.get(name))]
     for home in homes:
         found = bundled_weights(home)
