@@ -9,8 +9,12 @@ from hermes.tables import Table
 TOPICS: Table[str] = Table("hermes.surfaces.cli.topics", "__doc__")
 
 
+def _matching(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in ("topics", *TOPICS.names(), *COMMANDS.names()) if name.startswith(incomplete)]
+
+
 @click.command("help")
-@click.argument("words", nargs=-1, metavar="[TOPIC]")
+@click.argument("words", nargs=-1, metavar="[TOPIC]", shell_complete=_matching)
 @click.pass_context
 def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Explain a command, a setting or a topic; `hermes help topics` lists them."""
@@ -21,8 +25,10 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
     elif words == ("topics",):
         for name in TOPICS.names():
             cli.out.line(f"  {name:<14} {TOPICS.summary(name)}")
-    elif words[0] in TOPICS.names():
+    elif words[0] in TOPICS.names() and len(words) == 1:
         cli.out.line(TOPICS.load(words[0]).strip())
+        if words[0] in COMMANDS.names():
+            cli.out.line(f"\nThe command and its options: hermes {words[0]} --help")
     elif words[0] in COMMANDS.names():
         cli.out.line(_command_help(root, words))
     elif "." in words[0]:

@@ -5,5 +5,6 @@
   hermes chat -q "…" --json            one JSON event a line, the result last
   hermes -z "QUESTION"                 the same as chat -q, with only the final text
 
-The exit code says how it ended: hermes help exit-codes. With nobody to ask, commands that need approval are denied.
+The exit code says how it ended: hermes help exit-codes. With nobody to ask, commands
+that need approval are denied.
 """

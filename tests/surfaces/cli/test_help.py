@@ -1,0 +1,91 @@
+"""`hermes help`: every topic fits a terminal, and names only commands and settings that exist."""
+
+import re
+import subprocess
+from collections.abc import Callable
+
+import click
+import pytest
+
+from hermes.config.audit import every_key, section_names
+from hermes.surfaces.cli.app import APP, COMMANDS
+from hermes.surfaces.cli.commands.help_ import TOPICS
+from hermes.surfaces.cli.exit_codes import Exit
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.mark.parametrize("topic", TOPICS.names())
+def test_a_topic_names_only_what_exists(topic: str) -> None:
+    text = TOPICS.load(topic)
+    assert max(map(len, text.splitlines())) <= 110
+    for command in re.findall(r"(?<![.\w])hermes ((?:-p \w+ )?[a-z]+(?: [a-z-]+)?)", text):
+        words = [word for word in command.removeprefix("-p work ").split() if not word.startswith("-")]
+        found = COMMANDS.load(words[0])
+        if isinstance(found, click.Group) and len(words) > 1:
+            assert words[1] in found.commands, command
+    keys = {key for key in re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+\b", text) if key.partition(".")[0] in section_names()}
+    known = set(every_key())
+    assert {key for key in keys if key not in known and not key.endswith(".md")} == set()
+
+
+@pytest.mark.parametrize("topic", TOPICS.names())
+def test_options_in_a_topic_exist(topic: str) -> None:
+    """Each `--option` is one of some command."""
+    known = {name for command in _all(APP) for param in command.params for name in param.opts}
+    known |= {"--help"}
+    assert set(re.findall(r"(?<!\S)--[a-z][a-z-]+", TOPICS.load(topic))) <= known
+
+
+def _all(command: click.Command) -> list[click.Command]:
+    if command is APP:
+        return [command, *(each for name in COMMANDS.names() for each in _all(COMMANDS.load(name)))]
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return [command, *(each for one in below for each in _all(one))]
+
+
+def test_help_finds_topics_commands_and_keys(run: Run) -> None:
+    assert "worktrees" in run("help", "topics").stdout
+    assert ".worktreeinclude" in run("help", "worktrees").stdout
+    assert "hermes sessions --help" in run("help", "sessions").stdout
+    assert "--older-than" in run("help", "sessions", "prune").stdout
+    assert run("help", "agent.max_turns").stdout.startswith("agent.max_turns: ")
+    wrong = run("help", "worktres")
+    assert (wrong.returncode, "Did you mean: hermes help worktrees" in wrong.stderr) == (Exit.USAGE, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sesions"], "Did you mean: hermes sessions"),
+        (["sessions", "lst"], "Did you mean: hermes sessions list"),
+        (["chat", "--modle", "x"], "--model"),
+        (["config", "set", "agent.max_turn", "3"], "'agent.max_turns'"),
+        (["doctor", "stor"], "store"),
+    ],
+)
+def test_a_mistake_names_what_was_meant_and_runs_nothing(run: Run, words: list[str], told: str) -> None:
+    done = run(*words)
+    assert done.returncode in (Exit.USAGE, Exit.FAILED)
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_everything_a_script_reads_can_be_had_as_json() -> None:
+    tables = {"list", "show", "search", "stats", "status", "check", "explain", "get", "info", "usage", "doctor", "logs"}
+    lacking = [
+        name
+        for name, command in _named(APP, "hermes")
+        if name.rpartition(" ")[2] in tables
+        and not isinstance(command, click.Group)
+        and not any("--json" in param.opts for param in command.params)
+    ]
+    assert lacking == []
+
+
+def _named(command: click.Command, path: str) -> list[tuple[str, click.Command]]:
+    if command is APP:
+        pairs = [(name, COMMANDS.load(name)) for name in COMMANDS.names()]
+    else:
+        pairs = list(command.commands.items()) if isinstance(command, click.Group) else []
+    return [(path, command), *(each for name, one in pairs for each in _named(one, f"{path} {name}"))]
