@@ -16,7 +16,7 @@ from hermes.tools.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.context.bench_room import bench, tree
 
-ROUNDS = 40 if os.environ.get("HERMES_TEST_FULL") == "1" else 6
+ROUNDS = 150 if os.environ.get("HERMES_TEST_FULL") == "1" else 6
 
 
 def test_the_context_engine_is_a_public_name() -> None:
@@ -340,6 +340,16 @@ async def test_no_snapshot_is_taken_of_a_home_or_a_folder_of_the_system(where: s
         assert await here.checkpoints.before(touch) == ()
         with pytest.raises(CheckpointError, match="no snapshots are taken"):
             here.checkpoints.root(folder)
+
+
+async def test_a_folder_that_became_a_link_to_itself_or_to_another_folder_comes_back(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        here.shell("mkdir a b c; echo 1 > a/x; echo 1 > b/x")
+        before = tree(here.root)
+        await here.command("rm -r a b; ln -s a a; ln -s c b")
+        done = await here.restore()
+        assert done.kept == ()
+        assert tree(here.root) == before
 
 
 async def test_a_command_that_reaches_into_another_project_is_covered_there_too(tmp_path: Path) -> None:

@@ -140,7 +140,9 @@ def content_name(data: bytes) -> str:
 
 def state_of(root: bytes, path: bytes, max_bytes: int) -> State:
     """What a path is now; blocking."""
-    full = root + b"/" + path
+    if not parents_are_folders(root, path):
+        return ""
+    full = root + b"/" + path.rstrip(b"/")  # with a slash at its end a link would be followed
     try:
         info = os.lstat(full)
     except (FileNotFoundError, NotADirectoryError):
@@ -154,6 +156,19 @@ def state_of(root: bytes, path: bytes, max_bytes: int) -> State:
         return large_state(sig)
     read = read_entry(root, path)
     return "" if read is None else f"{info.st_mode:o} {read[0]}"
+
+
+def parents_are_folders(root: bytes, path: bytes) -> bool:
+    """Whether every folder above the path is a real one: nothing is looked at or written through a link."""
+    place = root
+    for part in path.rstrip(b"/").split(b"/")[:-1]:
+        place += b"/" + part
+        try:
+            if not stat.S_ISDIR(os.lstat(place).st_mode):
+                return False
+        except FileNotFoundError:
+            return False
+    return True
 
 
 def _batches(paths: list[bytes], found: Scan) -> list[list[bytes]]:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hermes.context.checkpoints.capturing import state_of
+from hermes.context.checkpoints.capturing import parents_are_folders, state_of
 from hermes.context.checkpoints.model import ABSENT, State
 
 
@@ -66,7 +66,9 @@ class Restorer:
         """Have the snapshot's folders, outermost first; modes are set at the end."""
         for path in self._wanted(folders=True):
             full = self._root + b"/" + path.rstrip(b"/")
-            if not os.path.lexists(full):
+            if not parents_are_folders(self._root, path):
+                self._plan.kept.append(path)
+            elif not os.path.lexists(full):
                 os.mkdir(full, 0o700)
             elif not stat.S_ISDIR(os.lstat(full).st_mode):
                 self._plan.kept.append(path)  # something of the user's stands there
@@ -90,7 +92,7 @@ class Restorer:
         return [path for path in sorted(self._plan.todo) if then.get(path, ABSENT) and path.endswith(b"/") == folders]
 
     def _write_one(self, path: bytes, data: bytes) -> None:
-        if not self._is_as_planned(path) or not self._parents_are_folders(path):
+        if not self._is_as_planned(path) or not parents_are_folders(self._root, path):
             self._plan.kept.append(path)
             return
         full = self._root + b"/" + path
@@ -117,24 +119,12 @@ class Restorer:
     def _is_as_planned(self, path: bytes) -> bool:
         """Whether nobody has touched the path since the plan was made; if so it is kept."""
         planned = self._plan.now.get(path, ABSENT)
-        if path.endswith(b"/"):
-            return True  # its mode tells little, and rmdir takes only what is empty
+        if path.endswith(b"/"):  # its mode tells little, and rmdir takes only what is empty
+            return parents_are_folders(self._root, path)
         if state_of(self._root, path, self._max_bytes) == planned:
             return True
         self._plan.kept.append(path)
         return False
-
-    def _parents_are_folders(self, path: bytes) -> bool:
-        """Whether every folder above the path is a real one: nothing is written through a link."""
-        place = self._root
-        for part in path.split(b"/")[:-1]:
-            place += b"/" + part
-            try:
-                if not stat.S_ISDIR(os.lstat(place).st_mode):
-                    return False
-            except FileNotFoundError:
-                return False
-        return True
 
 
 def differing(now: Mapping[bytes, State], then: Mapping[bytes, State], only: bytes | None) -> Iterable[bytes]:

@@ -1,0 +1,59 @@
+"""A process killed in the middle of a snapshot leaves a store that the next one can use."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.context.bench_room import bench, tree
+
+KILLS = 30 if os.environ.get("HERMES_TEST_FULL") == "1" else 4
+WAIT_S = 30.0
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+async def test_the_store_survives_a_kill_at_any_point(seed: int, tmp_path: Path) -> None:
+    source = random.Random(seed)
+    async with bench(tmp_path) as here:
+        home = here.checkpoints.folder.parent
+        _run_and_kill(home, here.root, source)
+        before = tree(here.root)
+        here.new_turn()
+        await here.command("rm -f f1 f2; echo new > g; chmod 600 f3 2>/dev/null || true", destructive=True)
+        newest = (await here.checkpoints.list(str(here.root)))[0]
+        done = await here.restore(newest.hash)
+        assert done.kept == ()
+        assert tree(here.root) == before
+        _check(home / "checkpoints" / "store")
+
+
+def _check(store: Path) -> None:
+    """Let git itself say that nothing is missing."""
+    environ = {"PATH": os.environ["PATH"], "GIT_DIR": str(store)}
+    words = ["git", "fsck", "--no-dangling", "--connectivity-only"]
+    checked = subprocess.run(words, env=environ, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def _run_and_kill(home: Path, root: Path, source: random.Random) -> None:
+    """Let the other process take a few snapshots, then end it and its children at a random moment."""
+    script = Path(__file__).with_name("killed_child.py")
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    child = subprocess.Popen(
+        [sys.executable, str(script), str(home), str(root)], env=environ, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    with child.stdout as lines:
+        for _ in range(source.randrange(1, 4)):
+            lines.readline()
+        for _ in range(source.randrange(20_000)):
+            os.sched_yield()
+        family = psutil.Process(child.pid).children(recursive=True)
+        child.send_signal(signal.SIGKILL)
+        child.wait(timeout=WAIT_S)
+    psutil.wait_procs(family, timeout=WAIT_S)
