@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.config import paths
-from hermes.config.section import is_secret
 from hermes.errors import UserError
 
 if TYPE_CHECKING:
@@ -104,9 +103,8 @@ def _tag(record: logging.LogRecord) -> bool:
 def redactor(environ: Mapping[str, str] | None = None, secrets: Mapping[str, str] | None = None) -> "Redactor":
     """A redactor that knows the values of .env, and those of the environment whose names tell that they are secret."""
     from hermes.redact import Redactor  # noqa: PLC0415 - compiling its patterns is left to who logs
+    from hermes.tools.environments.hygiene import is_secret_name  # noqa: PLC0415
 
     made = Redactor()
-    for name, value in {**(environ or {}), **(secrets or {})}.items():
-        if is_secret(name):
-            made.register(value, name)
+    made.register_all({**(environ or {}), **(secrets or {})}, is_secret_name)
     return made

@@ -240,8 +240,11 @@ class OutsideContext:
 def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventStore]) -> _Place:
     from hermes.config.load import load_settings  # noqa: PLC0415 - only built-ins need any of this
     from hermes.config.sections import terminal  # noqa: PLC0415
+    from hermes.redact import Redactor  # noqa: PLC0415
     from hermes.tools.approval.wiring import GateParts, make_gate  # noqa: PLC0415
     from hermes.tools.environments.factory import Making, create_environment  # noqa: PLC0415
+    from hermes.tools.environments.hygiene import is_secret_name  # noqa: PLC0415
+    from hermes.tools.files.memo import REDACTOR  # noqa: PLC0415
     from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
 
     settings = load_settings()
@@ -256,6 +259,9 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
         run_blocking=pool.run,
     )
     environment = create_environment(making)
+    redactor = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
+    redactor.register_all({**settings.environ, **settings.secrets}, is_secret_name)
+    results = paths.cache_dir(settings.home) / "results"
     return _Place(
         task_id=task_id,
         environment=environment,
@@ -270,7 +276,8 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
                 in_thread=pool.run,
             )
         ),
-        shelf=FileShelf.of_session(paths.cache_dir(settings.home) / "results", f"direct-{task_id}", pool.run),
+        shelf=FileShelf.of_session(results, f"direct-{task_id}", pool.run, clean=redactor.redact_bytes),
+        memo={REDACTOR: redactor},
         settings=settings.mapping,
         pool=pool,
     )
