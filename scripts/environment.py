@@ -321,7 +321,7 @@ class _InstallNews:
         if words[:1] == ["Collecting"] and len(words) > 1:
             self._found += 1
             self._progress.passing(f"fetching packages ({self._found}): {words[1]}")
-        elif large := re.match(r"Downloading \S*?([^/\s]+)-[^-\s]+-\S+ \((\d\d+\.\d MB)\)", text.strip()):
+        elif large := re.match(r"Downloading (?:\S*/)?([^/\s-]+)-\S+ \((\d\d+\.\d MB)\)", text.strip()):
             self._progress.line(f"fetching {large[1]} ({large[2]})")
         elif text.startswith("Installing collected packages:"):
             count = text.count(",") + 1

@@ -3,11 +3,13 @@
 import asyncio
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hermes.config.load import load_settings
@@ -108,6 +110,30 @@ def test_the_launcher_is_asked_to_install_the_box_and_its_failure_is_told(run: R
     assert done.returncode == 1
     assert "asked: --install-extra local" in done.stderr
     assert "could not be installed" in done.stderr
+
+
+@pytest.mark.usefixtures("nobody_listens")
+def test_ctrl_c_while_the_box_is_fetched_ends_the_installer_too(environ: dict[str, str], tmp_path: Path) -> None:
+    launcher = tmp_path / "launcher"
+    launcher.write_text('#!/bin/sh\necho "pid $$"\nexec sleep 600\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    words = [sys.executable, "-m", "hermes.surfaces.cli.main", "chat", "-q", "Hello?"]
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**environ, "HERMES_LAUNCHER": str(launcher)},
+        cwd=tmp_path,
+        text=True,
+    )
+    assert process.stderr is not None
+    with process.stderr as told:
+        line = next(line for line in told if line.startswith("pid "))
+        process.send_signal(signal.SIGINT)
+        rest = told.read()
+    assert process.wait(30) == 130
+    assert "Stopped." in rest
+    assert not psutil.pid_exists(int(line.split()[1]))
 
 
 @pytest.mark.usefixtures("nobody_listens")
