@@ -46,7 +46,7 @@ MENDABLE = (
     "chmod -R 777 .",
     "cd ~; r''m -r work",
 )
-TOOLS = ("terminal", "execute_code", "write_file", "patch", "read_file")
+TOOLS = ("terminal", "process", "execute_code", "write_file", "patch", "read_file")
 
 
 class Watched(ProcessSupervisor):
@@ -71,7 +71,9 @@ class Watched(ProcessSupervisor):
 
     async def hold(self, decision: Decision, request: JsonObject) -> int:
         self.spawned.append("held")
-        raise ToolError("the test starts nothing")
+        if "held" not in self._starts:
+            raise ToolError("the test starts nothing")
+        return await super().hold(decision, request)
 
 
 @dataclass
@@ -264,6 +266,26 @@ async def test_no_tool_writes_the_runtimes_own_policy_credentials_or_approvals(t
                 await it.call("terminal", command=f"mv {target} gone")
                 await it.call("execute_code", code=f"open({target!r}, 'w').write('changed')")
     assert {name: (own / name).read_text() for name in names} == dict.fromkeys(names, "canary")
+
+
+@pytest.mark.parametrize("has_pty", [True, False])
+async def test_what_is_typed_into_a_shell_passes_the_gate(tmp_path: Path, canaries: Path, *, has_pty: bool) -> None:
+    before = tree(canaries)
+    async with room(tmp_path, starts=("held", "bash")) as it:
+        started = await it.call("terminal", command="bash --norc", background=True, pty=has_pty)
+        shell = started["session_id"]
+
+        async def typed(data: str, action: str = "write") -> str:
+            return str((await it.call("process", action=action, session_id=shell, data=data))["status"])
+
+        try:
+            assert {await typed(command, "submit") for command in MENDABLE} == {"blocked"}
+            assert "blocked" in [await typed(part) for part in ("rm -r", "f ~/pho", "tos\n")]
+            assert await typed("rX\x7fm -rf ~/photos", "submit") == "blocked"
+            assert await typed("\x03") == "ok"
+        finally:
+            await it.call("process", action="kill", session_id=shell)
+    assert tree(canaries).items() >= before.items()  # a shell may leave its history
 
 
 async def test_switching_asking_off_leaves_the_floor(tmp_path: Path) -> None:

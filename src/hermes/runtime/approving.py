@@ -54,10 +54,10 @@ def approval_gate(deciding: Deciding) -> Gate:
 
 
 def _gate(deciding: Deciding) -> Gate:
-    from hermes.tools.approval.contract import desk  # noqa: PLC0415 - paid by the first action that is decided
+    from hermes.tools.approval.contract import asks_nothing, desk  # noqa: PLC0415 - paid by the first action that is decided
     from hermes.tools.approval.wiring import GateParts, make_gate  # noqa: PLC0415
 
-    session = deciding.options.session
+    session, is_off = deciding.options.session, asks_nothing(deciding.settings.environ)
     key = session.gateway_session_key or deciding.session_id
     callback = deciding.options.callbacks.approval_callback
     return make_gate(
@@ -71,7 +71,7 @@ def _gate(deciding: Deciding) -> Gate:
             ask=_ask(callback, deciding.parts.pool.run) if callback is not None else desk.queue.ask(key),
             judge=_judge(deciding),
             is_remote=callback is None,
-            is_bypassed=lambda _session: desk.is_yolo(key) or desk.is_yolo(deciding.session_id),
+            is_bypassed=lambda _session: is_off or desk.is_yolo(key) or desk.is_yolo(deciding.session_id),
         )
     )
 

@@ -85,6 +85,12 @@ def test_the_floor_and_deny_rules_hold_without_asking_too(hermes_home: Path) -> 
     assert not check("rm -rf build")["approved"]
 
 
+def test_asking_can_be_switched_off_for_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_YOLO_MODE", "1")
+    assert check("rm -rf build")["approved"]
+    assert check("rm -rf /")["hardline"]
+
+
 def test_a_container_is_left_alone_unless_the_host_is_mounted(hermes_home: Path) -> None:
     assert check("rm -rf build", backend="docker")["approved"]
     (hermes_home / "config.yaml").write_text("terminal: {docker_volumes: ['/srv:/srv']}\n")

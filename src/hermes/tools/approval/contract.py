@@ -6,7 +6,7 @@ They decide as the gate does, with the same policy, floor and grants. Where nobo
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any
@@ -217,6 +217,11 @@ def set_approval_callback(callback: Callback | None) -> None:
 # -- below --------------------------------------------------------------------------------------------------------
 
 
+def asks_nothing(environ: Mapping[str, str]) -> bool:
+    """Whether the person who started this process switched asking off for it (`HERMES_YOLO_MODE`)."""
+    return environ.get("HERMES_YOLO_MODE", "").strip().lower() in ("1", "true", "yes", "on")
+
+
 def _grants() -> HomeGrants:
     return HomeGrants(paths.hermes_home())
 
@@ -230,7 +235,7 @@ def _decided(command: str, env_type: str, policy: Policy, settings: Settings, se
         has_host_mounts=bool(terminal.get("docker_volumes") or terminal.get("docker_mount_cwd_to_workspace")),
         session_id=session_key,
         binding=binding(f"command  {command}", cwd),
-        is_bypassed=desk.is_yolo(session_key),
+        is_bypassed=desk.is_yolo(session_key) or asks_nothing(settings.environ),
     )
     kept = [one.grant for one in HomeGrants(settings.home).kept() if one.grant.session_id == session_key]
     return decide(analysis, policy, kept, context)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,13 @@ PLACEHOLDER = (
 )
 _END = "HERMES_CODE_END"
 _LONG = 4096
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ENDING_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D stop things; every other key may change what a line says
+_RUNS_INPUT = re.compile(
+    r"(?:\A|[\s/])(?:(?:ba|z|da|k|fi|c|tc)?sh|ssh|su|sudo|docker|podman|kubectl|nsenter|chroot|screen|tmux|script|expect"
+    r"|i?python[\d.]*|pypy[\d.]*|node|deno|bun|ruby|irb|perl|php|lua|R|psql|mysql|mariadb|sqlite3|mongosh|redis-cli|gdb|ed|vim?|emacs)"
+    r"(?=\s|\Z)"
+)
 _SHELLS = (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash", b"#!/usr/bin/env sh", b"#!/usr/bin/bash")
 logger = logging.getLogger(__name__)
 
@@ -116,6 +124,11 @@ class ApprovalGate:
         elif action.kind == "tool":
             return Analysis(command=text, normalised=text, commands=(), effects=(), unknown=())
         analysis = self._look(text, action.cwd)
+        into = action.details.get("typed_into")
+        if into is not None and not _RUNS_INPUT.search(str(into)):
+            # An answer to a program that runs nothing it is told: prose need not parse as bash.
+            known = tuple(effect for effect in analysis.effects if effect.kind not in ("unknown", "inline_code"))
+            return Analysis(command="", normalised=text, commands=analysis.commands, effects=known, unknown=())
         if action.kind == "write":
             # A file tool shows what it changes and keeps the values of secrets, so a project's settings are files
             # like others to it.
@@ -220,6 +233,9 @@ def _beyond_effects(action: Action) -> str:
     """What must be asked about although nothing in the text itself is dangerous."""
     if action.details.get("sandbox"):
         return str(action.details.get("why") or "leave the sandbox")
+    into = action.details.get("typed_into")
+    if into is not None and _RUNS_INPUT.search(str(into)) and _CONTROLS.search(action.text.strip(_ENDING_KEYS)):
+        return "send keys that edit or recall a line in a shell"
     method = action.details.get("method")
     return f"send data ({method})" if action.kind == "network" and method and not is_ordinary(action) else ""
 

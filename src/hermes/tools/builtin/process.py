@@ -13,6 +13,7 @@ from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.environments.background import Background, Record, State, background_of
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.terminal.shown import text_of
+from hermes.tools.terminal.typing import refused_typing
 from hermes.tools.traits import Traits
 
 _LOOK_AGAIN_S = 0.1
@@ -141,6 +142,9 @@ async def _write(asked: Asked) -> str:
     if asked.wanted.action == "submit":
         # A terminal's Enter key sends a carriage return; a pipe's lines end in a newline.
         data += b"\r" if asked.record.order.pty else b"\n"
+    reason = await refused_typing(asked.ctx, asked.record, data.decode("utf-8", "replace"))
+    if reason is not None:
+        return tool_result(session_id=asked.record.id, status="blocked", error=reason)
     return await _to_stdin(asked, asked.background.write(asked.record, data), bytes_written=len(data))
 
 
