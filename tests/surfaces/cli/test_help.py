@@ -23,7 +23,7 @@ def test_a_topic_names_only_what_exists(topic: str) -> None:
         words = [word for word in command.removeprefix("-p work ").split() if not word.startswith("-")]
         found = COMMANDS.load(words[0])
         if isinstance(found, click.Group) and len(words) > 1:
-            assert words[1] in found.commands, command
+            assert words[1] in found.list_commands(click.Context(found)), command
     keys = {key for key in re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+\b", text) if key.partition(".")[0] in section_names()}
     known = set(every_key())
     assert {key for key in keys if key not in known and not key.endswith(".md")} == set()
@@ -38,10 +38,15 @@ def test_options_in_a_topic_exist(topic: str) -> None:
 
 
 def _all(command: click.Command) -> list[click.Command]:
-    if command is APP:
-        return [command, *(each for name in COMMANDS.names() for each in _all(COMMANDS.load(name)))]
-    below = command.commands.values() if isinstance(command, click.Group) else ()
-    return [command, *(each for one in below for each in _all(one))]
+    return [command, *(each for _, one in _below(command) for each in _all(one))]
+
+
+def _below(command: click.Command) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return []
+    ctx = click.Context(command)
+    found = [(name, command.get_command(ctx, name)) for name in command.list_commands(ctx)]
+    return [(name, one) for name, one in found if one is not None]
 
 
 def test_help_finds_topics_commands_and_keys(run: Run) -> None:
@@ -84,8 +89,5 @@ def test_everything_a_script_reads_can_be_had_as_json() -> None:
 
 
 def _named(command: click.Command, path: str) -> list[tuple[str, click.Command]]:
-    if command is APP:
-        pairs = [(name, COMMANDS.load(name)) for name in COMMANDS.names()]
-    else:
-        pairs = list(command.commands.items()) if isinstance(command, click.Group) else []
+    pairs = _below(command)
     return [(path, command), *(each for name, one in pairs for each in _named(one, f"{path} {name}"))]

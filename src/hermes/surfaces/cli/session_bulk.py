@@ -137,7 +137,7 @@ def optimize(cli: Cli, as_json: bool) -> None:
     cli.out.json({"freed_bytes": freed}) if as_json else cli.out.line(f"{freed / 1e6:.1f} MB are free again")
 
 
-COMMANDS = (export, import_, prune, archive, optimize)
+COMMANDS: dict[str, click.Command] = {str(each.name): each for each in (archive, export, import_, optimize, prune)}
 
 
 def _exported(db: "SessionDB", ids: list[str], lineage: str) -> Iterator[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ import click
 
 from hermes.config import paths
 from hermes.errors import UserError
-from hermes.surfaces.cli import session_bulk, session_views
+from hermes.surfaces.cli import session_views
 from hermes.surfaces.cli.app import Menu
 from hermes.surfaces.cli.chat.resume import find_session
 from hermes.surfaces.cli.completing import matching_sessions
@@ -21,12 +21,28 @@ if TYPE_CHECKING:
     from hermes.state import SessionDB
 
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+BULK = ("archive", "export", "import", "optimize", "prune")
+
 a_session = click.argument("session", shell_complete=matching_sessions)
 by_source = click.option("--source", metavar="TAG", help="Only those from there: cli, cron, telegram …")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
-@click.group("sessions", cls=Menu, invoke_without_command=True)
+class Sessions(Menu):
+    """The commands of this module, and those on many sessions, which are loaded when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *BULK})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in BULK:
+            from hermes.surfaces.cli.session_bulk import COMMANDS  # noqa: PLC0415 - a list does without it
+
+            return COMMANDS[cmd_name]
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group("sessions", cls=Sessions, invoke_without_command=True)
 @click.pass_context
 def sessions(ctx: click.Context) -> int | None:
     """List, search, read, move and delete sessions. Without a command, pick one in the terminal.
@@ -227,8 +243,5 @@ def _go_on(cli: Cli, session: str) -> int:
 
     return run_chat(cli, {"resume": session})
 
-
-for _command in session_bulk.COMMANDS:
-    sessions.add_command(_command)
 
 COMMAND = sessions
