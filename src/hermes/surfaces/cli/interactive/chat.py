@@ -3,10 +3,9 @@
 import asyncio
 import logging
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
-
-from msgspec.structs import replace
 
 from hermes import AIAgent
 from hermes.config.load import bound_settings
@@ -38,11 +37,14 @@ from hermes.surfaces.logs import session_tag
 
 BusyMode = Literal["queue", "steer", "interrupt"]
 STOP_S = 3.0
+SOON_S = 1.0
 log = logging.getLogger(__name__)
 
 
 class Face(Screen, Protocol):
-    """The terminal, as the conversation sees it."""
+    """The terminal, as the conversation sees it. `echoes`: what is typed stays on the screen by itself."""
+
+    echoes: bool
 
     def leave(self) -> None:
         """End the conversation."""
@@ -62,20 +64,30 @@ class Face(Screen, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a conversation begins with. `folder` is where it works when that is not where Hermes was started."""
+
+    cli: Cli
+    wish: Wish
+    settings: Settings
+    folder: str | None = None
+
+
 class Chat:
     """The session that is talked to, its agent, and what waits for it. Slash commands work on this."""
 
-    def __init__(self, cli: Cli, wish: Wish, db: SessionDB, face: Face) -> None:
-        self.cli, self.wish, self.db, self.face = cli, wish, db, face
-        self.overrides: dict[str, Any] = {}
-        self.settings: Settings = self._read_settings()
+    def __init__(self, start: Start, db: SessionDB, face: Face) -> None:
+        self.cli, self.wish, self.settings = start.cli, start.wish, start.settings
+        self.db, self.face = db, face
         display = self.settings.of(Display)
-        self.painter = Painter(cli.out, compact=display.compact)
+        self.painter = Painter(self.cli.out, compact=display.compact)
         self.look = Look(display, display.show_reasoning)
         self.view = TurnView(face, self.painter, self.look)
         self.questions = Questions(face.write, face.refresh, self.settings.of(Approvals).timeout)
         self.busy_mode: BusyMode = display.busy_input_mode
-        self.launched_in = str(Path.cwd())
+        self._folder = start.folder
+        self.launched_in = start.folder or str(Path.cwd())
         self.redactor = redactor_of(self.settings)
         self.is_busy = False
         self.is_held = False  # the line waits for a word of the person
@@ -129,14 +141,28 @@ class Chat:
             await run_quick(self, own[name], rest.strip())
             return
         slash = SLASHES.load(name)
-        if self.is_busy and not slash.when_busy:
+        if not slash.when_busy and not await self._is_idle_soon():
             raise UserError(f"/{name} has to wait for the end of this turn; /stop ends it now")
         await slash.run(self, rest.strip())
+
+    async def _is_idle_soon(self) -> bool:
+        """A turn whose answer is on the screen may still be putting its record away."""
+        try:
+            async with asyncio.timeout(SOON_S):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
 
     @property
     def quick_commands(self) -> dict[str, QuickCommand]:
         """Commands of the person's own, from config.yaml."""
         return self.settings.of(Top).quick_commands
+
+    def said(self, text: str) -> str:
+        """What the person said, as it stays on the screen."""
+        when = time.strftime("%H:%M ") if self.look.display.timestamps else ""
+        return self.painter.line(f"{when}> {text}", "bold") + ("" if self.look.display.compact else "\n")
 
     def say(self, text: str, *styles: str) -> None:
         """Words of Hermes itself."""
@@ -187,7 +213,8 @@ class Chat:
         self.face.refresh()
         try:
             await self.waiting.take(one)
-            self.face.write(self.painter.line(f"> {one.text}", "bold") + ("" if self.look.display.compact else "\n"))
+            if not self.face.echoes:
+                self.face.write(self.said(one.text))
             content = await opened(one.text, self._surroundings())
             with bound_settings(self.settings):
                 result = await self.agent.arun_conversation(content)
@@ -258,14 +285,9 @@ class Chat:
 
     async def reconfigure(self, **flags: Any) -> None:
         """Change settings for this run (dotted keys, dots as two underscores); the session goes on."""
-        before = dict(self.overrides)
-        self.overrides.update({name.replace("__", "."): value for name, value in flags.items()})
-        try:
-            settings = self._read_settings()
-            resolve(settings, Asked())
-        except HermesError:
-            self.overrides = before
-            raise
+        changed = {name.replace("__", "."): value for name, value in flags.items()}
+        settings = replace(self.settings, flags={**self.settings.flags, **changed}, _made={})
+        resolve(settings, Asked())
         self.settings = settings
         await self.agent.aclose()
         self.agent = self._make_agent(self.session_id)
@@ -300,14 +322,11 @@ class Chat:
         return AIAgent(
             **agent_keywords(self.wish, self.settings),
             session_id=session_id,
+            cwd=self._folder,
             sink=self.view,
             approval_callback=self.questions,
             auto_title=True,
         )
-
-    def _read_settings(self) -> Settings:
-        flags = {**self.wish.flags, **self.overrides}
-        return self.cli.settings(flags, ignore_file=self.wish.ignore_user_config)
 
     async def _look_up(self) -> None:
         """What the store knows of the session, for the status line."""
@@ -321,10 +340,6 @@ class Chat:
 
     async def _end_session(self, reason: str) -> None:
         await self.in_thread(self.db.end_session, self.session_id, reason)
-
-    def with_model(self, **changes: Any) -> None:
-        """Another model for this run."""
-        self.wish = replace(self.wish, **changes)
 
 
 def is_command(text: str) -> bool:

@@ -50,7 +50,10 @@ def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
     @keys.add("escape", "enter")
     @keys.add("c-j")
     def _(_event: KeyPressEvent) -> None:
-        buffer.newline(copy_margin=False)
+        if face.is_new:
+            face.send()
+        else:
+            buffer.newline(copy_margin=False)
 
     @keys.add("tab")
     def _(_event: KeyPressEvent) -> None:

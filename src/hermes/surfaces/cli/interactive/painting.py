@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from hermes.surfaces.cli.interactive.blocks import Block, Code, Prose
-from hermes.surfaces.cli.output import STYLES, Output, cut
+from hermes.surfaces.cli.output import STYLES, Output, cut, width_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -18,6 +18,26 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def clean(text: str) -> str:
     """`text` without what a terminal would act on; a tab is four spaces."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def folded(line: str, width: int) -> list[str]:
+    """`line` in rows of at most `width` columns, cut at spaces where there are any."""
+    rows: list[str] = []
+    while width_of(line) > width:
+        row = _fitting(line, width)
+        space = row.rfind(" ")
+        row = row[:space] if space > width // 2 else row
+        rows.append(row)
+        line = line[len(row) :].lstrip(" ")
+    return [*rows, line]
+
+
+def _fitting(line: str, width: int) -> str:
+    """The longest beginning that fits; at least one character."""
+    end = min(len(line), width)
+    while end > 1 and width_of(line[:end]) > width:
+        end -= max(1, (width_of(line[:end]) - width) // 2)
+    return line[:end]
 
 
 class Painter:
@@ -80,7 +100,7 @@ class Painter:
         console.print(what)
         file = console.file
         assert isinstance(file, io.StringIO)
-        return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+        return "".join(f"{line.rstrip()}\n" for line in file.getvalue().strip("\n").splitlines())
 
     def _console(self) -> "Console":
         from rich.console import Console  # noqa: PLC0415 - paid by the first answer

@@ -1,8 +1,10 @@
 """The conversation where a terminal can do nothing but lines: TERM=dumb, or stdout goes elsewhere."""
 
 import asyncio
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hermes.surfaces.cli.output import Output
@@ -16,6 +18,8 @@ class PlainFace:
 
     def __init__(self, out: Output) -> None:
         self._out = out
+        self.echoes = True
+        self.is_gone = False
         self._left = asyncio.Event()
         self._chat: Chat | None = None
         self._typed = b""
@@ -25,6 +29,7 @@ class PlainFace:
         try:
             self._out.write(text)
         except (OSError, ValueError):  # nobody reads any more
+            self.is_gone = True
             self.leave()
 
     def flush(self) -> None:
@@ -49,6 +54,11 @@ class PlainFace:
         if self._chat is not None and self._chat.look.display.bell_on_complete:
             self.write("\a")
         self._prompt()
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """The terminal itself shows what is typed."""
+        yield
 
     async def run(self, chat: "Chat") -> None:
         """Read lines until the end of input."""

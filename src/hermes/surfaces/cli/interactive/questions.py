@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from hermes.surfaces.cli.interactive.status import short_path
 from hermes.tools.approval.callbacks import answer_of
 from hermes.tools.approval.question import Answer, Question
 from hermes.tools.approval.terminal import question_text
@@ -24,7 +25,7 @@ class Questions:
 
     async def __call__(self, question: Question) -> Answer:
         async with self._one:
-            where = f" in {question.cwd}" if question.cwd else ""
+            where = f" in {short_path(question.cwd)}" if question.cwd else ""
             text = question_text(
                 question.command,
                 question.description,

@@ -4,18 +4,20 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from hermes.config import paths
 from hermes.config.sections.state import Section as State
-from hermes.config.settings import Settings
 from hermes.runtime.shared import shared
 from hermes.state import SessionDB, SqliteStore
+from hermes.surfaces.cli.chat.ending import prune_if_due
 from hermes.surfaces.cli.chat.headless import _logging as begin_logging
 from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.first_run import with_model
+from hermes.surfaces.cli.interactive.chat import Chat, Start
 from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
 from hermes.surfaces.logs import stop_logging
@@ -27,24 +29,40 @@ def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
     session_id = resumed_session(cli, resume=wish.resume, continue_=wish.continue_, source=wish.source)
+    settings = with_model(cli, settings, is_quiet=False)
     paths.made(cli.home)
     handlers = begin_logging(cli, settings)
     try:
-        return asyncio.run(_converse(cli, wish, settings, session_id))
+        code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings), session_id))
+        if pruned := prune_if_due(settings):
+            cli.out.note(pruned)
+        return code
     finally:
         stop_logging(handlers)
 
 
-async def _converse(cli: Cli, wish: Wish, settings: Settings, session_id: str | None) -> int:
-    store = shared.store(paths.state_file(cli.home), settings.of(State).durability)
+async def _somewhere(start: Start, session_id: str | None) -> int:
+    """Talk in a worktree of its own, if one is asked for."""
+    if not start.wish.worktree:
+        return await _converse(start, session_id)
+    from hermes.surfaces.cli.worktrees import in_worktree  # noqa: PLC0415 - rare
+
+    async with in_worktree(start.cli.out, start.settings, shared.supervisor) as place:
+        there = replace(start, settings=place.settings, folder=str(place.folder))
+        return await _converse(there, session_id)
+
+
+async def _converse(start: Start, session_id: str | None) -> int:
+    cli = start.cli
+    store = shared.store(paths.state_file(cli.home), start.settings.of(State).durability)
     assert isinstance(store, SqliteStore)
     face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
-    chat = Chat(cli, wish, SessionDB(store=store), face)
-    with _signals(chat, face) as was_hit:
+    chat = Chat(start, SessionDB(store=store), face)
+    with _signals(chat, face) as was_hit, face.quiet():
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in (chat.work(), _listen(chat, face), face.tick())]
             try:
-                await _greet(chat, wish, session_id)
+                await _greet(chat, start.wish, session_id)
                 await face.run(chat)
             finally:
                 await chat.finish()
@@ -53,6 +71,8 @@ async def _converse(cli: Cli, wish: Wish, settings: Settings, session_id: str | 
     if await chat.exists():
         face.write(f"Go on with: hermes --resume {chat.session_id}\n")
         face.flush()
+    if face.is_gone:
+        cli.out.abandon()
     return Exit.CANCELLED if was_hit() else Exit.ANSWERED
 
 
@@ -61,7 +81,7 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
         await chat.open(session_id)
     else:
         await chat.open(None)
-        chat.say("Ask something, or type /help. Esc stops a turn, Ctrl-D leaves.", "dim")
+        chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
     if wish.image is not None:
         chat.face.offer(f'"{wish.image}" ')
 

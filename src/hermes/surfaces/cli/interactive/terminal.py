@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+import contextlib
 import sys
-from collections.abc import Callable
+import termios
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application
@@ -31,7 +34,7 @@ from prompt_toolkit.styles import Style
 from hermes.surfaces.cli.interactive.completing import ChatCompleter
 from hermes.surfaces.cli.interactive.history import KeptHistory
 from hermes.surfaces.cli.interactive.keys import bindings
-from hermes.surfaces.cli.interactive.painting import clean
+from hermes.surfaces.cli.interactive.painting import clean, folded
 from hermes.surfaces.cli.interactive.pastes import Pastes
 from hermes.surfaces.cli.output import Output, cut
 
@@ -39,8 +42,10 @@ if TYPE_CHECKING:
     from hermes.surfaces.cli.interactive.chat import Chat
 
 REDRAW_S = 0.05
+TYPED_AHEAD_S = 0.3
 INPUT_ROWS = 10
 QUEUE_ROWS = 4
+LIVE_ROWS = 10
 ESCAPE_S = 0.08  # how long an Esc waits for the rest of a key
 STYLES = {
     "thought": "#888888",
@@ -77,6 +82,10 @@ class TerminalFace:
         self._draft = ""
         self._was_asking = False
         self._title = ""
+        self.echoes = False
+        self.is_gone = False
+        self._input = create_input(sys.stdin)
+        self._started_at = 0.0
         self.pastes = Pastes()
         self.inbox: asyncio.Queue[str] = asyncio.Queue()
         self.output = GuardedOutput(
@@ -107,6 +116,10 @@ class TerminalFace:
         if app is not None and app.is_running and app.future is not None and not app.future.done():
             app.exit()
 
+    def _gone(self) -> None:
+        self.is_gone = True
+        self.leave()
+
     def offer(self, text: str) -> bool:
         if self.buffer.text.strip():
             return False
@@ -134,17 +147,31 @@ class TerminalFace:
 
     # -- running -------------------------------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Keys that are typed before the prompt is there, or after it, are not echoed into what is shown."""
+        try:
+            with self._input.raw_mode():
+                yield
+        except termios.error:  # there is nothing to restore
+            self.is_gone = True
+
+    @property
+    def is_new(self) -> bool:
+        """Whether what is read now was typed before the prompt was there: its line ends are Enter."""
+        return time.monotonic() - self._started_at < TYPED_AHEAD_S
+
     async def run(self, chat: "Chat") -> None:
         """Show the prompt until the person leaves, the terminal is gone, or `leave` is called."""
         self._chat = chat
-        self.output.on_gone = self.leave
+        self.output.on_gone = self._gone
         self.buffer.completer = ChatCompleter(chat)
         self.buffer.history = KeptHistory(chat.cli.home, chat.redactor.redact)
         self._app = Application(
             layout=Layout(self._layout()),
             key_bindings=bindings(self, chat),
             style=Style.from_dict(STYLES if chat.painter.colours else {}),
-            input=create_input(sys.stdin),
+            input=self._input,
             output=self.output,
             erase_when_done=True,
             min_redraw_interval=REDRAW_S,
@@ -153,10 +180,11 @@ class TerminalFace:
         self._app.ttimeoutlen = ESCAPE_S
         self._app.timeoutlen = ESCAPE_S
         self._set_title()
+        self._started_at = time.monotonic()
         try:
             await self._app.run_async(set_exception_handler=False, handle_sigint=True)
-        except (EOFError, OSError):  # the terminal is gone
-            return
+        except (EOFError, OSError, termios.error):
+            self.is_gone = True
         finally:
             self.flush()
             self._clear_title()
@@ -237,7 +265,7 @@ class TerminalFace:
         )
         return HSplit(
             [
-                ConditionalContainer(window(self._live, 12), Condition(lambda: bool(self._live()))),
+                ConditionalContainer(window(self._live, LIVE_ROWS), Condition(lambda: bool(self._live()))),
                 ConditionalContainer(window(self._queue, QUEUE_ROWS + 1), Condition(lambda: bool(self._queue()))),
                 field,
                 CompletionsMenu(max_height=6),
@@ -254,8 +282,8 @@ class TerminalFace:
     def _live(self) -> StyleAndTextTuples:
         chat = self._chat
         lines = chat.view.live() if chat is not None and chat.is_busy else []
-        width = self._out.width - 1
-        return [(f"class:{style}" if style else "", f"{cut(line, width)}\n") for style, line in lines[-12:]]
+        rows = [(style, row) for style, line in lines for row in folded(line, self._out.width - 1)]
+        return _stacked([(f"class:{style}" if style else "", row) for style, row in rows[-LIVE_ROWS:]])
 
     def _queue(self) -> StyleAndTextTuples:
         chat = self._chat
@@ -263,10 +291,10 @@ class TerminalFace:
             return []
         waiting = chat.waiting.open_ones
         width = self._out.width - 14
-        shown = [f"  waiting {number}: {cut(_one_line(one.text), width)}\n" for number, one in enumerate(waiting, 1)]
+        shown = [f"  waiting {number}: {cut(_one_line(one.text), width)}" for number, one in enumerate(waiting, 1)]
         if len(shown) > QUEUE_ROWS:
-            shown = [*shown[:QUEUE_ROWS], f"  … and {len(shown) - QUEUE_ROWS} more; /queue\n"]
-        return [("class:queue", line) for line in shown]
+            shown = [*shown[:QUEUE_ROWS], f"  … and {len(shown) - QUEUE_ROWS} more; /queue"]
+        return _stacked([("class:queue", line) for line in shown])
 
     def _status(self) -> StyleAndTextTuples:
         chat = self._chat
@@ -305,6 +333,11 @@ class TerminalFace:
         if self._title:
             self.output.clear_title()
             self.output.flush()
+
+
+def _stacked(lines: list[tuple[str, str]]) -> StyleAndTextTuples:
+    """One below the other, with no empty line at the end."""
+    return [(style, text if number == len(lines) else f"{text}\n") for number, (style, text) in enumerate(lines, 1)]
 
 
 def _one_line(text: str) -> str:

@@ -30,6 +30,7 @@ TAIL_LINES = 8
 OUTPUT_LINES = 5
 VERBOSE_LINES = 40
 SUMMARY_LINES = 10
+TELLING = ("command", "path", "pattern", "query", "url", "urls")  # the argument that says most about a call
 
 
 class Screen(Protocol):
@@ -167,7 +168,8 @@ class TurnView:
         self._screen.write(self._paint.output(_printed(text_of(event.result.content)), most))
 
     def _call_text(self, name: str, args: dict[str, Any]) -> str:
-        preview = next((value for value in args.values() if isinstance(value, str) and value), "")
+        wanted = [args.get(key) for key in TELLING if key in args] or list(args.values())
+        preview = next((value for value in wanted if isinstance(value, str) and value), "")
         return cut(" ".join(f"{name} {clean(preview)}".split()), max(20, self._paint.width - 12))
 
     def _record(self, event: TurnFinished) -> str:

@@ -11,7 +11,7 @@ async def run(chat: Chat, words: str) -> None:
     parts = shlex.split(words) or ["list"]
     await show_command(chat, "fallback", *parts)
     if parts[0] != "list":
-        await chat.reconfigure()
+        chat.say("It acts when hermes is started again.", "dim")
 
 
 COMMAND = Slash(run=run, args="[list|add|remove|clear]", when_busy=False)

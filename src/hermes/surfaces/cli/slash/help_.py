@@ -14,7 +14,8 @@ KEYS = (
     ("Ctrl-D", "leave"),
     ("Ctrl-L, Ctrl-Z", "draw anew; suspend"),
 )
-REFERENCES = "@file:PATH  @folder:PATH  @diff  @staged  @git:N; a path of a picture adds the picture"
+REFERENCES = ("@file:PATH  @folder:PATH  @diff  @staged  @git:N", "the path of a picture adds the picture")
+WIDTH = 17
 
 
 async def run(chat: Chat, words: str) -> None:
@@ -25,15 +26,16 @@ async def run(chat: Chat, words: str) -> None:
             also = f" (also {', '.join(f'/{one}' for one in slash.aliases)})" if slash.aliases else ""
             chat.say(f"/{name} {slash.args}".rstrip() + f"{also}\n  {SLASHES.summary(name)}")
             return
-    rows = [(f"/{name} {SLASHES.load(name).args}".rstrip(), SLASHES.summary(name)) for name in SLASHES.names()]
+    rows = [(f"/{name}", SLASHES.summary(name)) for name in SLASHES.names()]
     rows += [(f"/{name}", one.command or one.target) for name, one in chat.quick_commands.items()]
-    width = max(len(head) for head, _ in rows) if chat.painter.width >= 80 else 14
     for heading, lines in (("Commands", rows), ("Keys", list(KEYS))):
         chat.say(heading, "bold")
         for head, told in lines:
-            chat.face.write(chat.painter.line(f"  {padded(head, width)}  {told}"))
+            chat.face.write(chat.painter.line(f"  {padded(head, WIDTH)}  {told}"))
     chat.say("In a message", "bold")
-    chat.face.write(chat.painter.line(f"  {REFERENCES}"))
+    for reference in REFERENCES:
+        chat.face.write(chat.painter.line(f"  {reference}"))
+    chat.say("/help COMMAND tells more about one.", "dim")
 
 
 COMMAND = Slash(run=run, args="[COMMAND]", aliases=("commands", "?"))

@@ -1,6 +1,5 @@
 """List checkpoints of the files, or go back to one."""
 
-from hermes.config import paths
 from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.values import plain
 from hermes.context.checkpoints import CheckpointError, Checkpoints, Limits
@@ -14,8 +13,7 @@ from hermes.surfaces.cli.interactive.slashes import Slash
 
 async def run(chat: Chat, words: str) -> None:
     section = chat.settings.of(checkpoints_section.Section)
-    folder = paths.checkpoints_dir(chat.cli.home)
-    kept = Checkpoints(folder, shared.supervisor, shared.pool.run, Limits.of(plain(section)), shared.clock.now)
+    kept = Checkpoints(chat.cli.home, shared.supervisor, shared.pool.run, Limits.of(plain(section)), shared.clock.now)
     try:
         told = await rollback(kept, chat.cwd, words)
     except CheckpointError as error:

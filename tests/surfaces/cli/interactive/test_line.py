@@ -1,0 +1,153 @@
+"""Messages that wait: in order, none lost, also when the process is killed; they can be seen and changed."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from hermes.state import SessionDB
+from hermes.surfaces.cli.interactive.waiting import Waiting
+from hermes.testing.replies import calls, says
+from hermes.testing.server import RecordedRequest, ServerThread
+from tests.surfaces.cli.interactive.conftest import Start
+from tests.surfaces.cli.interactive.terminal import CTRL_D, ENTER, ESC, UP, answering
+
+SLOW = says("I talk. " * 2_000).timed(chunk_size=8, chunk_delay_s=0.02)
+
+
+async def in_thread(work: Any, *args: Any) -> Any:
+    return await asyncio.to_thread(work, *args)
+
+
+def line(db: SessionDB, session: str = "s") -> Waiting:
+    return Waiting(db, session, lambda text: text.replace("hunter2", "[hidden]"), in_thread)
+
+
+async def test_what_waits_is_there_in_order_after_a_restart(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db:
+        first = line(db)
+        for number in range(50):
+            await first.add(f"message {number}")
+        await first.drop(first.line[7])
+        await first.edit(first.line[0], "message zero")
+    with SessionDB(tmp_path / "state.db") as db:
+        again = line(db)
+        await again.open()
+        left = [f"message {number}" for number in range(1, 50) if number != 7]
+        assert [one.text for one in again.line] == ["message zero", *left]
+        other = line(db, "another")
+        assert await other.open() == 0
+
+
+async def test_one_that_had_reached_the_session_is_not_sent_again(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "before")
+        waiting = line(db)
+        await waiting.add("reached")
+        await waiting.take(waiting.line[0])
+        db.append_message("s", "user", "reached")
+        await waiting.add("next")
+        again = line(db)
+        await again.open()
+        assert [one.text for one in again.line] == ["next"]
+
+
+async def test_one_that_had_not_reached_the_session_is_still_first(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "before")
+        waiting = line(db)
+        await waiting.add("lost on the way")
+        await waiting.add("next")
+        await waiting.take(waiting.line[0])
+        again = line(db)
+        await again.open()
+        assert [one.text for one in again.open_ones] == ["lost on the way", "next"]
+
+
+async def test_a_secret_is_not_on_disk(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db:
+        waiting = line(db)
+        await waiting.add("the password is hunter2")
+        assert waiting.line[0].text == "the password is hunter2"
+        again = line(db)
+        await again.open()
+        assert again.line[0].text == "the password is [hidden]"
+
+
+def test_a_killed_process_loses_nothing_that_waited(start: Start) -> None:
+    asked: list[str] = []
+    reply = answering({"Talk": [SLOW]})
+
+    def script(request: RecordedRequest) -> Any:
+        body: Any = request.json
+        asked.append(str(body["messages"][-1]["content"]))
+        return reply(request)
+
+    with ServerThread(script) as server:
+        with start(server) as screen:
+            screen.wait_for("Ask something")
+            screen.type(f"Talk.{ENTER}")
+            screen.wait_for("I talk.")
+            screen.type(f"first{ENTER}second{ENTER}")
+            screen.wait_for("waiting 2: second")
+            os.kill(screen.process.pid, signal.SIGKILL)
+            screen.ended()
+        with start(server, "--continue") as screen:
+            screen.wait_for("2 waiting from before", "waiting 1: first", "waiting 2: second")
+            screen.type(ENTER)
+            screen.wait_for("I was asked: first", "I was asked: second")
+            screen.type(CTRL_D)
+            assert screen.ended() == 0
+    assert [text for text in asked if text in ("Talk.", "first", "second")] == ["Talk.", "first", "second"]
+
+
+def test_what_waits_can_be_changed_and_removed(start: Start) -> None:
+    with ServerThread(answering({"Talk": [SLOW]})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Talk.{ENTER}")
+        screen.wait_for("I talk.")
+        screen.type(f"one{ENTER}two{ENTER}three{ENTER}")
+        screen.wait_for("waiting 3: three")
+        screen.type(f"/queue remove 1{ENTER}")
+        screen.wait_for("waiting 1: two")
+        screen.type(UP)
+        screen.wait_for("> three")
+        screen.type(f" and a half{ENTER}")
+        screen.wait_for("waiting 2: three and a half")
+        screen.type(f"/queue edit 1 two again{ENTER}")
+        screen.wait_for("waiting 1: two again")
+        screen.type(ESC)
+        screen.wait_for("Stopped.", "2 waiting: Enter sends them")
+        screen.type(ENTER)
+        screen.wait_for("I was asked: two again", "I was asked: three and a half")
+
+
+def test_steering_reaches_the_model_after_its_calls(start: Start) -> None:
+    script = answering({"Work": [calls("terminal", command="read -t 20 _ < go; true"), says("Understood.")]})
+    with ServerThread(script) as server, start(server) as screen:
+        project = Path(os.readlink(f"/proc/{screen.process.pid}/cwd"))
+        os.mkfifo(project / "go")
+        screen.wait_for("Ask something")
+        screen.type(f"Work.{ENTER}")
+        screen.wait_for("● terminal")
+        screen.type(f"/steer in French, please{ENTER}")
+        screen.wait_for("steering: in French, please")
+        with (project / "go").open("w") as line_:
+            line_.write("\n")
+        screen.wait_for("Understood.")
+    bodies: Any = [request.json for request in server.requests if request.method == "POST"]
+    assert any("in French, please" in str(body["messages"]) for body in bodies)
+
+
+def test_a_message_may_interrupt_when_that_is_chosen(start: Start) -> None:
+    with ServerThread(answering({"Talk": [SLOW]})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"/busy interrupt{ENTER}")
+        screen.wait_for("stops it and is next")
+        screen.type(f"Talk.{ENTER}")
+        screen.wait_for("I talk.")
+        screen.type(f"No, this{ENTER}")
+        screen.wait_for("I was asked: No, this")
