@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.runner import runner
 from hermes.testing.replies import calls, says
-from hermes.testing.server import ServerThread
+from hermes.testing.server import ScriptedServer, ServerThread
 
 Agent = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -78,3 +79,61 @@ def test_what_is_not_here_is_refused(agent: Agent, flag: str) -> None:
     done = agent("--query", "x", flag)
     assert done.returncode == Exit.FAILED
     assert "trajectory files" in done.stderr
+
+
+def names_offered(server: ScriptedServer) -> set[str]:
+    body = server.requests[0].json
+    assert isinstance(body, dict)
+    return {tool["function"]["name"] for tool in body.get("tools", [])}
+
+
+@pytest.mark.parametrize(
+    ("words", "there", "gone"),
+    [
+        (["--enabled_toolsets", "file"], "read_file", "terminal"),
+        (["--enabled-toolsets", "file,terminal"], "terminal", "web_extract"),
+        (["--disabled_toolsets", "terminal"], "read_file", "terminal"),
+        (["--disabled-toolsets", "terminal"], "read_file", "terminal"),
+    ],
+)
+def test_toolsets_decide_what_the_model_is_offered(agent: Agent, words: list[str], there: str, gone: str) -> None:
+    with ServerThread([says("Yes.")]) as server:
+        agent("--query", "x", "--model", "scripted", "--base_url", server.base_url, *words)
+    assert there in names_offered(server)
+    assert gone not in names_offered(server)
+
+
+def test_a_question_may_be_piped_and_turns_limited(agent: Agent, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    with ServerThread([calls("read_file", path="a.txt"), says("One read.")]) as server:
+        done = agent("--model", "scripted", "--base_url", server.base_url, "--max-turns", "1", stdin="Read it.")
+    assert (done.returncode, done.stdout) == (Exit.BUDGET, "One read.\n")
+
+
+def test_every_argument_of_the_contract_is_there_in_both_spellings() -> None:
+    wanted = "query model api_key base_url max_turns enabled_toolsets disabled_toolsets list_tools save_trajectories"
+    names = [*wanted.split(), "save_sample", "verbose", "log_prefix_chars"]
+    spellings = {word for param in runner.params for word in param.opts}
+    assert {f"--{name}" for name in names} | {f"--{name.replace('_', '-')}" for name in names} <= spellings
+    defaults = {param.name: param.default for param in runner.params}
+    assert (defaults["max_turns"], defaults["log_prefix_chars"]) == (10, 20)
+
+
+def test_listed_tools_are_those_that_a_run_would_get(agent: Agent, home: Path) -> None:
+    (home / "config.yaml").write_text("agent: {disabled_toolsets: [web]}\n")
+
+    def states(*words: str) -> dict[str, str]:
+        lines = agent("--list-tools", *words).stdout.splitlines()
+        return {line.split()[0]: line.split()[2] for line in lines if line.strip()}
+
+    assert states()["terminal"] == states()["read_file"] == "offered"
+    assert states()["web_extract"] == "off"
+    assert states("--disabled_toolsets", "terminal")["terminal"] == "off"
+    only = states("--enabled_toolsets", "file")
+    assert (only["read_file"], only["terminal"]) == ("offered", "off")
+
+
+def test_an_argument_nobody_knows_is_a_usage_error(agent: Agent) -> None:
+    done = agent("--querry", "x")
+    assert done.returncode == Exit.USAGE
+    assert "--query" in done.stderr

@@ -1,7 +1,8 @@
 """`hermes-agent`: the low-level runner. One question, all parameters on the command line, no subcommands."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -41,25 +42,24 @@ def runner(cli: Cli, /, **options: Any) -> int:
     for name in ("save_trajectories", "save_sample"):
         if options[name]:
             raise UnsupportedOption(f"--{name} asks for trajectory files, which this version does not have")
-    if options["list_tools"]:
-        return _list_tools(cli)
-    from hermes.surfaces.cli.chat.headless import answer  # noqa: PLC0415 - help does without the kernel
-    from hermes.surfaces.cli.chat.wish import Wish  # noqa: PLC0415
+    from hermes.surfaces.cli.chat.wish import Wish  # noqa: PLC0415 - help does without it
 
-    return answer(
-        cli,
-        Wish(
-            question=options["query"],
-            model=options["model"] or "",
-            api_key=options["api_key"] or "",
-            base_url=options["base_url"] or "",
-            max_turns=options["max_turns"],
-            toolsets=_names(options["enabled_toolsets"]),
-            disabled_toolsets=_names(options["disabled_toolsets"]),
-            verbose=options["verbose"],
-            preview_chars=options["log_prefix_chars"],
-        ),
+    wish = Wish(
+        question=options["query"],
+        model=options["model"] or "",
+        api_key=options["api_key"] or "",
+        base_url=options["base_url"] or "",
+        max_turns=options["max_turns"],
+        toolsets=_names(options["enabled_toolsets"]),
+        disabled_toolsets=_names(options["disabled_toolsets"]),
+        verbose=options["verbose"],
+        preview_chars=options["log_prefix_chars"],
     )
+    if options["list_tools"]:
+        return _list_tools(cli, wish.flags)
+    from hermes.surfaces.cli.chat.headless import answer  # noqa: PLC0415 - help does without the kernel
+
+    return answer(cli, wish)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,13 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(runner, list(sys.argv[1:] if argv is None else argv), "hermes-agent")
 
 
-def _list_tools(cli: Cli) -> int:
-    from hermes.surfaces.cli.app import COMMANDS  # noqa: PLC0415
+def _list_tools(cli: Cli, flags: Mapping[str, Any]) -> int:
+    """Every tool, and whether a run with these toolsets would get it."""
+    from hermes.surfaces.cli.toolview import report  # noqa: PLC0415
 
-    tools = COMMANDS.load("tools")
-    with tools.make_context("tools", ["list"], obj=cli) as ctx:
-        code = tools.invoke(ctx)
-    return code if isinstance(code, int) else 0
+    found = report(cli.home, cli.settings(flags).mapping, Path.cwd())
+    rows = [[tool.name, tool.toolset, tool.state, tool.why] for tool in found.tools]
+    cli.out.table(["TOOL", "TOOLSET", "STATE", "WHY"], rows, flexible=3)
+    return 0
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
