@@ -307,3 +307,24 @@ def test_tools_that_keep_failing_have_their_own_code(run: Run, home: Path) -> No
     assert done.returncode == Exit.TOOL
     assert done.stdout.startswith("I stopped because")
     assert "tools kept failing" in done.stderr
+
+
+def test_an_answer_after_a_failure_is_flagged(run: Run, tmp_path: Path) -> None:
+    script = [calls("terminal", command="exit 3"), says("All tests pass.")]
+    mended = [calls("terminal", command="exit 3"), calls("terminal", command="true"), says("They pass now.")]
+    with ServerThread([*script, *script, *script, *mended]) as server:
+        plain = run("chat", "-q", "Test it.", *model(server))
+        told = run("chat", "-q", "Test it.", "--json", *model(server))
+        quiet = run("chat", "-q", "Test it.", "-Q", *model(server))
+        fine = run("chat", "-q", "Mend it.", *model(server))
+    assert (plain.stdout, plain.returncode) == ("All tests pass.\n", 0)
+    assert plain.stderr == "note: the last command ended with exit code 3: exit 3\n"
+    assert json.loads(told.stdout.splitlines()[-1])["unproven"] == ["the last command ended with exit code 3: exit 3"]
+    assert quiet.stderr == fine.stderr == ""
+
+
+def test_an_answer_after_a_file_that_could_not_be_read_is_flagged(run: Run) -> None:
+    with ServerThread([calls("read_file", path="gone.txt"), says("It says hello.")]) as server:
+        done = run("chat", "-q", "Read it.", *model(server))
+    assert done.stdout == "It says hello.\n"
+    assert done.stderr.startswith("note: the last call of read_file did not succeed: ")

@@ -3,8 +3,20 @@
 import time
 from collections.abc import Callable
 
+from hermes.seams import Sink
 from hermes.surfaces.cli.output import Output, cut
-from hermes.types import CallFinished, CallStarted, Event, ReasoningDelta, StatusChanged, TextDelta, TurnFinished
+from hermes.types import (
+    CallFinished,
+    CallStarted,
+    Event,
+    ReasoningDelta,
+    StatusChanged,
+    TextDelta,
+    TurnFinished,
+    text_of,
+)
+
+SHOWN_CHARS = 160
 
 
 class JsonLines:
@@ -68,3 +80,36 @@ class Progress:
             self._out.note(f"ran {command.get('command')} (exit code {command.get('exit_code')})")
         for failed in event.failed_calls:
             self._out.note(f"failed {failed.get('name')}: {failed.get('error')}")
+
+
+class Unproven:
+    """Keeps what came last of each kind of action, so that an answer that follows a failure can be flagged."""
+
+    def __init__(self, inner: Sink | None) -> None:
+        self._inner = inner
+        self._last: dict[str, str] = {}
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, CallFinished):
+            self._last[event.call.name] = _failure(event)
+        if self._inner is not None:
+            self._inner.emit(event)
+
+    @property
+    def doubts(self) -> list[str]:
+        """A sentence for each kind of action whose last try did not succeed."""
+        return [sentence for sentence in self._last.values() if sentence]
+
+
+def _failure(event: CallFinished) -> str:
+    details, name = event.result.details, event.call.name
+    code = details.get("exit_code")
+    if details.get("command") and code:
+        return f"the last command ended with exit code {code}: {cut(_line(str(details['command'])), SHOWN_CHARS)}"
+    if event.result.status != "ok":
+        return f"the last call of {name} did not succeed: {cut(_line(text_of(event.result.content)), SHOWN_CHARS)}"
+    return ""
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -15,7 +15,7 @@ from hermes.config.sections import approvals, logging_, security
 from hermes.config.settings import Settings
 from hermes.seams import Sink
 from hermes.surfaces.cli.chat.ending import close_session, prune_if_due
-from hermes.surfaces.cli.chat.events import JsonLines, Progress
+from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unproven
 from hermes.surfaces.cli.chat.keywords import agent_keywords
 from hermes.surfaces.cli.chat.question import full_question, with_image
 from hermes.surfaces.cli.chat.resume import resumed_session
@@ -116,9 +116,10 @@ class _Listener:
     def __init__(self, cli: Cli, wish: Wish) -> None:
         self.on_gone: Callable[[], None] | None = None
         self.lines = JsonLines(cli.out, self._gone) if wish.as_json else None
-        self.sink: Sink | None = self.lines
+        shown: Sink | None = self.lines
         if self.lines is None and not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
-            self.sink = Progress(cli.out, verbose=wish.verbose, preview_chars=wish.preview_chars)
+            shown = Progress(cli.out, verbose=wish.verbose, preview_chars=wish.preview_chars)
+        self.sink = Unproven(shown)
 
     def _gone(self) -> None:
         if self.on_gone is not None:
@@ -133,11 +134,14 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
         if listener.lines.is_gone:
             raise BrokenPipeError
         kept = {name: value for name, value in result.items() if name != "messages"}
-        cli.out.json({"type": "result", "exit_code": int(code), **kept})
+        cli.out.json({"type": "result", "exit_code": int(code), **kept, "unproven": listener.sink.doubts})
         return code
     text = str(result.get("final_response") or "").strip()
     if text and text != EMPTY:
         cli.out.write(f"{text}\n")
+    if code is Exit.ANSWERED and not wish.quiet:
+        for doubt in listener.sink.doubts:
+            cli.out.note(f"note: {doubt}")
     if words:
         cli.out.note(words) if code is Exit.CANCELLED else cli.out.error(words)
     elif not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
