@@ -57,7 +57,8 @@ def collection(annotated: Any) -> str:
             return "one,two"
         return f"{{mine: {another(get_args(plain)[1], None)}}}".replace("one,two", "[one, two]")
     needed = {each.name: each for each in keys_of(kind)}
-    first = next(name for name in ("action", "name", "model", "command", "description", "input") if name in needed)
+    wanted = ("action", "name", "model", "command", "description", "input", *needed)
+    first = next(name for name in wanted if name in needed)
     item = f"{{{first}: {another(needed[first].type, None)}}}"
     return f"[{item}]" if shape == "list" else f"{{mine: {item}}}"
 
