@@ -82,16 +82,18 @@ def stats(home: Path, db: "SessionDB | None") -> dict[str, Any]:
     files = [state, *(state.with_name(state.name + end) for end in ("-wal", "-shm"))]
     size = sum(file.stat().st_size for file in files if file.exists())
     if db is None:
-        return {"sessions": 0, "messages": 0, "size_bytes": size, "by_source": {}}
-    rows = db.list_sessions_rich(limit=1_000_000, include_children=True, compact_rows=True)
-    by_source: dict[str, int] = {}
-    for row in rows:
-        by_source[str(row.get("source"))] = by_source.get(str(row.get("source")), 0) + 1
+        return {"sessions": 0, "messages": 0, "size_bytes": size, "blob_bytes": 0, "free_bytes": 0, "by_source": {}}
+    stored = db.storage_stats()
+    by_source = db.store.read(
+        lambda conn: conn.execute("SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC, 1").fetchall()
+    )
     return {
-        "sessions": db.session_count(),
-        "messages": db.message_count(),
+        "sessions": stored["sessions"],
+        "messages": stored["messages"],
         "size_bytes": size,
-        "by_source": dict(sorted(by_source.items(), key=lambda each: -each[1])),
+        "blob_bytes": stored["blob_bytes"],
+        "free_bytes": stored["free_bytes"],
+        "by_source": {str(source): int(count) for source, count in by_source},
     }
 
 
