@@ -41,9 +41,7 @@ _OPTIONS = (
         envvar="HERMES_YOLO_MODE",
         help="Do not ask before dangerous commands. Hard rules still hold.",
     ),
-    click.option(
-        "--accept-hooks", is_flag=True, envvar="HERMES_ACCEPT_HOOKS", help="Run configured hooks without asking."
-    ),
+    click.option("--accept-hooks", is_flag=True, help="Run configured hooks without asking."),
     click.option("--pass-session-id", is_flag=True, help="Tell the model the id of its session."),
     click.option(
         "--ignore-rules",
