@@ -1,8 +1,8 @@
 """The lean profile, without a model: what is left of tools and prompts."""
 
-from hermes.models.box.lean import MAX_STRING, SYSTEM, lean_request, lean_tools, with_call_opened
+from hermes.models.box.lean import MAX_STRING, SYSTEM, lean_request, lean_tools, with_call_opened, without_cut_call
 from hermes.seams import ModelRequest, RequestOptions, Unit
-from hermes.types import Message, ToolDefinition
+from hermes.types import FinishReason, Message, ModelResponse, ToolCall, ToolDefinition, Usage
 
 READ = ToolDefinition(
     "read_file",
@@ -79,3 +79,21 @@ def test_a_required_call_is_begun_and_a_named_one_is_offered_alone() -> None:
     assert opened.options.tool_choice == "required"
     assert opened.tools == (READ,)
     assert opened.units[-1].messages[0].content == "<tool_call>\n"
+
+
+def answer(finish: FinishReason, *arguments: str) -> ModelResponse:
+    calls = tuple(ToolCall(f"c{place}", "read_file", text) for place, text in enumerate(arguments))
+    message = Message(role="assistant", content="", tool_calls=calls, finish_reason=finish)
+    return ModelResponse(message=message, finish_reason=finish, usage=Usage(), model="m")
+
+
+def test_a_call_cut_off_behind_whole_ones_is_dropped() -> None:
+    whole, cut = '{"path": "a"}', '{"path": "b'
+    assert without_cut_call(answer("length", whole, cut)) == answer("tool_calls", whole)
+    for unchanged in (
+        answer("length", cut),
+        answer("length", whole, whole),
+        answer("tool_calls", whole),
+        answer("stop"),
+    ):
+        assert without_cut_call(unchanged) is unchanged

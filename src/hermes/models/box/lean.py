@@ -3,10 +3,11 @@
 import re
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from hermes.seams import ModelRequest, Unit
-from hermes.types import JsonObject, Message, ToolDefinition
+from hermes.types import JsonObject, Message, ModelResponse, ToolCall, ToolDefinition
 
 MAX_TOOLS = 3
 MAX_OUTPUT_TOKENS = 256
@@ -48,6 +49,25 @@ def with_call_opened(request: ModelRequest) -> ModelRequest:
     begun = Unit([Message(role="assistant", content=CALL_OPENING)])
     options = replace(request.options, tool_choice="required")
     return replace(request, tools=tools, units=(*request.units, begun), options=options)
+
+
+def without_cut_call(response: ModelResponse) -> ModelResponse:
+    """`response` without a last call that the end of its room cut off, where whole ones come before it.
+
+    The grammar lets call follow call until the room is used up; a bounded first one always fits.
+    """
+    calls = response.message.tool_calls
+    if response.finish_reason != "length" or len(calls) < 2 or _is_whole(calls[-1]):
+        return response
+    message = replace(response.message, tool_calls=calls[:-1], finish_reason="tool_calls")
+    return replace(response, message=message, finish_reason="tool_calls")
+
+
+def _is_whole(call: ToolCall) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(call.arguments), dict)
+    except msgspec.DecodeError:
+        return False
 
 
 def _lean_schema(schema: JsonObject) -> JsonObject:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hermes.errors import MissingPart, ProviderError
 from hermes.models.box.files import bundled_weights, check_gguf, missing
-from hermes.models.box.lean import lean_request, lean_tools, with_call_opened
+from hermes.models.box.lean import lean_request, lean_tools, with_call_opened, without_cut_call
 from hermes.models.box.server import INSTALL, BoxServer, ServedFile
 from hermes.models.endpoint import Endpoint
 from hermes.models.local import Ask
@@ -16,7 +16,7 @@ from hermes.models.transport import HttpModel
 from hermes.models.wire_modes import make_model
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, ModelRequest, Supervisor
-from hermes.types import ModelEvent, ToolDefinition
+from hermes.types import ModelEvent, ModelResponse, ToolDefinition
 
 BUNDLED_NAME = "SmolLM2-135M"
 BUNDLED_WINDOW = 4096
@@ -100,7 +100,7 @@ class BoxModel:
         request = with_call_opened(request)
         async with aclosing(self._model.stream(request, scope)) as events:  # type: ignore[type-var]  # a generator
             async for event in events:
-                yield event
+                yield without_cut_call(event) if isinstance(event, ModelResponse) else event
 
     async def aclose(self) -> None:
         """Stop the server; the next call starts it again."""
