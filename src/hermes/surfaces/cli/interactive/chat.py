@@ -82,7 +82,7 @@ class Chat:
         self.db, self.face = db, face
         display = self.settings.of(Display)
         self.painter = Painter(self.cli.out, compact=display.compact)
-        self.look = Look(display, display.show_reasoning)
+        self.look = Look(display, display.show_reasoning, lambda: self.cwd)
         self.view = TurnView(face, self.painter, self.look)
         self.questions = Questions(face.write, face.refresh, self.settings.of(Approvals).timeout)
         self.busy_mode: BusyMode = display.busy_input_mode
@@ -345,7 +345,7 @@ class Chat:
 def is_command(text: str) -> bool:
     """Whether `text` is a slash command: `/usr/bin is full` is not one."""
     stripped = text.strip()
-    word = stripped[1:].split(maxsplit=1)[0] if len(stripped) > 1 else ""
+    word = stripped[1:].partition(" ")[0]
     return stripped.startswith("/") and "\n" not in stripped and bool(word) and "/" not in word
 
 

@@ -3,6 +3,8 @@
 import time
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -48,6 +50,9 @@ def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
         face.send()
 
     @keys.add("escape", "enter")
+    def _(_event: KeyPressEvent) -> None:
+        buffer.newline(copy_margin=False)
+
     @keys.add("c-j")
     def _(_event: KeyPressEvent) -> None:
         if face.is_new:
@@ -60,7 +65,7 @@ def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
         if buffer.complete_state:
             buffer.complete_next()
         else:
-            buffer.start_completion(select_first=False, insert_common_part=True)
+            _complete(buffer)
 
     @keys.add("s-tab")
     def _(_event: KeyPressEvent) -> None:
@@ -70,6 +75,19 @@ def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
         buffer.insert_text(face.pastes.shortened(event.data))
+
+
+def _complete(buffer: Buffer) -> None:
+    """Add what all completions have in common, or show them; at once, as a search under way swallows the key."""
+    wanted = CompleteEvent(completion_requested=True)
+    found = list(buffer.completer.get_completions(buffer.document, wanted))
+    common = get_common_complete_suffix(buffer.document, found)
+    if len(found) == 1:
+        buffer.apply_completion(found[0])
+    elif common:
+        buffer.insert_text(common)
+    elif found:
+        buffer.start_completion(select_first=False)
 
 
 def _stopping(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:

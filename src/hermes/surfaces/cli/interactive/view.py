@@ -51,6 +51,7 @@ class Look:
 
     display: Display
     show_reasoning: bool
+    cwd: Callable[[], str] = str
 
 
 class TurnView:
@@ -174,7 +175,8 @@ class TurnView:
 
     def _record(self, event: TurnFinished) -> str:
         """What was really done, from the machine's record and not from what the model says."""
-        lines = [("dim", f"changed {path}") for path in event.files_changed]
+        here = f"{self._look.cwd()}/"
+        lines = [("dim", f"changed {path.removeprefix(here)}") for path in event.files_changed]
         lines += [("dim", f"ran {one.get('command')} (exit code {one.get('exit_code')})") for one in event.commands]
         lines += [("red", f"failed {one.get('name')}: {_printed(str(one.get('error')))}") for one in event.failed_calls]
         left = len(lines) - SUMMARY_LINES

@@ -25,6 +25,7 @@ def copied(db: SessionDB, old: str, title: str) -> str:
     fields = {name: row[name] for name in COPIED if row.get(name) is not None}
     db.create_session(new, str(row["source"]), parent_session_id=old, **fields)
     db.replace_messages(new, db.get_messages(old))
+    db.end_session(old, "branched")  # this reason keeps the copy in lists of sessions
     base = title or str(row.get("title") or "")
     if base:
         db.set_session_title(new, db.get_next_title_in_lineage(base))

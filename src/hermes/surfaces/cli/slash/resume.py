@@ -13,8 +13,10 @@ async def run(chat: Chat, words: str) -> None:
         return
     found = await chat.in_thread(find_session, chat.db, words)
     session_id = await chat.in_thread(chat.db.resolve_resume_session_id, found)
-    if session_id != chat.session_id:
-        await chat.leave_session("switched", session_id)
+    if session_id == chat.session_id:
+        chat.say("You are in that session already.")
+        return
+    await chat.leave_session("switched", session_id)
 
 
 COMMAND = Slash(run=run, args="[SESSION]", when_busy=False)

@@ -1,0 +1,126 @@
+"""The parts that need no terminal: blocks of Markdown, references, pastes, painting, the status line."""
+
+import asyncio
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.errors import UserError
+from hermes.runtime.shared import shared
+from hermes.surfaces.cli.interactive.blocks import CODE_LINES, Block, Blocks, Code, Prose
+from hermes.surfaces.cli.interactive.painting import Painter, folded
+from hermes.surfaces.cli.interactive.pastes import Pastes
+from hermes.surfaces.cli.interactive.references import Surroundings, opened, pictures_in
+from hermes.surfaces.cli.interactive.status import Spent
+from hermes.surfaces.cli.output import Output, width_of
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
+TEXT = st.text(alphabet="ab `\n~#-中", max_size=200)
+
+
+def cut_up(text: str, size: int) -> list[Block]:
+    blocks = Blocks()
+    found = [block for place in range(0, len(text), size) for block in blocks.feed(text[place : place + size])]
+    return [*found, *blocks.finish()]
+
+
+@given(text=TEXT, size=st.integers(1, 9))
+def test_blocks_do_not_depend_on_how_the_text_arrives(text: str, size: int) -> None:
+    assert cut_up(text, size) == cut_up(text, max(1, len(text)))
+
+
+@given(text=st.text(alphabet="ab \n#-中", max_size=200))
+def test_no_word_is_lost_outside_of_fences(text: str) -> None:
+    assert "".join("".join(block.text.split()) for block in cut_up(text, 7)) == "".join(text.split())
+
+
+def test_code_is_cut_out_and_long_code_comes_in_pieces() -> None:
+    code = [f"x{number}" for number in range(CODE_LINES + 2)]
+    found = cut_up("Look:\n```py\n" + "\n".join(code) + "\n```\nDone.", 4)
+    assert found == [
+        Prose("Look:"),
+        Code("\n".join(code[:CODE_LINES]), "py"),
+        Code("\n".join(code[CODE_LINES:]), "py"),
+        Prose("Done."),
+    ]
+
+
+@given(line=st.text(alphabet="ab 中文", max_size=120), width=st.integers(2, 40))
+def test_folded_rows_fit_and_keep_every_word(line: str, width: int) -> None:
+    rows = folded(line, width)
+    assert all(width_of(row) <= width for row in rows)
+    assert "".join(rows).replace(" ", "") == line.replace(" ", "")
+
+
+def test_a_long_diff_says_what_it_leaves_out() -> None:
+    painter = Painter(Output(io.StringIO(), io.StringIO(), {}))
+    drawn = painter.diff("".join(f"+line {number}\n" for number in range(100)))
+    assert drawn.count("\n") == 61
+    assert "… 40 more lines" in drawn
+
+
+def test_pastes_of_the_same_length_are_kept_apart() -> None:
+    pastes = Pastes()
+    one, two = "a\n" * 9, "b\n" * 9
+    marks = pastes.shortened(one), pastes.shortened(two)
+    assert marks == ("[pasted 10 lines]", "[pasted 10 lines #2]")
+    assert pastes.expanded(f"{marks[1]} {marks[0]} [pasted 3 lines]") == f"{two} {one} [pasted 3 lines]"
+    assert pastes.shortened("short") == "short"
+
+
+def around(folder: Path) -> Surroundings:
+    async def in_thread(work: Any, *args: Any) -> Any:
+        return await asyncio.to_thread(work, *args)
+
+    def hide(text: str) -> str:
+        return text.replace("hunter2", "[hidden]")
+
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(folder)}
+    return Surroundings(cwd=str(folder), environ=environ, hide=hide, in_thread=in_thread)
+
+
+async def test_files_and_folders_are_put_below_the_message(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("first\nsecond\n")
+    sent = await opened("see @file:a.txt and @folder:.", around(tmp_path))
+    assert sent.startswith("see @file:a.txt and @folder:.\n\n<file path")
+    assert "1|first\n2|second" in sent
+    assert '<folder path=".">\na.txt\n' in sent
+
+
+@pytest.mark.parametrize("name", ["gone.txt", "/dev/zero", "pipe"])
+async def test_what_read_file_refuses_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="cannot be opened"):
+        await opened(f"@file:{name}", around(tmp_path))
+
+
+async def test_an_address_or_a_mail_is_no_reference(tmp_path: Path) -> None:
+    text = "write to ada@file:x or me@diff.org, @difference and @stagedive"
+    assert await opened(text, around(tmp_path)) == text
+
+
+async def test_a_folder_without_git_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"@diff cannot be opened: .*git"):
+        await opened("what is @diff", around(tmp_path))
+    await shared.close()
+
+
+async def test_pictures_named_in_a_message_go_with_it(tmp_path: Path) -> None:
+    (tmp_path / "my dot.png").write_bytes(PNG)
+    (tmp_path / "b.png").write_bytes(PNG)
+    text = "compare 'my dot.png' with b.png and none.png"
+    assert [path.name for path in pictures_in(text, str(tmp_path))] == ["my dot.png", "b.png"]
+    sent = await opened(text, around(tmp_path))
+    assert [part["type"] for part in sent] == ["text", "image_url", "image_url"]
+
+
+def test_the_status_line_keeps_to_its_width() -> None:
+    spent = Spent(model="a-model", window=1000, read=12_345, written=9, in_context=250, cost_usd=None)
+    assert spent.line("/w", 80, show_cost=True) == "a-model · /w · context 25% · 12.3k in, 9 out · cost unknown"
+    for width in range(10, 80):
+        assert width_of(spent.line("/work/中文", width, show_cost=True)) < width

@@ -1,0 +1,232 @@
+"""Slash commands, typed in a terminal; and how a word finds its command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.errors import UserError
+from hermes.state import SessionDB
+from hermes.surfaces.cli.interactive.chat import is_command
+from hermes.surfaces.cli.interactive.slashes import SLASHES, find
+from hermes.testing.replies import calls, says, thinks
+from hermes.testing.server import ScriptedServer, ServerThread
+from tests.surfaces.cli.interactive.conftest import Start
+from tests.surfaces.cli.interactive.terminal import ENTER, TAB, Terminal, answering
+
+DEMANDED = frozenset(
+    [
+        "help",
+        "new",
+        "clear",
+        "resume",
+        "sessions",
+        "title",
+        "branch",
+        "history",
+        "save",
+        "retry",
+        "undo",
+        "model",
+        "fallback",
+        "tools",
+        "toolsets",
+        "usage",
+        "context",
+        "compress",
+        "rollback",
+        "reasoning",
+        "busy",
+        "steer",
+        "queue",
+        "stop",
+        "config",
+        "doctor",
+        "copy",
+        "quit",
+    ]
+)
+
+
+def test_every_demanded_command_is_there_with_its_words() -> None:
+    assert set(SLASHES.names()) >= DEMANDED
+    for name in SLASHES.names():
+        assert SLASHES.summary(name), name
+        assert callable(SLASHES.load(name).run), name
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("help", "help"), ("hel", "help"), ("exit", "quit"), ("reset", "new"), ("fork", "branch"), ("mod", "model")],
+)
+def test_names_aliases_and_unique_beginnings_are_found(word: str, name: str) -> None:
+    assert find(word) == name
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("re", "could be /reasoning, /resume, /retry"),
+        ("hlep", "did you mean /help"),
+        ("zzz", "see /help"),
+    ],
+)
+def test_what_is_not_found_is_told_with_the_next_step(word: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        find(word)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("/help", True), ("/queue two words", True), ("/usr/bin is full", False), ("/ alone", False), ("a /b", False)],
+)
+def test_a_path_is_no_command(text: str, is_one: bool) -> None:
+    assert is_command(text) is is_one
+
+
+def ask(screen: Terminal, text: str, *wanted: str) -> None:
+    screen.type(f"{text}{ENTER}")
+    screen.wait_for(*wanted)
+
+
+def users(server: ScriptedServer) -> list[list[str]]:
+    """What the model was told by the user, request by request; titles left out."""
+    bodies: Any = [request.json for request in server.requests if request.method == "POST"]
+    return [
+        [str(message["content"]) for message in body["messages"] if message["role"] == "user"]
+        for body in bodies
+        if "Give a title" not in str(body["messages"][0])
+    ]
+
+
+def test_history_of_a_session_is_taken_back_copied_and_left(start: Start, home: Path) -> None:
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "one", "I was asked: one")
+        ask(screen, "two", "I was asked: two")
+        ask(screen, "/undo", "2 messages are taken back", "> two")
+        ask(screen, " more", "I was asked: two more")
+        assert users(server)[-1] == ["one", "two more"]
+        ask(screen, "/retry three", "I was asked: three")
+        assert users(server)[-1] == ["one", "three"]
+        ask(screen, "/title My talk", "now called 'My talk'")
+        ask(screen, "/branch", "You are in a copy now")
+        ask(screen, "four", "I was asked: four")
+        assert users(server)[-1] == ["one", "three", "four"]
+        ask(screen, "/history 1", "> four")
+        ask(screen, "/resume My talk", "My talk", "messages")
+        ask(screen, "/sessions", "My talk #2")
+        ask(screen, "/new", "A new session; the old one is")
+        ask(screen, "five", "I was asked: five")
+        assert users(server)[-1] == ["five"]
+        ask(screen, "/save kept.json", "2 messages are in")
+        screen.type(f"/quit{ENTER}")
+        assert screen.ended() == 0
+    kept = json.loads((home.parent / "project" / "kept.json").read_text())
+    assert [message["content"] for message in kept["messages"]] == ["five", "I was asked: five"]
+    with SessionDB(home / "state.db") as db:
+        assert db.session_count() == 3
+
+
+def test_commands_that_tell_something(start: Start) -> None:
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "/help", "/rollback", "Ctrl-Z", "@file:PATH")
+        screen.capture("help")
+        ask(screen, "/help queue", "/queue [TEXT|edit N")
+        ask(screen, "/tools", "read_file")
+        ask(screen, "/toolsets file", "file: ")
+        ask(screen, "/context", "known after the next answer")
+        ask(screen, "Hello", "I was asked: Hello")
+        ask(screen, "/usage", "This session: ", "calls")
+        ask(screen, "/context", "tokens in 2 messages")
+        ask(screen, "/compress", "not in this version")
+        ask(screen, "/config get display.busy_input_mode", "queue")
+        ask(screen, "/doctor python", "✓")
+        ask(screen, "/fallback", "No model takes over")
+        ask(screen, "/reasoning high", "Effort: high")
+        ask(screen, "/model", "scripted; change it with")
+        ask(screen, "/copy", "characters are copied")
+        ask(screen, "/stop", "No turn is running.")
+        ask(screen, "/nonsens", "there is no command /nonsens")
+        ask(screen, "/model x --provider nobody", "there is no provider 'nobody'")
+        ask(screen, "/rollback 99", "there is no snapshot '99'")
+        assert b"\x1b]52;c;" in screen.raw
+
+
+def test_quick_commands_of_the_config(start: Start, home: Path) -> None:
+    (home / "config.yaml").write_text(
+        "quick_commands:\n"
+        "  here: {type: exec, command: 'echo it is $((6 * 7)); exit 3'}\n"
+        "  gone: {type: alias, target: /quit}\n"
+    )
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "/here", "it is 42", "exit code 3")
+        ask(screen, "/help", "/gone")
+        screen.type(f"/gon{ENTER}")
+        assert screen.ended() == 0
+
+
+def test_commands_paths_and_references_are_completed(start: Start, project: Path) -> None:
+    (project / "readme.md").write_text("hello from the readme\n")
+    (project / "source").mkdir()
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something", "scripted · ")
+        screen.type("/roll")
+        screen.wait_for("List checkpoints of the files")
+        screen.type(TAB)
+        screen.wait_for("> /rollback")
+        screen.type("\x15")
+        screen.type("see @file:rea" + TAB)
+        screen.wait_for("> see @file:readme.md")
+        screen.capture("completion")
+        screen.type(ENTER + ENTER)
+        screen.wait_for("I was asked: see @file:readme.md")
+        assert "1|hello from the readme" in users(server)[-1][-1]
+
+
+def test_long_paste_is_short_on_the_screen_and_whole_when_sent(start: Start) -> None:
+    text = "\n".join(f"line {number}" for number in range(40))
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something", "scripted · ")
+        screen.type(f"look: \x1b[200~{text}\x1b[201~")
+        screen.wait_for("> look: [pasted 40 lines]")
+        screen.capture("paste")
+        screen.type(ENTER)
+        screen.wait_for("I was asked: look: line 0")
+    assert users(server)[-1][-1] == f"look: {text}"
+
+
+def test_several_lines_are_one_message(start: Start) -> None:
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something", "scripted · ")
+        screen.type("first")
+        screen.wait_for("> first")
+        screen.type("\x1b\r")
+        screen.type("second")
+        screen.wait_for("second")
+        screen.type(ENTER)
+        screen.wait_for("I was asked: first")
+    assert users(server)[-1][-1] == "first\nsecond"
+
+
+def test_what_the_model_thinks_is_shown_when_asked_for(start: Start) -> None:
+    script = answering({"Think": [thinks("It is about ducks.") + says("Quack.")]})
+    with ServerThread(script) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "Think", "Quack.")
+        assert "ducks" not in screen.text
+        ask(screen, "/reasoning show", "is shown")
+        ask(screen, "Think again", "It is about ducks.")
+
+
+def test_escape_sequences_of_a_model_do_nothing(start: Start) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2Jclean\x9b31m"
+    script = answering({"Go": [calls("terminal", command="printf '\\033]0;owned\\007'"), says(evil)]})
+    with ServerThread(script) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "Go", "]0;owned[2Jclean")
+    assert b"\x1b]0;owned" not in screen.raw
+    assert b"\x1b[2J" not in screen.raw
