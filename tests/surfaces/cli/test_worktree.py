@@ -1,5 +1,6 @@
 """`--worktree`: a branch and a folder of its own, removed when nothing is in it that is nowhere else."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,6 +50,12 @@ def test_one_without_news_is_removed_with_its_branch(run: Run, repo: Path) -> No
     assert git(repo, "branch", "--format=%(refname:short)").split() == ["main"]
     assert git(repo, "status", "--porcelain") == ""
     assert git(repo, "worktree", "list").count("\n") == 1
+
+
+def test_a_quiet_run_only_tells_of_one_that_is_kept(run: Run, repo: Path) -> None:
+    assert chat(run, says("Nothing."), words=("-Q",)).stderr == ""
+    kept = chat(run, calls("write_file", path="b.txt", content="two\n"), says("Written."), words=("-Q",))
+    assert "is kept (1 changed files)" in kept.stderr
 
 
 def test_changed_files_keep_it_and_the_main_folder_stays_as_it_was(run: Run, repo: Path) -> None:
@@ -128,6 +135,32 @@ def test_one_left_by_a_run_that_is_gone_is_removed(run: Run, repo: Path) -> None
     git(repo, "worktree", "lock", "--reason", "my own work", str(mine))
     chat(run, says("Hello."))
     assert left(repo) == [mine]
+
+
+def test_a_run_that_is_stopped_leaves_nothing_but_its_work(repo: Path, environ: dict[str, str]) -> None:
+    with ServerThread([calls("terminal", command="touch made; sleep 60"), says("Never.")]) as server:
+        words = ["chat", "-q", "Go.", "-w", "--json", "--model", "scripted", "--base-url", server.base_url]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hermes.surfaces.cli.main", *words],
+            cwd=repo,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            while "call_started" not in process.stdout.readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+    assert process.returncode == Exit.CANCELLED
+    assert bool(left(repo)) == ("is kept" in told)  # `touch` may or may not have come to its turn
+    assert "locked" not in git(repo, "worktree", "list", "--porcelain")
 
 
 def test_outside_a_repository_it_is_refused(run: Run) -> None:

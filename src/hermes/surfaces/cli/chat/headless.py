@@ -59,7 +59,7 @@ async def _somewhere(cli: Cli, wish: Wish, settings: Settings, session_id: str |
     from hermes.runtime.shared import shared  # noqa: PLC0415 - only here: the agent brings its own parts
     from hermes.surfaces.cli.worktrees import in_worktree  # noqa: PLC0415
 
-    async with in_worktree(cli.out, settings, shared.supervisor) as place:
+    async with in_worktree(cli.out, settings, shared.supervisor, is_quiet=wish.quiet) as place:
         with bound_settings(place.settings):
             return await _turn(cli, wish, place.settings, session_id, question, str(place.folder))
 

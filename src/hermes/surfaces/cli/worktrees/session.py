@@ -50,12 +50,12 @@ class Place(Struct, frozen=True):
 
 @asynccontextmanager
 async def in_worktree(
-    out: Output, settings: Settings, supervisor: Supervisor, folder: Path | None = None
+    out: Output, settings: Settings, supervisor: Supervisor, folder: Path | None = None, *, is_quiet: bool = False
 ) -> AsyncIterator[Place]:
     """A fresh worktree of the repository around `folder` (default: where Hermes was started).
 
-    At the end it is removed with its branch when nothing is in it that is nowhere else; otherwise it is kept and `out`
-    is told where. Those that earlier runs left are looked at first.
+    At the end it is removed with its branch when nothing is in it that is nowhere else, which `is_quiet` leaves untold;
+    otherwise it is kept and `out` is told where. Those that earlier runs left are looked at first.
     """
     backend = settings.of(terminal.Section).backend
     if backend != "local":
@@ -70,7 +70,9 @@ async def in_worktree(
     try:
         yield Place(place, _with_branch_writable(settings, made))
     finally:
-        out.note(await _leave(git.at(made.root), made))
+        kept = await _leave(git.at(made.root), made)
+        if kept or not is_quiet:
+            out.note(kept or f"The worktree {made.path.name} had nothing new and is removed.")
 
 
 async def _make(git: Git) -> tuple[Worktree, str]:
@@ -111,13 +113,13 @@ def _with_branch_writable(settings: Settings, made: Worktree) -> Settings:
 
 
 async def _leave(git: Git, made: Worktree) -> str:
-    """Remove the worktree when that loses nothing; says what was done."""
+    """Remove the worktree when that loses nothing; else one sentence about where it is and why."""
     try:
         await git.lines("worktree", "unlock", str(made.path))
         reasons = await _reasons_to_keep(git, made)
         if not reasons:
             await _remove(git, made)
-            return f"The worktree {made.path.name} had nothing new and is removed."
+            return ""
     except GitFailed as error:
         reasons = [str(error)]
     return f"The worktree is kept ({', '.join(reasons)}): {made.path}, branch {made.branch}"
