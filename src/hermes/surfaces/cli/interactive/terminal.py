@@ -82,6 +82,7 @@ class TerminalFace:
         self._draft = ""
         self._was_asking = False
         self._title = ""
+        self._later: asyncio.TimerHandle | None = None
         self.echoes = False
         self.is_gone = False
         self._input = create_input(sys.stdin)
@@ -108,6 +109,12 @@ class TerminalFace:
         chat = self._chat
         if chat is not None and chat.questions.is_open != self._was_asking:
             self._change_prompt(chat.questions.is_open)
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(REDRAW_S, self._redraw)
+
+    def _redraw(self) -> None:
+        """What streams in is drawn a few times a second; keys are drawn at once, by the application itself."""
+        self._later = None
         if self._app is not None and self._app.is_running:
             self._app.invalidate()
 
@@ -174,8 +181,7 @@ class TerminalFace:
             input=self._input,
             output=self.output,
             erase_when_done=True,
-            min_redraw_interval=REDRAW_S,
-            refresh_interval=None,
+            max_render_postpone_time=None,
         )
         self._app.ttimeoutlen = ESCAPE_S
         self._app.timeoutlen = ESCAPE_S
