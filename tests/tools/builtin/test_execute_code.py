@@ -18,10 +18,11 @@ from hermes.runtime.shared import shared
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
-from hermes.tools.builtin.execute_code import _has_unix_sockets, _refined, execute_code
+from hermes.tools.builtin.execute_code import execute_code
 from hermes.tools.code_execution.outcome import INTERRUPTED, Output, running_line
 from hermes.tools.code_execution.stubs import callable_among, described, import_example, stub_module
 from hermes.tools.code_execution.syntax import fault_in
+from hermes.tools.code_execution.wording import has_unix_sockets, refined
 from hermes.tools.registry import registry
 from hermes.types import Message, ToolCall, text_of
 
@@ -167,7 +168,7 @@ def test_definitions_follow_the_toolsets() -> None:
 
 def test_the_words_of_the_schema() -> None:
     everything = frozenset(callable_among(["terminal", "web_search", "read_file", "nothing", "execute_code"]))
-    text = _refined(SCHEMA, everything)["description"]
+    text = refined(SCHEMA, everything)["description"]
     for word in ("300 s", "50 tool calls", "50 KB", "10 KB", "foreground only", "working directory", "Print the final"):
         assert word in text
     for helper in ("json_parse", "shell_quote", "retry"):
@@ -175,7 +176,7 @@ def test_the_words_of_the_schema() -> None:
     assert '{"data": {"web": [{"title", "url", "description"}, …]}}' in text
     assert import_example(callable_among(everything)) == "from hermes_tools import web_search, terminal"
     assert import_example(("read_file", "patch", "write_file")) == "from hermes_tools import read_file, patch"
-    assert "plain Python" in _refined(SCHEMA, frozenset())["description"]
+    assert "plain Python" in refined(SCHEMA, frozenset())["description"]
 
 
 def test_the_module_is_valid_and_documented_for_every_set_of_tools() -> None:
@@ -194,9 +195,9 @@ def test_the_module_is_valid_and_documented_for_every_set_of_tools() -> None:
 
 
 def test_where_there_are_no_unix_sockets_it_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _has_unix_sockets()
+    assert has_unix_sockets()
     monkeypatch.delattr(socket, "AF_UNIX")
-    assert not _has_unix_sockets()
+    assert not has_unix_sockets()
     entry = registry.get_entry("execute_code")
     assert entry is not None
     assert entry.check_fn is not None

@@ -88,17 +88,20 @@ async def test_a_missing_program_or_folder_is_told(supervisor: ProcessSupervisor
     ],
 )
 async def test_what_the_program_leaves_behind_ends_with_it(runner: Runner, escape: str) -> None:
-    code, output = await asyncio.wait_for(runner.run(f"{escape}\necho said"), 10)
+    own = f"7101{os.getpid()}"  # another worker may run the neighbouring case at this moment
+    code, output = await asyncio.wait_for(runner.run(f"{escape.replace('7101', own)}\necho said"), 10)
     assert (code, output) == (0, b"said\n")
-    assert processes_with("7101") == []
+    assert processes_with(own) == []
 
 
 @pytest.mark.parametrize("script", ["sleep 7102", "trap '' TERM; echo up; while :; do sleep 7102; done", "yes 7102"])
 async def test_stop_ends_the_child_and_all_below_it(runner: Runner, script: str) -> None:
+    own = f"7102{os.getpid()}"  # another worker may run the neighbouring case at this moment
+    script = script.replace("7102", own)
     child = await runner.start(f"(setsid {script}) & {script}" if "trap" not in script else script)
     await asyncio.wait_for(child.stop(0.2), 10)
     assert child.is_gone
-    assert processes_with("7102") == []
+    assert processes_with(own) == []
     child.release()
 
 
