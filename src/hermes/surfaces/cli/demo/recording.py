@@ -16,6 +16,7 @@ from hermes.types import ModelEvent, TextDelta
 QUESTION = "The tests of this project fail. Find out why, fix it, and tell me what else is missing."
 _HERE = Path(__file__).parent
 _SUFFIX = ".txt"  # so that no tool takes the files of the scratch project for ours
+_SLASH = "__"  # a folder of the project is part of the name: one called build would not be packaged
 
 
 class RecordedModel(ScriptedModel):
@@ -45,8 +46,8 @@ def recorded_model(*, is_slow: bool) -> RecordedModel:
 def make_project(folder: Path) -> None:
     """Write the scratch project to `folder`, which must not exist."""
     source = _HERE / "project"
-    for file in sorted(source.rglob(f"*{_SUFFIX}")):
-        target = folder / file.relative_to(source).with_suffix("")
+    for file in sorted(source.glob(f"*{_SUFFIX}")):
+        target = folder / file.name.removesuffix(_SUFFIX).replace(_SLASH, "/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.read_bytes())
 
