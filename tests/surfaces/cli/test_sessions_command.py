@@ -116,6 +116,14 @@ def test_only_ended_sessions_are_pruned(run: Run, db: SessionDB) -> None:
     assert ids(run) == [TWO]
 
 
+def test_what_a_crash_left_open_is_pruned_only_when_asked_and_idle(run: Run, db: SessionDB) -> None:
+    db.store.write(lambda conn: conn.execute("UPDATE messages SET timestamp = 1000 WHERE session_id = ?", (ONE,)))
+    words = ["sessions", "prune", "--older-than", "0", "-y"]
+    assert run(*words).stdout == "No ended session matches.\n"
+    assert run(*words, "--include-open").stdout == "1 sessions are deleted\n"
+    assert ids(run) == [TWO]  # somebody may be in it
+
+
 def test_stats_and_repair(run: Run, db: SessionDB) -> None:
     stats = json.loads(run("sessions", "stats", "--json").stdout)
     assert (stats["sessions"], stats["messages"], stats["by_source"]) == (2, 5, {"cli": 1, "cron": 1})

@@ -1,6 +1,7 @@
 """`hermes sessions export`, `import`, `prune`, `archive` and `optimize`: many sessions at once."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,18 +89,19 @@ def import_(cli: Cli, file: str, as_json: bool) -> int:
 
 @click.command("prune")
 @click.option("--include-archived", is_flag=True, help="Archived ones as well.")
+@click.option("--include-open", is_flag=True, help="Those that a crash left open as well, when idle for a day.")
 @dry_run
 @yes
 @as_json
 @filter_options
 @click.pass_obj
-def prune(cli: Cli, /, include_archived: bool, **options: Any) -> None:
-    """Delete ended sessions that match; without a filter, those older than 90 days. Open ones always stay."""
+def prune(cli: Cli, /, include_archived: bool, include_open: bool, **options: Any) -> None:
+    """Delete ended sessions that match; without a filter, those older than 90 days."""
     wanted = taken_filter(options)
     if wanted.is_empty or (wanted.source is not None and wanted == Filter(source=wanted.source)):
         wanted = msgspec.structs.replace(wanted, older_than=DEFAULT_AGE_DAYS * DAY_S)
     with open_sessions(cli) as db:
-        found = _ended(db, wanted, with_archived=include_archived)
+        found = _ended(db, wanted, with_archived=include_archived, with_open=include_open)
         if _is_settled(cli, "deleted", found, options):
             return
         assert db is not None
@@ -183,9 +185,21 @@ def _write(file: Path, texts: Iterator[str]) -> None:
     write_private(file, "".join(texts))
 
 
-def _ended(db: "SessionDB | None", wanted: Filter, *, with_archived: bool) -> list[str]:
-    rows = wanted.select(db) if db else []
-    return [str(row["id"]) for row in rows if row.get("ended_at") and (with_archived or not row.get("archived"))]
+def _ended(db: "SessionDB | None", wanted: Filter, *, with_archived: bool, with_open: bool = False) -> list[str]:
+    if db is None:
+        return []
+    rows: list[Mapping[str, Any]] = list(reversed(db.search_sessions(wanted.source, limit=-1)))
+    if with_open:
+        rows = [row if row.get("ended_at") else _as_ended(db, row) for row in rows]
+    found = [row for row in rows if row.get("ended_at") and wanted.matches(row)]
+    return [str(row["id"]) for row in found if with_archived or not row.get("archived")]
+
+
+def _as_ended(db: "SessionDB", row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An open session as if it had ended with its last message, when that is long enough ago for nobody to be in it."""
+    last = db.get_messages(str(row["id"]), limit=1, offset=max(0, int(row["message_count"]) - 1))
+    at = float(last[0]["timestamp"]) if last else float(row["started_at"])
+    return {**row, "ended_at": at} if time.time() - at > DAY_S else row
 
 
 def _is_settled(cli: Cli, done: str, found: list[str], options: Mapping[str, Any]) -> bool:
