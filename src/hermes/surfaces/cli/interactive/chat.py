@@ -92,6 +92,7 @@ class Chat:
         self.is_busy = False
         self.is_held = False  # the line waits for a word of the person
         self.is_leaving = False
+        self._stop_wanted = False
         self.last_answer = ""
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -184,7 +185,7 @@ class Chat:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
         if not self.is_busy:
             return False
-        self.is_held = True
+        self.is_held = self._stop_wanted = True
         self.questions.deny()
         self.agent.interrupt()
         return True
@@ -204,10 +205,14 @@ class Chat:
         except TimeoutError:
             log.warning("the turn did not end within %s s", STOP_S)
         await self._end_session("user_exit")
-        await self.agent.aclose()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await self.agent.aclose()
+        except TimeoutError:
+            log.warning("the agent did not close within %s s", STOP_S)
 
     async def _turn(self, one: Waited) -> None:
-        self.is_busy = True
+        self.is_busy, self._stop_wanted = True, False
         self._idle.clear()
         self.view.begin()
         self.face.refresh()
@@ -216,6 +221,9 @@ class Chat:
             if not self.face.echoes:
                 self.face.write(self.said(one.text))
             content = await opened(one.text, self._surroundings())
+            if self._stop_wanted:  # before there was a turn of the agent that could be stopped
+                await self._not_sent(one, "Stopped before it was sent.")
+                return
             with bound_settings(self.settings):
                 result = await self.agent.arun_conversation(content)
             await self.waiting.drop(one)

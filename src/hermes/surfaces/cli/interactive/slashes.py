@@ -1,5 +1,6 @@
 """Slash commands: what one is, the table of all, and how a word finds its command."""
 
+import shlex
 from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
@@ -51,3 +52,11 @@ def find(word: str, own: tuple[str, ...] = ()) -> str:
     near = get_close_matches(word, [*names, *aliases], n=1, cutoff=0.5)
     hint = f"; did you mean /{near[0]}?" if near else "; see /help"
     raise UserError(f"there is no command /{word}{hint}")
+
+
+def words_of(text: str) -> list[str]:
+    """The words after a command, as a shell would take them apart."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{error}; quote what holds a quote") from error

@@ -64,6 +64,7 @@ class TurnView:
         self._now = now
         self._blocks = Blocks()
         self._thought = Blocks()
+        self._kept_back: list[str] = []  # drawn, but shown at the end only: `display.streaming` is off
         self._running: dict[str, tuple[str, float]] = {}
         self._last_tool = ""
         self._began = 0.0
@@ -135,13 +136,19 @@ class TurnView:
         self._close_thought()
         self.has_answer, self.is_thinking = True, False
         for block in self._blocks.feed(text):
-            self._screen.write(self._paint.block(block))
+            self._block(self._paint.block(block))
+
+    def _block(self, drawn: str) -> None:
+        if self._look.display.streaming:
+            self._screen.write(drawn)
+        else:
+            self._kept_back.append(drawn)
 
     def _close_text(self) -> None:
         self._close_thought()
-        for block in self._blocks.finish():
-            self._screen.write(self._paint.block(block))
-        self._blocks = Blocks()
+        rest = [self._paint.block(block) for block in self._blocks.finish()]
+        self._screen.write("".join([*self._kept_back, *rest]))
+        self._blocks, self._kept_back = Blocks(), []
 
     def _close_thought(self) -> None:
         for block in self._thought.finish():

@@ -1,20 +1,15 @@
 """Show or change settings: show, get KEY, set KEY VALUE, explain KEY."""
 
-import shlex
-
 from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.interactive.slashes import Slash, words_of
 
 ALLOWED = ("show", "get", "set", "unset", "path", "check", "explain")
 
 
 async def run(chat: Chat, words: str) -> None:
-    try:
-        parts = shlex.split(words) or ["show"]
-    except ValueError as error:
-        raise UserError(f"{error}; quote what holds a quote") from error
+    parts = words_of(words) or ["show"]
     if parts[0] not in ALLOWED:
         raise UserError(f"/config takes {', '.join(ALLOWED)}")
     await show_command(chat, "config", *parts)

@@ -1,14 +1,12 @@
 """Show or change the models that take over: list, add MODEL, remove, clear."""
 
-import shlex
-
 from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.interactive.slashes import Slash, words_of
 
 
 async def run(chat: Chat, words: str) -> None:
-    parts = shlex.split(words) or ["list"]
+    parts = words_of(words) or ["list"]
     await show_command(chat, "fallback", *parts)
     if parts[0] != "list":
         chat.say("It acts when hermes is started again.", "dim")

@@ -1,12 +1,10 @@
 """Show or change the model; --global also writes it to config.yaml."""
 
-import shlex
-
 from hermes.config.write import set_key
 from hermes.errors import UserError
 from hermes.models.catalogue import find_provider
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.interactive.slashes import Slash, words_of
 
 USAGE = "/model NAME [--provider PROVIDER] [--global]"
 
@@ -32,10 +30,7 @@ async def run(chat: Chat, words: str) -> None:
 
 def parsed(words: str) -> tuple[str, str, bool]:
     """Name, provider and whether for good; `provider/model` stays a name, as aggregators have such names."""
-    try:
-        parts = shlex.split(words)
-    except ValueError as error:
-        raise UserError(f"{error}; {USAGE}") from error
+    parts = words_of(words)
     is_global = "--global" in parts
     parts = [part for part in parts if part != "--global"]
     provider = ""

@@ -2,6 +2,7 @@
 
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.slash.title import named
 
 
 async def run(chat: Chat, words: str) -> None:
@@ -9,7 +10,7 @@ async def run(chat: Chat, words: str) -> None:
     await chat.leave_session("new_session")
     if words:
         await chat.in_thread(chat.db.ensure_session, chat.session_id, chat.wish.source)
-        await chat.in_thread(chat.db.set_session_title, chat.session_id, words)
+        await named(chat, words)
     chat.say(f"A new session{f'; the old one is {old}' if old else ''}.", "dim")
 
 

@@ -1,0 +1,82 @@
+"""The keys of the `display` section act."""
+
+from pathlib import Path
+
+from hermes.testing.replies import calls, says
+from hermes.testing.server import ServerThread
+from tests.surfaces.cli.interactive.conftest import Start
+from tests.surfaces.cli.interactive.terminal import CTRL_D, ENTER, ESC, answering
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
+
+
+def test_bell_title_time_and_price(start: Start, home: Path) -> None:
+    (home / "config.yaml").write_text(
+        "display: {bell_on_complete: true, terminal_title: true, timestamps: true, show_cost: true, compact: true}\n"
+    )
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Hello{ENTER}")
+        screen.wait_for("I was asked: Hello", ":", " · cost unknown")
+        screen.wait_until(lambda: b"\x07" in screen.raw.replace(b"\x1b]2;", b"").split(b"I was asked")[-1], "the bell")
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+    assert b"\x1b]2;hermes: " in screen.raw
+    assert screen.raw.rfind(b"\x1b]2;\x07") > screen.raw.find(b"\x1b]2;hermes: ")
+    asked = next(number for number, line in enumerate(screen.lines) if line.endswith("> Hello"))
+    assert screen.lines[asked][2] == ":"
+    assert screen.lines[asked + 1].startswith("I was asked")
+
+
+def test_tool_lines_and_diffs_can_be_left_out(start: Start, home: Path, project: Path) -> None:
+    (home / "config.yaml").write_text("display: {tool_progress: 'off', inline_diffs: false, streaming: false}\n")
+    (project / "a.txt").write_text("one\n")
+    script = answering({"Go": [calls("terminal", command="echo printed"), says("First.\n\nSecond.")]})
+    with ServerThread(script) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Go{ENTER}")
+        screen.wait_for("First.", "Second.", "ran echo printed (exit code 0)")
+        assert "✓ terminal" not in screen.text
+
+
+def test_a_resumed_session_may_show_nothing_of_its_past(start: Start, home: Path) -> None:
+    (home / "config.yaml").write_text("display: {resume_display: minimal}\n")
+    with ServerThread(answering({})) as server:
+        with start(server) as screen:
+            screen.wait_for("Ask something")
+            screen.type(f"Hello{ENTER}")
+            screen.wait_for("I was asked: Hello", " in, ")
+            screen.type(CTRL_D)
+            screen.ended()
+        with start(server, "--continue") as screen:
+            screen.wait_for("2 messages", "scripted · ")
+            assert "I was asked" not in screen.text
+
+
+def test_cleared_screen_is_a_new_session(start: Start) -> None:
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Hello{ENTER}")
+        screen.wait_for("I was asked: Hello")
+        screen.type(f"/clear{ENTER}")
+        screen.wait_for("A new session.")
+        screen.wait_gone("I was asked: Hello")
+
+
+def test_image_of_the_command_line_goes_with_the_first_message(start: Start, project: Path) -> None:
+    (project / "a dot.png").write_bytes(PNG)
+    with ServerThread(answering({})) as server, start(server, "chat", "--image", "a dot.png") as screen:
+        screen.wait_for('> "a dot.png"')
+        screen.type(f"what is it?{ENTER}")
+        screen.wait_for("I was asked")
+    assert '"image_url"' in server.requests[0].raw.decode()
+
+
+def test_reference_that_cannot_be_opened_is_offered_again(start: Start) -> None:
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something", "scripted · ")
+        screen.type(f"see @file:gone.txt {ENTER}")
+        screen.wait_for("@file:gone.txt cannot be opened")
+        screen.wait_until(lambda: screen.text.count("> see @file:gone.txt") == 2, "the offer")
+        screen.type(ESC)
+    assert server.requests == []
