@@ -1,6 +1,14 @@
 """The lean profile, without a model: what is left of tools and prompts."""
 
-from hermes.models.box.lean import MAX_STRING, SYSTEM, lean_request, lean_tools, with_call_opened, without_cut_call
+from hermes.models.box.lean import (
+    MAX_STRING,
+    SYSTEM,
+    lean_request,
+    lean_tools,
+    with_call_opened,
+    with_readable_calls,
+    without_cut_call,
+)
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.types import FinishReason, Message, ModelResponse, ToolCall, ToolDefinition, Usage
 
@@ -97,3 +105,12 @@ def test_a_call_cut_off_behind_whole_ones_is_dropped() -> None:
         answer("stop"),
     ):
         assert without_cut_call(unchanged) is unchanged
+
+
+def test_a_past_call_that_cannot_be_read_loses_its_arguments_and_no_other_does() -> None:
+    past = tuple(Unit([answer("stop", text).message]) for text in ('{"path": "a"}', '{"path": "b'))
+    sound, broken = (ModelRequest(system="", tools=(), units=units) for units in (past[:1], past))
+    assert with_readable_calls(sound) is sound
+    mended = with_readable_calls(broken)
+    assert mended.units[0] is past[0]
+    assert [call.arguments for call in mended.units[1].messages[0].tool_calls] == ["{}"]

@@ -19,7 +19,7 @@ from hermes.models.resolve import LOCAL_LIMITS
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
-from hermes.types import Message, ModelResponse, TextDelta, ToolDefinition
+from hermes.types import Message, ModelResponse, TextDelta, ToolCall, ToolDefinition
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("box")]
 LIMIT_S = 400.0
@@ -51,12 +51,12 @@ async def http() -> AsyncIterator[HttpClient]:
     await client.close()
 
 
-async def ask(model: BoxModel, text: str, **options: object) -> tuple[ModelResponse, str]:
+async def ask(model: BoxModel, text: str, after: tuple[Unit, ...] = (), **options: object) -> tuple[ModelResponse, str]:
     """The response, and what was streamed before it."""
     request = ModelRequest(
         system="An agent's long prompt. " * 200,
         tools=everything(),
-        units=(Unit([Message(role="user", content=text)]),),
+        units=(Unit([Message(role="user", content=text)]), *after),
         options=RequestOptions(**options),  # type: ignore[arg-type]  # by name
     )
     streamed = ""
@@ -86,6 +86,13 @@ async def test_the_box_answers_stays_warm_calls_tools_that_parse_and_leaves_noth
             assert isinstance(json.loads(call.arguments), dict)
     answer, _ = await ask(box, "List the files.", tool_choice="terminal")
     assert {call.name for call in answer.message.tool_calls} == {"terminal"}
+
+    # A history with a call in it, and with one that was cut off, is understood.
+    for arguments in ('{"path": "a"}', '{"path": "a'):
+        called = Message(role="assistant", content="", tool_calls=(ToolCall("c1", "read_file", arguments),))
+        past = Unit([called]), Unit([Message(role="tool", content="milk", tool_call_id="c1")])
+        answer, _ = await ask(box, "Read a", past, max_tokens=4)
+        assert answer.message.content
 
     assert box.server_pid == first is not None
     await box.aclose()

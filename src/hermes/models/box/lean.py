@@ -51,6 +51,28 @@ def with_call_opened(request: ModelRequest) -> ModelRequest:
     return replace(request, tools=tools, units=(*request.units, begun), options=options)
 
 
+def with_readable_calls(request: ModelRequest) -> ModelRequest:
+    """`request` with empty arguments for past calls whose own cannot be parsed, which the server would refuse."""
+    if all(_is_readable(unit) for unit in request.units):
+        return request
+    return replace(request, units=tuple(unit if _is_readable(unit) else _mended(unit) for unit in request.units))
+
+
+def _is_readable(unit: Unit) -> bool:
+    return all(_is_whole(call) for message in unit.messages for call in message.tool_calls)
+
+
+def _mended(unit: Unit) -> Unit:
+    messages = [
+        replace(
+            message,
+            tool_calls=tuple(call if _is_whole(call) else replace(call, arguments="{}") for call in message.tool_calls),
+        )
+        for message in unit.messages
+    ]
+    return Unit(messages, unit.context)
+
+
 def without_cut_call(response: ModelResponse) -> ModelResponse:
     """`response` without a last call that the end of its room cut off, where whole ones come before it.
 

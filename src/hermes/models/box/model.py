@@ -8,7 +8,13 @@ from msgspec.structs import replace
 
 from hermes.errors import MissingPart, ProviderError
 from hermes.models.box.files import bundled_weights, check_gguf, missing
-from hermes.models.box.lean import lean_request, lean_tools, with_call_opened, without_cut_call
+from hermes.models.box.lean import (
+    lean_request,
+    lean_tools,
+    with_call_opened,
+    with_readable_calls,
+    without_cut_call,
+)
 from hermes.models.box.server import INSTALL, BoxServer, ServedFile
 from hermes.models.endpoint import Endpoint
 from hermes.models.local import Ask
@@ -97,7 +103,7 @@ class BoxModel:
             ):  # one tuple for the session's life: the transport compares by identity
                 self._lean = (request.tools, lean_tools(request.tools))
             request = lean_request(request, self._lean[1])
-        request = with_call_opened(request)
+        request = with_call_opened(with_readable_calls(request))
         async with aclosing(self._model.stream(request, scope)) as events:  # type: ignore[type-var]  # a generator
             async for event in events:
                 yield without_cut_call(event) if isinstance(event, ModelResponse) else event
