@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hermes import __version__
 from hermes.errors import UnsupportedOption
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.start import run_command
@@ -36,6 +37,7 @@ def both(name: str, **options: Any) -> Callable[[F], F]:
 @both("save_sample", is_flag=True, help="Write one sample to a file.")
 @both("verbose", is_flag=True, help="Tell more on stderr.")
 @both("log_prefix_chars", type=int, default=LOG_PREFIX_CHARS, show_default=True, help="Characters shown of arguments.")
+@click.version_option(__version__, "-V", "--version", message="hermes-agent %(version)s")
 @click.pass_obj
 def runner(cli: Cli, /, **options: Any) -> int:
     """Run one question with everything given on the command line."""
