@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from hermes.errors import ProviderError
 from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
@@ -133,14 +135,13 @@ class HttpModel:
         if kept is not None and _same_head(kept[0], request):
             return kept[1]
         encoded = self._wire.head(request)
-        self._head = (request, encoded)
+        # Without its history: an idle session keeps no transcript in memory.
+        self._head = (replace(request, units=(), memo={}), encoded)
         return encoded
 
 
 def without_stream(request: ModelRequest) -> ModelRequest:
     """The same request for a whole answer at once."""
-    from msgspec.structs import replace  # noqa: PLC0415 - rare
-
     return replace(request, options=replace(request.options, stream=False))
 
 
