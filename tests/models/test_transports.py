@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.errors import ProviderError
 from hermes.models.http import HttpClient
 from hermes.models.transport import HttpModel
+from hermes.schemas import for_wire
 from hermes.scope import TurnScope
 from hermes.seams import HttpLimits, ModelRequest, Unit
 from hermes.testing.replies import Reply, calls, calls_with, fault, says, thinks
@@ -22,6 +24,7 @@ from hermes.types import (
     ReasoningDelta,
     TextDelta,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     Usage,
 )
@@ -340,3 +343,20 @@ def test_options_reach_converse() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_request_at_rest_is_right(case: WireCase) -> None:
     case.check(case.offline().body(asked()))
+
+
+@every_wire
+async def test_a_tool_whose_name_the_provider_refuses_is_called_by_its_own_name(
+    case: WireCase, http: HttpClient
+) -> None:
+    odd = ToolDefinition("files.read:all", "Read.", {"type": "object", "properties": {"p": {"type": "string"}}})
+    sent = for_wire([odd], "openai").definitions[0].name
+    async with ScriptedServer([calls(sent, p="x")]) as server:
+        model = case.model(server, http)
+        what = replace(asked(), tools=(odd,))
+        body = model.body(what)
+        *_, last = await ask(model, what)
+    assert b"files.read:all" not in body
+    assert sent.encode() in body
+    assert isinstance(last, ModelResponse)
+    assert [call.name for call in last.message.tool_calls] == ["files.read:all"]

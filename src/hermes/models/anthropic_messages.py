@@ -13,6 +13,7 @@ from hermes.models.content import MB, Picture, cache_marker, count, declared_too
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Reading, SseReading, encode
 from hermes.models.transport import HttpModel
+from hermes.schemas import Wire as Dialect
 from hermes.seams import HttpStream, ModelRequest
 from hermes.types import (
     FinishReason,
@@ -50,6 +51,7 @@ class MessagesWire(BlockWire):
     """`Wire` of Anthropic Messages."""
 
     apart = MARKED_UNITS
+    dialect: Dialect = "anthropic"
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

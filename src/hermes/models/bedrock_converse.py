@@ -19,6 +19,7 @@ from hermes.models.eventstream import EventMessage, EventStreamParser
 from hermes.models.http_errors import HttpBodyError
 from hermes.models.reading import Reading, encode, joined
 from hermes.models.transport import HttpModel
+from hermes.schemas import Wire as Dialect
 from hermes.seams import HttpStream, ModelRequest
 from hermes.types import FinishReason, ImagePart, JsonObject, Message, ModelEvent, Usage
 
@@ -60,6 +61,7 @@ class ConverseWire(BlockWire):
     """`Wire` of Converse."""
 
     apart = MARKED_UNITS
+    dialect: Dialect = "anthropic"
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

@@ -13,6 +13,7 @@ from hermes.models.reading import Reading, SseReading, encode
 from hermes.models.text_calls import parse_text_calls
 from hermes.models.thinking import ThinkSplitter
 from hermes.models.transport import HttpModel
+from hermes.schemas import Wire as Dialect
 from hermes.seams import HttpStream, ModelRequest, Unit
 from hermes.types import (
     Content,
@@ -57,6 +58,7 @@ class ChatWire:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        self.dialect: Dialect = "gemini" if "gemini" in endpoint.model.lower() else "openai"
         quirks = endpoint.quirks
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
         self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"

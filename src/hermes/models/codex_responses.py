@@ -12,6 +12,7 @@ from hermes.models.content import SEE_PICTURE, Picture, count, effort_of, images
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Reading, SseReading, encode
 from hermes.models.transport import HttpModel
+from hermes.schemas import Wire as Dialect
 from hermes.seams import HttpStream, ModelRequest, Unit
 from hermes.types import (
     ImagePart,
@@ -36,6 +37,7 @@ class ResponsesWire:
 
     key = "responses"
     apart = 1
+    dialect: Dialect = "openai"
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

@@ -1,5 +1,6 @@
 """`HttpModel`: a model behind one wire protocol over HTTP. The protocols differ in their `Wire` alone."""
 
+import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -12,9 +13,13 @@ from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError
 from hermes.models.reading import Reading
+from hermes.schemas import Wire as Dialect
+from hermes.schemas import WireTools, for_wire
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, ModelRequest, Unit
-from hermes.types import ModelEvent
+from hermes.types import CallAnnounced, ModelEvent, ReasoningDelta, TextDelta, ToolDefinition
+
+log = logging.getLogger(__name__)
 
 _NO_STREAM = re.compile(r"stream\w*.{0,60}(not|n't|un)\s*(be )?(support|allow|available|enabled)", re.IGNORECASE)
 
@@ -41,6 +46,11 @@ class Wire(Protocol):
         ...
 
     @property
+    def dialect(self) -> Dialect:
+        """The JSON Schema that the provider takes in tools."""
+        ...
+
+    @property
     def apart(self) -> int:
         """How many of the last units `marked` wants one by one; at least 1."""
         ...
@@ -64,6 +74,8 @@ class HttpModel:
         self._wire = wire
         self._http = http
         self._head: tuple[ModelRequest, bytes] | None = None
+        self._tools: tuple[tuple[ToolDefinition, ...], WireTools] | None = None  # as offered, and as sent
+        self._renamed = False
         self._streams = True  # until the provider says that it does not
         self.sent_bytes = 0  # of the last request's body
 
@@ -81,7 +93,7 @@ class HttpModel:
 
     def body(self, request: ModelRequest) -> bytes:
         """The exact bytes that are sent."""
-        wire = self._wire
+        wire, request = self._wire, self._fitted(request)
         parts = [self._encoded_head(request)]
         for piece in wire.marked(request.pieces(wire.key, wire.unit, wire.apart)):
             parts += (piece, b",")
@@ -107,15 +119,35 @@ class HttpModel:
                         whole.append(chunk)
                         continue
                     for event in reading.feed(chunk):
-                        yield event
+                        yield self._ours(event)
             for event in reading.end() if is_stream else reading.whole(b"".join(whole)):
-                yield event
+                yield self._ours(event)
         except (HttpError, ProviderError) as error:
             if not reading.has_text:
                 raise self._told(error, is_stream=is_stream) from error
             yield reading.response(partial=True)
             return
-        yield reading.response()
+        yield self._ours(reading.response())
+
+    def _fitted(self, request: ModelRequest) -> ModelRequest:
+        """The request with its tools as the provider takes them; what cannot be mapped is left out, and said once."""
+        if self._tools is None or self._tools[0] is not request.tools:
+            fitted = for_wire(request.tools, self._wire.dialect)
+            for name, why in fitted.quarantined.items():
+                log.warning("tool %r is not offered to %r: %s", name, self.name, why)
+            self._tools = (request.tools, fitted)
+            self._renamed = any(sent != ours for sent, ours in fitted.original_names.items())
+        return replace(request, tools=self._tools[1].definitions)
+
+    def _ours(self, event: ModelEvent) -> ModelEvent:
+        """The event with tools called by the names that we gave them."""
+        if not self._renamed or self._tools is None or isinstance(event, TextDelta | ReasoningDelta):
+            return event
+        ours = self._tools[1].ours
+        if isinstance(event, CallAnnounced):
+            return CallAnnounced(ours(event.name))
+        calls = tuple(replace(call, name=ours(call.name)) for call in event.message.tool_calls)
+        return replace(event, message=replace(event.message, tool_calls=calls))
 
     def _told(self, error: HttpError | ProviderError, *, is_stream: bool) -> ProviderError:
         found = error if isinstance(error, ProviderError) else provider_error(error, self.provider, self.name)
