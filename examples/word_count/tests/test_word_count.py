@@ -33,9 +33,7 @@ def test_an_agent_counts_the_words_of_a_file(
     hermes_agent: Callable[..., AIAgent],
 ) -> None:
     (hermes_workspace / "poem.txt").write_text("so much depends upon a red wheel barrow", encoding="utf-8")
-    model = scripted_model(
-        calls("count_words", path="poem.txt", longest=1), says("Eight words; depends is the longest.")
-    )
+    model = scripted_model(calls("count_words", path="poem.txt", longest=1), says("Eight words, one of them long."))
 
     answer = hermes_agent(model, enabled_toolsets=["words"]).chat("How long is poem.txt?")
 
