@@ -1,6 +1,7 @@
 """Words as a terminal shows them: Markdown, code, diffs and tool lines as text with colours, or without."""
 
 import io
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,14 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def clean(text: str) -> str:
     """`text` without what a terminal would act on; a tab is four spaces."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def columns_of(out: Output) -> int:
+    """Columns of the terminal as it is now. COLUMNS says what it was when somebody exported it."""
+    try:
+        return os.get_terminal_size(out.stdout.fileno()).columns or out.width
+    except (OSError, ValueError):
+        return out.width
 
 
 def folded(line: str, width: int) -> list[str]:
@@ -53,7 +62,7 @@ class Painter:
 
     @property
     def width(self) -> int:
-        return max(20, self._out.width)
+        return max(20, columns_of(self._out))
 
     def style(self, text: str, *names: str) -> str:
         """`text` in these colours."""

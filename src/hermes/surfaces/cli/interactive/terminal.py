@@ -3,13 +3,13 @@
 import asyncio
 import base64
 import contextlib
+import os
 import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition
@@ -36,6 +36,7 @@ from hermes.surfaces.cli.interactive.history import KeptHistory
 from hermes.surfaces.cli.interactive.keys import bindings
 from hermes.surfaces.cli.interactive.painting import clean, folded
 from hermes.surfaces.cli.interactive.pastes import Pastes
+from hermes.surfaces.cli.interactive.resizing import LiveApplication, wraps_lines
 from hermes.surfaces.cli.output import Output, cut
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class TerminalFace:
         self._pending: list[str] = []
         self._is_scheduled = False
         self._chat: Chat | None = None
-        self._app: Application[None] | None = None
+        self._app: LiveApplication | None = None
         self._draft = ""
         self._was_asking = False
         self._title = ""
@@ -174,7 +175,7 @@ class TerminalFace:
         self.output.on_gone = self._gone
         self.buffer.completer = ChatCompleter(chat)
         self.buffer.history = KeptHistory(chat.cli.home, chat.redactor.redact)
-        self._app = Application(
+        self._app = LiveApplication(
             layout=Layout(self._layout()),
             key_bindings=bindings(self, chat),
             style=Style.from_dict(STYLES if chat.painter.colours else {}),
@@ -183,6 +184,7 @@ class TerminalFace:
             erase_when_done=True,
             max_render_postpone_time=None,
         )
+        self._app.wraps = wraps_lines(chat.cli.environ)
         self._app.ttimeoutlen = ESCAPE_S
         self._app.timeoutlen = ESCAPE_S
         self._set_title()
@@ -288,7 +290,7 @@ class TerminalFace:
     def _live(self) -> StyleAndTextTuples:
         chat = self._chat
         lines = chat.view.live() if chat is not None and chat.is_busy else []
-        rows = [(style, row) for style, line in lines for row in folded(line, self._out.width - 1)]
+        rows = [(style, row) for style, line in lines for row in folded(line, self._size().columns - 1)]
         return _stacked([(f"class:{style}" if style else "", row) for style, row in rows[-LIVE_ROWS:]])
 
     def _queue(self) -> StyleAndTextTuples:
@@ -296,7 +298,7 @@ class TerminalFace:
         if chat is None:
             return []
         waiting = chat.waiting.open_ones
-        width = self._out.width - 14
+        width = self._size().columns - 14
         shown = [f"  waiting {number}: {cut(_one_line(one.text), width)}" for number, one in enumerate(waiting, 1)]
         if len(shown) > QUEUE_ROWS:
             shown = [*shown[:QUEUE_ROWS], f"  … and {len(shown) - QUEUE_ROWS} more; /queue"]
@@ -308,7 +310,7 @@ class TerminalFace:
             return []
         text = chat.spent.line(
             chat.cwd,
-            self._out.width,
+            self._size().columns,
             show_cost=chat.look.display.show_cost,
             live_context=chat.view.context_tokens,
         )
@@ -320,10 +322,11 @@ class TerminalFace:
         return (text.startswith("/") and " " not in text) or word.startswith("@")
 
     def _size(self) -> Size:
-        import shutil  # noqa: PLC0415
-
-        columns, rows = shutil.get_terminal_size()
-        return Size(rows=rows, columns=columns)
+        try:
+            columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        except (OSError, ValueError):  # the terminal is gone
+            columns, rows = 0, 0
+        return Size(rows=rows or 24, columns=columns or 80)
 
     def _set_title(self) -> None:
         chat = self._chat
