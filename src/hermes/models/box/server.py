@@ -92,7 +92,7 @@ class BoxServer:
         served = self._served
         options = {
             "window": served.window,
-            # Threads wait for each other at every layer: with as many as cores, a busy machine is ten times slower.
+            # Threads wait for each other at every layer: with as many as cores, a busy machine can be ten times slower.
             "threads": max(1, min((os.cpu_count() or 1) // 2, MAX_THREADS)),
             "template": served.template,
         }

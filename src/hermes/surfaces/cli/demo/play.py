@@ -28,7 +28,7 @@ def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
     folder = scratch_folder(cli, Path.cwd())
     make_project(folder)
     cli.out.line(
-        "A demo of Hermes. The model is a recording: it says what a model once said, and cannot do otherwise.\n"
+        "A demo of Hermes. The model is a recording, written by hand: no model is asked, its words are fixed.\n"
         "Everything else is real: the agent, its tools, the question it asks you, the files, the session.\n"
         f"The project is in {folder}\n\n{cli.out.style('>', 'cyan')} {QUESTION}"
     )

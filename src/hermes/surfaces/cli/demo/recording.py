@@ -20,7 +20,7 @@ _SLASH = "__"  # a folder of the project is part of the name: one called build w
 
 
 class RecordedModel(ScriptedModel):
-    """What a model said once, said again. It is asked over no network and decides nothing."""
+    """Words written beforehand, by hand, in the shape of a model's answers. It decides nothing."""
 
     name = "recording"
     provider = "demo"
