@@ -22,7 +22,8 @@ from hermes.testing.server import RecordedRequest
 
 SCREENS = Path(__file__).parents[4] / "docs" / "screens"
 WAIT_S = 40.0
-ENTER, ESC, CTRL_C, CTRL_D, CTRL_Z, UP, TAB = "\r", "\x1b", "\x03", "\x04", "\x1a", "\x1b[A", "\t"
+ENTER, ESC, UP, TAB = "\r", "\x1b", "\x1b[A", "\t"
+CTRL_C, CTRL_D, CTRL_U, CTRL_Z = "\x03", "\x04", "\x15", "\x1a"
 
 
 class Terminal:

@@ -81,9 +81,28 @@ def test_deny_and_keep_what_was_being_typed(start: Start, project: Path) -> None
         screen.wait_for("working …")
         screen.type("half a thought")
         screen.wait_for("allow?")
-        screen.type("d" + ENTER)
-        screen.wait_for("I did not.", "> half a thought")
+        screen.type(" that goes on" + ENTER)
+        screen.wait_for("Answer with one of the letters")
+        screen.type(ESC)
+        screen.wait_for("I did not.", "> half a thought that goes on")
         screen.capture("deny")
+    assert (project / "kept").exists()
+
+
+def test_the_end_of_a_word_is_no_yes(start: Start, project: Path) -> None:
+    (project / "kept").mkdir()
+    slow = calls("terminal", command="rm -rf kept").timed(latency_s=1.0)
+    with ServerThread(answering({"Remove": [slow, says("I did not.")]})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Remove it.{ENTER}")
+        screen.wait_for("working …")
+        screen.type("hell")
+        screen.wait_for("> hell")
+        screen.wait_for("allow?")
+        screen.type("o" + ENTER)
+        screen.wait_for("Answer with one of the letters")
+        screen.type(ESC)
+        screen.wait_for("I did not.")
     assert (project / "kept").exists()
 
 

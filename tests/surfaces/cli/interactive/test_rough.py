@@ -13,7 +13,7 @@ from hermes.surfaces.cli.output import width_of
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
-from tests.surfaces.cli.interactive.terminal import CTRL_C, CTRL_D, CTRL_Z, ENTER, Terminal, answering
+from tests.surfaces.cli.interactive.terminal import CTRL_D, CTRL_U, CTRL_Z, ENTER, Terminal, answering
 
 CJK = "终端里的中文回答需要正确的宽度、每个字占两列、换行也不能把字切开。" * 3
 SLOW = says("I talk. " * 2_000).timed(chunk_size=8, chunk_delay_s=0.02)
@@ -31,7 +31,7 @@ def test_sixty_columns_with_wide_characters(start: Start) -> None:
         flat = screen.text.replace(" ", "").replace("\n", "")
         assert CJK in flat
         assert all(width_of(line.replace(" ", "")) <= 60 for line in screen.lines)
-        screen.type(CTRL_C + CTRL_D)
+        screen.type(CTRL_U + CTRL_D)
         assert screen.ended() == 0
         assert "Traceback" not in screen.text
 
@@ -94,8 +94,7 @@ def test_resized_while_it_draws(start: Start) -> None:
             screen.wait_for("x" * (1 + (60, 120, 70).index(columns)))
         screen.wait_for(" in, ")
         assert sum(line.startswith("> xxx") for line in screen.lines) == 1
-        screen.type(CTRL_C)
-        screen.type(CTRL_D)
+        screen.type(CTRL_U + CTRL_D)
         assert screen.ended() == 0
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 REDRAW_S = 0.05
 TYPED_AHEAD_S = 0.3
+SUDDEN_S = 1.0
 INPUT_ROWS = 10
 QUEUE_ROWS = 4
 LIVE_ROWS = 10
@@ -81,6 +82,7 @@ class TerminalFace:
         self._chat: Chat | None = None
         self._app: LiveApplication | None = None
         self._draft = ""
+        self._cut_off_at = -SUDDEN_S
         self._was_asking = False
         self._title = ""
         self._later: asyncio.TimerHandle | None = None
@@ -210,9 +212,12 @@ class TerminalFace:
         assert chat is not None
         text = self.buffer.text
         if chat.questions.is_open:
-            if not chat.questions.hear(text):
-                self.write("Answer with one of the letters, or Esc for no.\n")
+            # Whoever was in the middle of a word when the question came may finish it: that is no yes.
+            is_sudden = time.monotonic() - self._cut_off_at < SUDDEN_S
             self.buffer.reset()
+            if is_sudden or not chat.questions.hear(text):
+                self._draft += text
+                self.write("Answer with one of the letters, or Esc for no. What you were typing is kept.\n")
             return
         if text.strip():
             self.buffer.append_to_history()
@@ -252,6 +257,7 @@ class TerminalFace:
         self._was_asking = is_asking
         if is_asking:
             self._draft = self.buffer.text
+            self._cut_off_at = time.monotonic() if self._draft else -SUDDEN_S
             self.buffer.reset()
         else:
             self.buffer.reset()
