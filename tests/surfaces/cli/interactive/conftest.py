@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyte", reason="the screen is read with pyte, which is not installed")
-
 from hermes.testing.server import ScriptedServer
 from tests.surfaces.cli.interactive.terminal import Terminal, hermes
 
