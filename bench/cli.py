@@ -40,6 +40,8 @@ MOST_START_RATIO = 15.0
 MOST_KEY_MS = 20.0
 MOST_OPEN_MS = 300.0
 MESSAGES = 10_000
+WAIT_S = 30.0
+PROMPT = b"\x1b[?2004h"  # bracketed paste is on: the prompt takes keys
 TOKENS_A_SECOND = 200
 
 
@@ -109,8 +111,7 @@ def opening_whole(environ: Mapping[str, str], folder: str) -> bool:
         for name, words in (("new", ()), ("long", ("--resume", "long"))):
             began = time.perf_counter()
             with _terminal("http://127.0.0.1:9/v1", environ, folder, *words) as screen:
-                _until(screen, f"{MESSAGES} messages".encode() if words else b"Ask something", 30)
-                _until(screen, b"\x1b[?2004h", 30)  # the prompt takes keys
+                _until(screen, PROMPT, f"{MESSAGES} messages".encode() if words else b"Ask something")
                 took[name].append((time.perf_counter() - began) * 1e3)
     new, long = (statistics.median(took[name]) for name in ("new", "long"))
     words_ = f"{long - new:+.0f} ms beside a new session ({long:.0f} ms and {new:.0f} ms with the start of Python)"
@@ -137,10 +138,9 @@ def typing(environ: Mapping[str, str], folder: str, keys: int) -> bool:
         return says("A title") if "Give a title" in str(body["messages"][0]) else slow
 
     with ServerThread(script) as server, _terminal(server.base_url, environ, folder) as screen:
-        _until(screen, b"Ask something", 30)
-        _until(screen, b"scripted", 30)
+        _until(screen, PROMPT)
         os.write(screen, b"Talk.\r")
-        _until(screen, b"word word", 30)
+        _until(screen, b"word word")
         before = _drained(screen, 1.0)
         took = [_key(screen, "abcdefghij"[number % 10]) * 1e3 for number in range(keys)]
     streamed = before.count(b"word")
@@ -157,7 +157,7 @@ def _key(screen: int, key: str) -> float:
     _drained(screen, 0.037)
     began = time.perf_counter()
     os.write(screen, key.upper().encode())
-    _until(screen, key.upper().encode(), 10)
+    _until(screen, key.upper().encode())
     return time.perf_counter() - began
 
 
@@ -179,14 +179,13 @@ def _terminal(base_url: str, environ: Mapping[str, str], folder: str, *more: str
         os.close(master)
 
 
-def _until(screen: int, wanted: bytes, timeout_s: float) -> bytes:
-    seen, deadline = b"", time.perf_counter() + timeout_s
-    while wanted not in seen:
+def _until(screen: int, *wanted: bytes) -> None:
+    seen, deadline = b"", time.perf_counter() + WAIT_S
+    while not all(each in seen for each in wanted):
         left = deadline - time.perf_counter()
         if left <= 0 or not select.select([screen], [], [], left)[0]:
             raise TimeoutError(f"{wanted!r} did not appear in {seen[-500:]!r}")
         seen += os.read(screen, 65_536)
-    return seen
 
 
 def _drained(screen: int, seconds: float) -> bytes:
