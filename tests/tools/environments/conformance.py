@@ -1,6 +1,7 @@
 """What every backend owes: one suite, run against each of them. A backend's test file subclasses `Conformance`."""
 
 import asyncio
+import os
 from typing import Any
 
 import pytest
@@ -16,6 +17,11 @@ ALLOWED = Decision(allowed=True)
 async def run(environment: Environment, command: str, **options: Any) -> ExecResult:
     options.setdefault("timeout_s", 60.0)
     return await environment.execute(command, ALLOWED, TurnScope(), **options)
+
+
+def own(number: int) -> str:
+    """A number of seconds that no other test worker uses: what is left of a command is found by it."""
+    return f"{number}{os.getpid()}"
 
 
 class Conformance:
@@ -74,15 +80,17 @@ class Conformance:
         assert (await run(environment, f": {'x' * 200_000}\necho large")).output == "large\n"
 
     async def test_a_timeout_ends_the_command_and_all_below_it(self, environment: Environment) -> None:
-        result = await run(environment, "echo begun; (setsid sleep 7301 &) ; sleep 7301", timeout_s=1.5)
+        result = await run(environment, f"echo begun; (setsid sleep {own(7301)} &) ; sleep {own(7301)}", timeout_s=1.5)
         assert (result.exit_code, result.timed_out) == (124, True)
         assert result.output == "begun\n"
-        assert await self.alive(environment, "7301") == 0
+        assert await self.alive(environment, f"{own(7301)}") == 0
 
     async def test_what_a_command_leaves_behind_ends_with_it(self, environment: Environment) -> None:
-        result = await asyncio.wait_for(run(environment, "setsid sleep 7302 & disown; sleep 7302 & echo done"), 30)
+        result = await asyncio.wait_for(
+            run(environment, f"setsid sleep {own(7302)} & disown; sleep {own(7302)} & echo done"), 30
+        )
         assert (result.output, result.exit_code) == ("done\n", 0)
-        assert await self.alive(environment, "7302") == 0
+        assert await self.alive(environment, f"{own(7302)}") == 0
 
     async def test_an_interrupt_ends_the_command_and_keeps_what_it_said(self, environment: Environment) -> None:
         await run(environment, "true")
@@ -92,7 +100,9 @@ class Conformance:
         async def work() -> None:
             async with scope:
                 try:
-                    await environment.execute("echo begun; touch begun; sleep 7303", ALLOWED, scope, timeout_s=60)
+                    await environment.execute(
+                        f"echo begun; touch begun; sleep {own(7303)}", ALLOWED, scope, timeout_s=60
+                    )
                 except CommandInterrupted as error:
                     caught.append(error)
                     raise
@@ -105,7 +115,7 @@ class Conformance:
             scope.cancel("stop")
         assert scope.state == "cancelled"
         assert caught[0].output == "begun\n"
-        assert await self.alive(environment, "7303") == 0
+        assert await self.alive(environment, f"{own(7303)}") == 0
 
     async def test_the_turns_deadline_limits_a_command(self, environment: Environment) -> None:
         await run(environment, "true")
@@ -114,9 +124,9 @@ class Conformance:
             async with asyncio.timeout(30):
                 inner = scope.child("call", timeout_s=1.0)
                 async with inner:
-                    await environment.execute("sleep 7304", ALLOWED, inner, timeout_s=50)
+                    await environment.execute(f"sleep {own(7304)}", ALLOWED, inner, timeout_s=50)
         assert inner.state in ("expired", "done")
-        assert await self.alive(environment, "7304") == 0
+        assert await self.alive(environment, f"{own(7304)}") == 0
 
     async def test_files_go_both_ways_unchanged(self, environment: Environment) -> None:
         data = bytes(range(256)) * 1000
