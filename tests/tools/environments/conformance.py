@@ -83,14 +83,14 @@ class Conformance:
         result = await run(environment, f"echo begun; (setsid sleep {own(7301)} &) ; sleep {own(7301)}", timeout_s=1.5)
         assert (result.exit_code, result.timed_out) == (124, True)
         assert result.output == "begun\n"
-        assert await self.alive(environment, f"{own(7301)}") == 0
+        assert await self.alive(environment, own(7301)) == 0
 
     async def test_what_a_command_leaves_behind_ends_with_it(self, environment: Environment) -> None:
         result = await asyncio.wait_for(
             run(environment, f"setsid sleep {own(7302)} & disown; sleep {own(7302)} & echo done"), 30
         )
         assert (result.output, result.exit_code) == ("done\n", 0)
-        assert await self.alive(environment, f"{own(7302)}") == 0
+        assert await self.alive(environment, own(7302)) == 0
 
     async def test_an_interrupt_ends_the_command_and_keeps_what_it_said(self, environment: Environment) -> None:
         await run(environment, "true")
@@ -115,7 +115,7 @@ class Conformance:
             scope.cancel("stop")
         assert scope.state == "cancelled"
         assert caught[0].output == "begun\n"
-        assert await self.alive(environment, f"{own(7303)}") == 0
+        assert await self.alive(environment, own(7303)) == 0
 
     async def test_the_turns_deadline_limits_a_command(self, environment: Environment) -> None:
         await run(environment, "true")
@@ -126,7 +126,7 @@ class Conformance:
                 async with inner:
                     await environment.execute(f"sleep {own(7304)}", ALLOWED, inner, timeout_s=50)
         assert inner.state in ("expired", "done")
-        assert await self.alive(environment, f"{own(7304)}") == 0
+        assert await self.alive(environment, own(7304)) == 0
 
     async def test_files_go_both_ways_unchanged(self, environment: Environment) -> None:
         data = bytes(range(256)) * 1000
