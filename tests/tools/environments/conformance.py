@@ -80,7 +80,7 @@ class Conformance:
         assert (await run(environment, f": {'x' * 200_000}\necho large")).output == "large\n"
 
     async def test_a_timeout_ends_the_command_and_all_below_it(self, environment: Environment) -> None:
-        result = await run(environment, f"echo begun; (setsid sleep {own(7301)} &) ; sleep {own(7301)}", timeout_s=1.5)
+        result = await run(environment, f"echo begun; (setsid sleep {own(7301)} &) ; sleep {own(7301)}", timeout_s=4.0)
         assert (result.exit_code, result.timed_out) == (124, True)
         assert result.output == "begun\n"
         assert await self.alive(environment, own(7301)) == 0

@@ -15,7 +15,6 @@ from tests.tools.environments.conformance import Conformance, run
 from tests.tools.environments.scripted_daytona import ScriptedDaytona
 
 pytestmark = [
-    pytest.mark.xdist_group("scripted-backends"),  # their peers run commands on this host and find them by a mark
     pytest.mark.real,
     pytest.mark.skipif(find_spec("daytona") is None, reason="the SDK is not installed (pip install daytona)"),
     # The SDK's own: it leaves aiohttp sessions and deprecated calls to the collector.

@@ -20,7 +20,6 @@ if HAS_SDK:
     from tests.tools.environments.scripted_modal import ScriptedModal
 
 pytestmark = [
-    pytest.mark.xdist_group("scripted-backends"),  # their peers run commands on this host and find them by a mark
     pytest.mark.real,
     pytest.mark.skipif(not HAS_SDK, reason="the SDK is not installed (pip install modal)"),
     # The SDK's own: it keeps a loop in a thread, and tells of things to come.

@@ -8,7 +8,7 @@ from msgspec import Struct
 from hermes.errors import ConfigError, MissingPart, ToolError
 from hermes.seams import Child, Decision
 from hermes.tools.environments.remote import Common, RemoteEnvironment
-from hermes.tools.environments.text_exec import FOLDERS, Text, TextChild
+from hermes.tools.environments.text_exec import FOLDER, Text, TextChild
 
 DEFAULT_IMAGE = "nikolaik/python-nodejs:python3.11-nodejs20"
 _LOST = 255
@@ -96,7 +96,7 @@ class DaytonaEnvironment(RemoteEnvironment):
     ) -> Child:
         if not decision.allowed:
             raise ToolError(decision.reason or "this was not allowed")
-        return TextChild(self._run_line, argv, stdin, merge_stderr=merge_stderr)
+        return TextChild(self._run_line, argv, stdin, merge_stderr=merge_stderr, owner=self.id)
 
     async def _run_line(self, line: str) -> Text:
         if self._sandbox is None:
@@ -119,7 +119,7 @@ class DaytonaEnvironment(RemoteEnvironment):
             return
         try:
             if self._sandbox is not None:
-                await self._sandbox.process.exec(f"rm -rf {FOLDERS}")
+                await self._sandbox.process.exec(f"rm -rf {FOLDER}/{self.id}")
                 await (self._sandbox.stop() if self._options.persistent else self._sandbox.delete())
         except self._sdk.DaytonaError as error:
             raise ToolError(f"the daytona sandbox {self._name!r} could not be let go of: {error}") from error

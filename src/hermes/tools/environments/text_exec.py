@@ -16,7 +16,7 @@ from hermes.tools.environments.shell import quoted
 _MOST_BYTES = 16 << 20  # of one output; beyond it the middle is left out there
 _STDERR_KEPT = 65536
 _PIECE_CHARS = 48_000
-FOLDERS = "/tmp/hermes-exec-*"  # noqa: S108 - on the other side: what programs that were stopped have left
+FOLDER = "/tmp/hermes-exec"  # noqa: S108 - on the other side; one below it for each environment
 
 
 class Text(NamedTuple):
@@ -32,9 +32,11 @@ RunLine = Callable[[str], Awaitable[Text]]
 class TextChild:
     """One program, run as one request. It begins when its output is first asked for."""
 
-    def __init__(self, run: RunLine, argv: tuple[str, ...], stdin: bytes | None, *, merge_stderr: bool) -> None:
+    def __init__(
+        self, run: RunLine, argv: tuple[str, ...], stdin: bytes | None, *, merge_stderr: bool, owner: str
+    ) -> None:
         self._run = run
-        self._folder = f"/tmp/hermes-exec-{secrets.token_hex(8)}"  # noqa: S108 - on the other side
+        self._folder = f"{FOLDER}/{owner}/{secrets.token_hex(8)}"
         self._stdin = base64.b64encode(stdin or b"").decode()
         self._argv = argv
         self._merge_stderr = merge_stderr
