@@ -24,6 +24,17 @@ from typing import NoReturn
 
 # Debian keeps the wheels of its python3-venv package here; they serve any interpreter.
 SYSTEM_WHEELS = "/usr/share/python-wheels"
+# Unpacks the Debian package $2 into the folder $1 without installing it: needs no root, and no package lists, which a
+# fresh container has none of. It comes from wherever this machine gets its packages.
+UNPACK_DEBIAN = """
+cd "$1" && mkdir -p lists/partial || exit 1
+package=$2
+set -- -q -o Dir::Cache="$PWD" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
+apt-get "$@" download "$package" || {
+    set -- "$@" -o Dir::State::lists="$PWD/lists"
+    apt-get "$@" update && apt-get "$@" download "$package"
+} && dpkg-deb -x "$package"_*.deb .
+"""
 NO_INSTALLER = (
     "there is no pip to install packages with: on Debian and Ubuntu run 'apt-get install python3-venv', "
     "elsewhere install pip, uv or virtualenv, then start again"
@@ -43,6 +54,7 @@ class Project:
     extras: dict[str, list[str]]
     scripts: dict[str, str]
     weights: dict[str, dict[str, str]]
+    libraries: dict[str, dict[str, str]]
     stamp: bytes
 
     @classmethod
@@ -50,13 +62,14 @@ class Project:
         text = (root / "pyproject.toml").read_bytes()
         constraints = (root / "constraints.txt").read_bytes()
         whole = tomllib.loads(text.decode())
-        table = whole["project"]
+        table, ours = whole["project"], whole.get("tool", {}).get("hermes", {})
         return cls(
             root=root,
             dependencies=tuple(table.get("dependencies", ())),
             extras=table.get("optional-dependencies", {}),
             scripts=table.get("scripts", {}),
-            weights=whole.get("tool", {}).get("hermes", {}).get("weights", {}),
+            weights=ours.get("weights", {}),
+            libraries=ours.get("libraries", {}),
             stamp=os.fsencode(root) + b"\n" + text + constraints,
         )
 
@@ -220,7 +233,33 @@ class Environment:
             return [uv, "pip", "install", "--python", str(self.python), "--compile-bytecode"]
         if virtualenv and self.run([virtualenv, "--python", base, str(self.path)]) == 0:
             return [*own, "install", *options]
+        if wheel := self._from_debian("python3-pip-whl", "pip-*.whl"):
+            return [str(self.python), f"{wheel}/pip", "install", *options]
         raise SetupError(NO_INSTALLER)
+
+    def fetch_library(self, name: str, package: str) -> None:
+        """Have the shared library `name`, which the system should bring and a minimal one does not, in `lib/`."""
+        target = self.path / "lib" / name
+        if target.exists() or self.run([str(self.python), "-c", f"import ctypes; ctypes.CDLL({name!r})"]) == 0:
+            return
+        found = self._from_debian(package, name)
+        if found is None:
+            raise SetupError(f"the library {name} is missing; on Debian and Ubuntu run 'apt-get install {package}'")
+        shutil.copyfile(found, target)
+
+    def _from_debian(self, package: str, pattern: str) -> Path | None:
+        """A file of a Debian package, unpacked among the records; None where it cannot be had."""
+        folder = self.records / package
+        if not folder.exists() and shutil.which("apt-get"):
+            self.progress.line(f"fetching {package} of Debian, for this environment alone")
+            half = self.records / "unpacking"
+            shutil.rmtree(half, ignore_errors=True)  # of a start that was stopped
+            half.mkdir()
+            code = self.run(["/bin/sh", "-c", UNPACK_DEBIAN, "sh", str(half), package])
+            shutil.rmtree(half / "lists", ignore_errors=True)
+            if code == 0:
+                half.replace(folder)
+        return next(folder.rglob(pattern), None)
 
     def run(
         self, command: Sequence[str], on_line: Callable[[str], None] | None = None, scratch: Path | None = None
@@ -362,6 +401,9 @@ def ensure(project: Project, environment: Environment, extras: Sequence[str]) ->
             environment.write(name, text.encode())
         environment.write("stamp", project.stamp)
         for extra in extras:
+            if sys.platform == "linux":
+                for name, package in project.libraries.get(extra, {}).items():
+                    environment.fetch_library(name, package)
             if extra in project.weights:
                 environment.fetch_weights(project.weights[extra], _models_folder(), base)
     if time.monotonic() - started > 1:

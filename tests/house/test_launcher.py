@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,41 @@ def test_nothing_to_install_with_is_one_sentence_with_the_next_step(checkout: Ch
     assert "apt-get install python3-venv" in started.stderr
 
 
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is Debian's own")
+def test_debian_without_any_pip_unpacks_its_package_into_the_environment(checkout: Checkout) -> None:
+    script = checkout.root / "scripts/environment.py"
+    script.write_text(script.read_text().replace('SYSTEM_WHEELS = "/usr/share', 'SYSTEM_WHEELS = "/nowhere'))
+    write_deb(checkout, "python3-pip-whl", _wheel_of_pip(), "usr/share/python-wheels")
+    surroundings = {"HERMES_PYTHON": BASE_PYTHON, "PYTHONPATH": checkout.hide("ensurepip", "pip")}
+
+    started = checkout.run(PATH=f"{checkout.bare_path()}:{debian_tools(checkout)}", **surroundings)
+
+    assert (started.returncode, started.stdout) == (0, f"1.0 {checkout.environment}\n"), started.stderr
+    assert "fetching python3-pip-whl of Debian, for this environment alone" in started.stderr
+    asked = (checkout.folder / "asked").read_text().splitlines()
+    assert [line.split()[-1] for line in asked] == ["python3-pip-whl", "update", "python3-pip-whl"]
+    assert all(f"Dir::Cache={checkout.environment}" in line for line in asked)
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is Debian's own")
+def test_library_that_an_extra_is_linked_against_comes_from_its_debian_package(checkout: Checkout) -> None:
+    table = '[tool.hermes.libraries.local]\n"libc.so.6" = "libc6"\n"libwhisper.so.9" = "libwhisper9"\n'
+    (checkout.root / "pyproject.toml").write_text(f"{PYPROJECT}\n{table}")
+    tools = f"{debian_tools(checkout)}:{os.environ['PATH']}"
+
+    refused = checkout.run("--install-extra", "local", PATH=tools)
+    library = checkout.folder / "libwhisper.so.9"
+    library.write_bytes(b"whisper")
+    write_deb(checkout, "libwhisper9", library, "usr/lib")
+    done = checkout.run("--install-extra", "local", PATH=tools)
+
+    assert refused.returncode == 1
+    assert refused.stderr.endswith("run 'apt-get install libwhisper9'.\n")
+    assert done.returncode == 0, done.stderr
+    assert (checkout.environment / "lib/libwhisper.so.9").read_bytes() == b"whisper"
+    assert not (checkout.environment / "lib/libc.so.6").exists()
+
+
 def test_pip_without_ensurepip_or_outside_pip_comes_from_ensurepip(checkout: Checkout) -> None:
     """The environment's own pip is the last resort that needs nothing installed."""
     script = checkout.root / "scripts/environment.py"
@@ -355,6 +391,48 @@ class _Unprivileged:
             text=True,
             timeout=240,
         )
+
+
+def write_deb(checkout: Checkout, package: str, file: Path, folder: str) -> None:
+    """Make a real Debian package that holds `file`, where the tools of `debian_tools` find it."""
+    tree = checkout.folder / "deb"
+    (tree / folder).mkdir(parents=True)
+    (tree / "DEBIAN").mkdir()
+    (tree / "DEBIAN/control").write_text(
+        f"Package: {package}\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: x\n"
+    )
+    shutil.copy(file, tree / folder)
+    repository = checkout.folder / "repository"
+    repository.mkdir(exist_ok=True)
+    subprocess.run(["dpkg-deb", "-b", tree, repository / f"{package}_1_all.deb"], check=True, capture_output=True)
+
+
+def debian_tools(checkout: Checkout) -> Path:
+    """A folder with the real dpkg-deb, and an apt-get that fetches from a folder and knows nothing before `update`."""
+    folder = checkout.folder / "debian"
+    folder.mkdir()
+    for tool in ("dpkg-deb", "mkdir", "cp", "tar", "rm"):
+        (folder / tool).symlink_to(shutil.which(tool) or tool)
+    apt = folder / "apt-get"
+    apt.write_text(
+        f"#!/bin/sh\ncd '{checkout.folder}' && echo \"$*\" >>asked && for last; do :; done\n"
+        'case $last in update) : >updated ;; *) [ -e updated ] && cp "repository/$last"_*.deb "$OLDPWD" ;; esac\n'
+    )
+    apt.chmod(0o755)
+    return folder
+
+
+def _wheel_of_pip() -> Path:
+    ensurepip = find_spec("ensurepip")
+    folders = [
+        "/usr/share/python-wheels",
+        f"{sys.prefix}/hermes",
+        *((ensurepip and ensurepip.submodule_search_locations) or ()),
+    ]
+    wheels = [wheel for folder in folders for wheel in Path(folder).rglob("pip-*.whl")]
+    if not wheels:
+        pytest.skip("there is no wheel of pip on this machine to make the package from")
+    return wheels[0]
 
 
 def _maker_of(launcher: "subprocess.Popen[str]") -> int:

@@ -4,10 +4,12 @@ Runs as a child of its own, by file name and with the standard library and xllam
 a crash in native code takes nothing with it. The first line of stdout is JSON: the address, or what is wrong.
 """
 
+import ctypes
 import json
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -17,7 +19,7 @@ def main(words: list[str]) -> int:
     os.dup2(2, 1)  # the library logs where it likes; stdout is for our one line
     try:
         server = _start(words[0], json.loads(words[1]))
-    except (ImportError, RuntimeError, ValueError) as error:
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
         _tell(news, {"error": f"{type(error).__name__}: {error}"})
         return 1
     _tell(news, {"url": server.listening_address})
@@ -27,6 +29,9 @@ def main(words: list[str]) -> int:
 
 
 def _start(file: str, options: dict[str, Any]) -> Any:
+    library = Path(sys.prefix, "lib", "libgomp.so.1")
+    if library.exists():  # the launcher put it there, because the system has none
+        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     import xllamacpp  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
 
     params = xllamacpp.CommonParams()
