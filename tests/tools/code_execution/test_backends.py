@@ -14,13 +14,10 @@ import pytest
 from hermes.seams import Environment
 from hermes.tools.code_execution.outcome import INTERRUPTED
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.environments.remote import Common
-from hermes.tools.environments.ssh import SshEnvironment
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import CallFinished
 from tests.tools.code_execution.rooms import Room, body, is_there, room
-from tests.tools.environments import test_ssh
-from tests.tools.environments.test_ssh import server  # noqa: F401 - a fixture
+from tests.tools.real_backends import over_ssh
 
 Enter: TypeAlias = Callable[..., AbstractAsyncContextManager[Room]]
 
@@ -39,9 +36,7 @@ def backend(request: pytest.FixtureRequest) -> tuple[str, Any]:
     """The kind of a backend, and the server that is reached."""
     if request.param != "ssh":
         return request.param, None
-    if test_ssh._why_not():
-        pytest.skip(test_ssh._why_not())
-    return "ssh", request.getfixturevalue("server")
+    return "ssh", request.getfixturevalue("sshd")
 
 
 @pytest.fixture
@@ -55,8 +50,7 @@ def enter(request: pytest.FixtureRequest, backend: tuple[str, Any], tmp_path: Pa
 
     def make(supervisor: ProcessSupervisor) -> Environment:
         if reached is not None:
-            common = Common(supervisor=supervisor, client_env={"PATH": test_ssh.PATH})
-            return SshEnvironment(common, test_ssh.options(reached), str(work))
+            return over_ssh(supervisor, reached, str(work))
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
         options = LocalOptions(env=env, source_bashrc=False)
         return (Elsewhere if kind == "elsewhere" else LocalEnvironment)(supervisor, str(work), options)

@@ -18,23 +18,18 @@ from hermes.tools.environments.singularity import SingularityEnvironment, Singul
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import Conformance, run
 
-ROOTFS = os.environ.get("HERMES_TEST_ROOTFS", "")
 PEER = Path(__file__).with_name("scripted_apptainer")
-WHY_NOT = (
-    "a namespace of our own needs root"
-    if os.geteuid() != 0
-    else ""
-    if ROOTFS and Path(ROOTFS).is_file()
-    else "HERMES_TEST_ROOTFS names no image (scripts/parts/containers)"
-)
-pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "there")]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a namespace of our own needs root"),
+]
 
 
 @pytest.fixture(scope="module")
-def rootfs() -> Iterator[Path]:
+def rootfs(container_image: Path) -> Iterator[Path]:
     folder = Path(f"/var/lib/hermes-rootfs-{os.getpid()}")
     folder.mkdir()
-    subprocess.run(["tar", "-xf", ROOTFS, "-C", folder], check=True)
+    subprocess.run(["tar", "-xf", container_image, "-C", folder], check=True)
     yield folder
     shutil.rmtree(folder)
 

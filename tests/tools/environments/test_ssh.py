@@ -5,85 +5,20 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
-import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 import pytest
 
 from hermes.errors import ConfigError, ToolError
 from hermes.tools.environments.background import Order, background_of
-from hermes.tools.environments.remote import Common
-from hermes.tools.environments.ssh import SshEnvironment, SshOptions
+from hermes.tools.environments.ssh import SshEnvironment
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import ALLOWED, Conformance, run
+from tests.tools.real_backends import SshServer, over_ssh, start_sshd
 
-SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
-PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
-def _why_not() -> str:
-    if SSHD is None or shutil.which("ssh") is None:
-        return "openssh-server and openssh-client are not installed"
-    return "" if os.geteuid() == 0 else "sshd serves logins only when root starts it"
-
-
-pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "there")]
-
-CONFIG = """
-Port {port}
-ListenAddress 127.0.0.1
-HostKey {folder}/host_key
-AuthorizedKeysFile {folder}/key.pub
-StrictModes no
-UsePAM no
-PidFile {folder}/pid
-PasswordAuthentication no
-MaxSessions 64
-"""
-
-
-class Server(NamedTuple):
-    """A running sshd."""
-
-    folder: Path
-    port: int
-    process: "subprocess.Popen[bytes]"
-
-
-def start_server(folder: Path, port: int) -> Server:
-    (folder / "sshd_config").write_text(CONFIG.format(port=port, folder=folder))
-    assert SSHD is not None
-    process = subprocess.Popen([SSHD, "-D", "-f", folder / "sshd_config", "-E", folder / "log"])
-    for _ in range(500):
-        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 1):
-            break
-        assert process.poll() is None, (folder / "log").read_text()
-        signal.sigtimedwait([], 0.02)
-    return Server(folder, port, process)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("sshd")
-    for name in ("host_key", "key"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    Path("/run/sshd").mkdir(exist_ok=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    one = start_server(folder, port)
-    yield one
-    one.process.terminate()
-    one.process.wait(10)
-
-
-def options(server: Server, **changes: object) -> SshOptions:
-    given = {"host": "127.0.0.1", "user": "root", "port": server.port, "key": str(server.folder / "key")}
-    return SshOptions(**{**given, "known_hosts": str(server.folder / "known_hosts"), **changes})  # type: ignore[arg-type]  # a test's choice
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture
@@ -92,10 +27,10 @@ def kind() -> str:
 
 
 @pytest.fixture
-async def environment(supervisor: ProcessSupervisor, server: Server, tmp_path: Path) -> AsyncIterator[SshEnvironment]:
+async def environment(supervisor: ProcessSupervisor, sshd: SshServer, tmp_path: Path) -> AsyncIterator[SshEnvironment]:
     work = tmp_path / "work"
     work.mkdir()
-    one = SshEnvironment(Common(supervisor=supervisor, client_env={"PATH": PATH}), options(server), str(work))
+    one = over_ssh(supervisor, sshd, str(work))
     yield one
     await one.close()
 
@@ -105,10 +40,10 @@ class TestSsh(Conformance):
 
 
 async def test_it_stands_in_the_remote_home_and_sees_none_of_our_variables(
-    supervisor: ProcessSupervisor, server: Server, monkeypatch: pytest.MonkeyPatch
+    supervisor: ProcessSupervisor, sshd: SshServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY_VARIABLE", "ours")
-    environment = SshEnvironment(Common(supervisor=supervisor, client_env={"PATH": PATH}), options(server))
+    environment = over_ssh(supervisor, sshd)
     assert (await run(environment, "pwd; echo [$CANARY_VARIABLE]")).output == "/root\n[]\n"
     assert environment.cwd == "/root"
     assert await environment.stat("~") == await environment.stat("/root")
@@ -116,13 +51,11 @@ async def test_it_stands_in_the_remote_home_and_sees_none_of_our_variables(
 
 
 async def test_an_unreachable_host_is_an_error_and_runs_nothing_here(
-    supervisor: ProcessSupervisor, server: Server, tmp_path: Path
+    supervisor: ProcessSupervisor, sshd: SshServer, tmp_path: Path
 ) -> None:
     canary = tmp_path / "canary"
     for change in ({"port": 1}, {"user": "nobody-of-that-name"}, {"key": "/no/such/key"}):
-        environment = SshEnvironment(
-            Common(supervisor=supervisor, client_env={"PATH": PATH}), options(server, **change), str(tmp_path)
-        )
+        environment = over_ssh(supervisor, sshd, str(tmp_path), **change)
         with pytest.raises(ToolError, match="cannot reach"):
             await run(environment, f"touch {canary}")
         with pytest.raises(ToolError, match="cannot reach"):
@@ -130,10 +63,10 @@ async def test_an_unreachable_host_is_an_error_and_runs_nothing_here(
         await environment.close()
     assert not canary.exists()
     with pytest.raises(ConfigError, match="ssh_host"):
-        SshEnvironment(Common(supervisor=supervisor), options(server, host=""))
+        over_ssh(supervisor, sshd, host="")
 
 
-async def test_a_connection_that_is_cut_is_told_and_made_again(environment: SshEnvironment, server: Server) -> None:
+async def test_a_connection_that_is_cut_is_told_and_made_again(environment: SshEnvironment, sshd: SshServer) -> None:
     await run(environment, "export KEPT=1; mkdir sub; cd sub")
     master = environment._master
     assert master is not None
@@ -145,16 +78,12 @@ async def test_a_connection_that_is_cut_is_told_and_made_again(environment: SshE
 
 
 async def test_a_server_that_goes_down_and_comes_back_never_moves_a_command_here(
-    supervisor: ProcessSupervisor, server: Server, tmp_path: Path
+    supervisor: ProcessSupervisor, sshd: SshServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "second"
-    shutil.copytree(server.folder, folder)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    own = start_server(folder, port)
-    common = Common(supervisor=supervisor, client_env={"PATH": PATH})
-    environment = SshEnvironment(common, options(own), str(tmp_path))
+    shutil.copytree(sshd.folder, folder)
+    own = start_sshd(folder)
+    environment = over_ssh(supervisor, own, str(tmp_path))
     assert (await run(environment, "echo $SSH_CONNECTION | wc -w")).output == "4\n"
     _kill_all(own.process.pid)
     own.process.wait(10)
@@ -162,7 +91,7 @@ async def test_a_server_that_goes_down_and_comes_back_never_moves_a_command_here
         with pytest.raises(ToolError, match=r"cannot (be reached|reach)"):
             await run(environment, f"touch {tmp_path}/canary")
     assert not (tmp_path / "canary").exists()
-    again = start_server(folder, port)
+    again = start_sshd(folder, own.port)
     assert (await run(environment, "echo $SSH_CONNECTION | wc -w")).output == "4\n"
     await environment.close()
     again.process.terminate()
