@@ -30,8 +30,10 @@ READY_LIMIT = 300  # looks, a tenth of a second apart
 
 # -- the image -----------------------------------------------------------------------------------------------------
 
-PACKAGES = ("bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "hostname", "mawk", "mount")
-PACKAGES += ("procps", "sed", "tar", "util-linux")
+PACKAGES = (
+    *("bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "hostname", "mawk", "mount", "procps"),
+    *("sed", "tar", "util-linux"),
+)
 PYTHON = "/usr/bin/python3"
 LEFT_OUT = ("test", "idlelib", "ensurepip", "lib2to3", "tkinter", "turtledemo", "__pycache__", "dist-packages")
 FOLDERS = ("dev", "etc", "opt", "proc", "root", "run", "sys", "tmp", "var/tmp", "workspace")
