@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import warnings
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from hermes.testing.replies import calls, says
 from hermes.tools.builtin.execute_code import execute_code
 from hermes.tools.code_execution.outcome import INTERRUPTED, Output, running_line
 from hermes.tools.code_execution.stubs import callable_among, described, import_example, stub_module
-from hermes.tools.code_execution.syntax import fault_in
+from hermes.tools.code_execution.syntax import BadScript, compiled
 from hermes.tools.code_execution.wording import has_unix_sockets, refined
 from hermes.tools.registry import registry
 from hermes.types import Message, ToolCall, text_of
@@ -243,13 +244,21 @@ async def test_no_code_is_an_error_without_a_status(code: Any) -> None:
 
 
 def test_faults_are_shown_with_a_caret_under_them() -> None:
-    fault = fault_in("x = 1\n    y = 2 +* 3\n")
-    assert fault is not None
-    first, text, caret = fault.splitlines()
+    with pytest.raises(BadScript) as bad:
+        compiled("x = 1\n    y = 2 +* 3\n")
+    first, text, caret = str(bad.value).splitlines()
     assert first.startswith("IndentationError at line 2")
     assert (text, caret.strip("^ ")) == ("    y = 2 +* 3", "")
-    assert fault_in("print(1)") is None
-    assert "1000001 characters" in (fault_in("#" * 1_000_001) or "")
+    assert compiled("print(1)").co_filename == "script.py"
+    with pytest.raises(BadScript, match="1000001 characters"):
+        compiled("#" * 1_000_001)
+
+
+def test_a_scripts_warnings_are_not_printed_by_the_runtime(capfd: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        compiled("print(1 is 1, '\\d')")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_running_line_is_that_of_the_main_thread() -> None:

@@ -441,17 +441,15 @@ async def test_the_projects_own_python_is_used_when_it_is_usable(
 
 
 async def test_the_child_sees_few_variables_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "MY_TOKEN", "GH_AUTH", "DB_DSN", "RANDOM_VARIABLE", "TERMINAL_CWD", "ALLOWED_KEY",
-                 "SKILL_TOKEN"):  # fmt: skip
+    for name in ("OPENAI_API_KEY", "MY_TOKEN", "GH_AUTH", "DB_DSN", "RANDOM_VARIABLE", "TERMINAL_CWD", "ALLOWED_KEY"):
         monkeypatch.setenv(name, "canary")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("HERMES_TIMEZONE", "Asia/Tokyo")
     code = "import json, os\nprint(json.dumps(dict(os.environ)))"
     async with room(tmp_path, settings={"terminal": {"env_passthrough": ["ALLOWED_KEY"]}}) as it:
-        it.ctx.services.memo["env_passthrough"] = {"SKILL_TOKEN"}
         seen = json.loads((await it.run(code))["output"])
     canaries = {name for name, value in seen.items() if value == "canary"}
-    assert canaries == {"ALLOWED_KEY", "SKILL_TOKEN"}
+    assert canaries == {"ALLOWED_KEY"}
     assert (seen["LC_ALL"], seen["TZ"], seen["PYTHONUTF8"]) == ("C.UTF-8", "Asia/Tokyo", "1")
     assert "HERMES_TIMEZONE" not in seen
     assert "hermes-code-" in seen["PYTHONPATH"].split(os.pathsep)[0]

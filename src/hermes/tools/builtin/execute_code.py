@@ -4,28 +4,32 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from types import CodeType
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
 from hermes.errors import ToolError
 from hermes.scope import CallInterrupted, TurnScope
-from hermes.seams import Action, Decision, MakesCalls, NestedCalls, ToolContext
+from hermes.seams import Action, MakesCalls, NestedCalls, ToolContext
 from hermes.tools.arguments import schema_of
+from hermes.tools.code_execution.child import SCRIPT
 from hermes.tools.code_execution.desk import Desk
 from hermes.tools.code_execution.interpreter import project_python, version_of
-from hermes.tools.code_execution.local_run import run_here
-from hermes.tools.code_execution.order import Mode, Order, Stopped, limits_of, passthrough_of
-from hermes.tools.code_execution.outcome import Limits, Output, Run
+from hermes.tools.code_execution.local_run import new_folder, run_here
+from hermes.tools.code_execution.order import Mode, Order, Stopped, limits_of
+from hermes.tools.code_execution.outcome import Output, Run
 from hermes.tools.code_execution.remote_run import run_there
 from hermes.tools.code_execution.stubs import callable_among
-from hermes.tools.code_execution.syntax import fault_in
+from hermes.tools.code_execution.syntax import BadScript, compiled
 from hermes.tools.code_execution.telling import Story, frame, interrupted, told
 from hermes.tools.code_execution.wording import has_unix_sockets, refined
 from hermes.tools.files.memo import FileMemo
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.traits import Traits
 from hermes.types import Content, JsonObject
+
+SHORT_CHARS = 4000
 
 
 class ExecuteCode(Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,20 +46,38 @@ async def execute_code(
     if not isinstance(code, str) or not code.strip():
         return tool_error("code is empty; write a Python script that prints its result")
     limits, mode = limits_of(ctx.settings)
-    fault = await ctx.in_thread(fault_in, code)
-    if fault is not None and not await _is_newer_there(ctx, mode):
-        return tool_result(frame("error"), error=f"{fault}\nNothing was run.")
+    folder = new_folder()
+    ready: CodeType | None = None
+    try:
+        ready = await _compiled(code, f"{folder}/{SCRIPT}", ctx)
+    except BadScript as bad:
+        if not await _is_newer_there(ctx, mode):
+            return tool_result(frame("error"), error=f"{bad}\nNothing was run.")
     decision = await ctx.gate.decide(_action(code, ctx), ctx.scope)
     if not decision.allowed:
         return tool_result(frame("error"), error=decision.reason or "the script was not allowed")
-    return await _run(code, (limits, mode), decision, ctx, enabled_tools)
+    calls: NestedCalls = ctx.nested() if isinstance(ctx, MakesCalls) else NoCalls()
+    order = Order(
+        code=code,
+        compiled=ready,
+        folder=folder,
+        tools=_callable(calls, enabled_tools),
+        limits=limits,
+        mode=mode,
+        decision=decision,
+        passthrough=tuple((ctx.settings.get("terminal") or {}).get("env_passthrough") or ()),
+    )
+    return await _run(order, calls, ctx)
+
+
+async def _compiled(code: str, file: str, ctx: ToolContext) -> CodeType:
+    # The way to a thread and back takes longer than to compile a page of code.
+    return compiled(code, file) if len(code) < SHORT_CHARS else await ctx.in_thread(compiled, code, file)
 
 
 async def _is_newer_there(ctx: ToolContext, mode: Mode) -> bool:
     """Whether the script's Python may understand what ours does not."""
-    if ctx.environment.kind != "local":
-        return False
-    if mode == "strict":
+    if ctx.environment.kind != "local" or mode == "strict":
         return False
     python = await project_python(os.environ, ctx.supervisor, ctx.in_thread)
     return version_of(python) > sys.version_info[:2]
@@ -74,25 +96,9 @@ def _action(code: str, ctx: ToolContext) -> Action:
     )
 
 
-async def _run(
-    code: str,
-    settings: tuple[Limits, Mode],
-    decision: Decision,
-    ctx: ToolContext,
-    enabled_tools: Iterable[str] | None,
-) -> str:
-    limits, mode = settings
-    calls: NestedCalls = ctx.nested() if isinstance(ctx, MakesCalls) else NoCalls()
-    order = Order(
-        code=code,
-        tools=_callable(calls, enabled_tools),
-        limits=limits,
-        mode=mode,
-        decision=decision,
-        passthrough=passthrough_of(ctx.settings, ctx.memo),
-    )
-    scope = ctx.scope.child("script", timeout_s=limits.timeout_s)
-    desk = Desk(calls, order.tools, limits.max_calls, scope)
+async def _run(order: Order, calls: NestedCalls, ctx: ToolContext) -> str:
+    scope = ctx.scope.child("script", timeout_s=order.limits.timeout_s)
+    desk = Desk(calls, order.tools, order.limits.max_calls, scope)
     started = time.monotonic()
     runner = run_here if ctx.environment.kind == "local" else run_there
     try:

@@ -1,23 +1,35 @@
-"""The text that runs in the child before the script does. It must run on Python 3.8 and later."""
+"""What runs in the child before the script does, and the files it is made of. It must run on Python 3.8 and later."""
 
-# Arguments: the folder of the script, when to write down which line is running (seconds of the monotonic clock, or
-# `+seconds` from now), where to write it (a descriptor or a file), and "project" where the working folder is searched
-# for modules. The dump comes from a thread of the interpreter itself, so it needs no signal that the script could
-# ignore and no bytecode that it could block. A TERM gives one too: it is later, and so nearer to the truth.
-# The names are taken out of the way, and the script runs in this very `__main__`. Where the interpreter is the
-# runtime's own the script comes compiled: the first `compile` of a process takes a millisecond to set itself up.
-RUNNER = """
-def _prepare():
-    import faulthandler, os, sys, time
-    folder, when, where, mode = sys.argv[1:5]
+import marshal
+import sys
+from functools import lru_cache
+from importlib.util import MAGIC_NUMBER
+from types import CodeType
+
+from hermes.tools.code_execution.stubs import stub_module
+
+SCRIPT = "script.py"
+MODULE = "hermes_tools.py"
+CACHE = "__pycache__"
+_READY = "the script, compiled"
+
+# Arguments: when to write down which line is running (seconds of the monotonic clock, or `+seconds` from now), where to
+# write it (a descriptor or a file), and "project" where the working folder is searched for modules. The dump comes from
+# a thread of the interpreter itself, so it needs no signal that the script could ignore and no bytecode that it could
+# block. A TERM gives one too: it is later, and so nearer to the truth. What the interpreter made to start is frozen: to
+# look through it again at the end takes a millisecond. The script runs in this very `__main__`, without our names.
+RUNNER = f"""
+def _prepare(ready):
+    import faulthandler, gc, os, sys, time
+    gc.freeze()
+    main, when, where, mode = sys.argv
     left = float(when[1:]) if when[0] == "+" else float(when) - time.monotonic()
     file = int(where) if where.isdigit() else open(where, "wb", 0)
     if left > 0:
         faulthandler.dump_traceback_later(left, file=file)
     faulthandler.register(15, file=file, chain=True)
-    script = folder + "/script.py"
+    script = os.path.join(os.path.dirname(main), "{SCRIPT}")
     sys.argv[:] = [script]
-    sys.path[0] = folder
     if mode == "project":
         sys.path.append(os.getcwd())
     def hook(kind, error, trace):
@@ -26,14 +38,11 @@ def _prepare():
         sys.__excepthook__(kind, error, error.__traceback__)
     sys.excepthook = hook
     globals()["__file__"] = script
-    try:
-        with open(folder + "/script.code", "rb") as ready:
-            import marshal
-            return marshal.loads(ready.read())
-    except FileNotFoundError:
-        with open(script, "rb") as text:
-            return compile(text.read(), script, "exec", dont_inherit=True)
-exec(globals().pop("_prepare")())
+    if not isinstance(ready, str):
+        return ready
+    with open(script, "rb") as text:
+        return compile(text.read(), script, "exec", dont_inherit=True)
+exec(globals().pop("_prepare")({_READY!r}))
 """
 
 # Behind the text of `child_environment` on a remote backend, and behind a line that sets `_order`.
@@ -43,6 +52,30 @@ _env = child_environment(os.environ, _order["passthrough"], _order["added"])
 os.execve(sys.executable, [sys.executable, *_order["argv"]], _env)
 """
 
-SCRIPT = "script.py"
-COMPILED = "script.code"
-MODULE = "hermes_tools.py"
+
+def files_of(code: str, tools: tuple[str, ...], compiled: CodeType | None = None) -> dict[str, bytes]:
+    """What lies in a script's folder, by name; the first is what Python is given to run.
+
+    With `compiled`, which must be for this very Python, nothing is left to compile in the child: the first `compile` of
+    a process takes a millisecond to set itself up.
+    """
+    kept = {SCRIPT: code.encode("utf-8", "surrogatepass"), MODULE: stub_module(tools).encode()}
+    if compiled is None:
+        return {"main.py": RUNNER.encode(), **kept}
+    if "hermes_tools" in code:
+        kept[f"{CACHE}/hermes_tools.{sys.implementation.cache_tag}.pyc"] = _compiled_module(tools)
+    runner = _compiled_runner()
+    filled = runner.replace(co_consts=tuple(compiled if each == _READY else each for each in runner.co_consts))
+    return {"main.pyc": MAGIC_NUMBER + bytes(12) + marshal.dumps(filled), **kept}
+
+
+@lru_cache(maxsize=1)
+def _compiled_runner() -> CodeType:
+    return compile(RUNNER, "main.py", "exec", dont_inherit=True, optimize=0)
+
+
+@lru_cache(maxsize=128)  # one per set of tools
+def _compiled_module(tools: tuple[str, ...]) -> bytes:
+    code = compile(stub_module(tools), MODULE, "exec", dont_inherit=True, optimize=0)
+    by_hash_unchecked = (1).to_bytes(4, "little")
+    return MAGIC_NUMBER + by_hash_unchecked + bytes(8) + marshal.dumps(code)

@@ -42,7 +42,7 @@ def version_of(program: str) -> tuple[int, int]:
 
 
 async def _version(program: Path, supervisor: Supervisor, run_blocking: RunBlocking) -> tuple[int, int] | None:
-    changed = await run_blocking(_changed, program)
+    changed = _changed(program)
     if changed is None:
         return None
     key = (str(program), changed)

@@ -1,26 +1,27 @@
 """A script on this machine: a child of its own, in the terminal's sandbox where there is one, calling over a socket."""
 
 import asyncio
-import marshal
 import os
+import secrets
 import shutil
 import socket
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from hermes.scope import TurnScope
 from hermes.seams import Child, SpawnSpec, ToolContext
-from hermes.tools.code_execution.child import COMPILED, MODULE, RUNNER, SCRIPT
+from hermes.tools.code_execution.child import CACHE, files_of
 from hermes.tools.code_execution.child_environment import child_environment
 from hermes.tools.code_execution.desk import Desk
 from hermes.tools.code_execution.interpreter import project_python
 from hermes.tools.code_execution.order import Order, Stopped
 from hermes.tools.code_execution.outcome import Limits, Output, Run
 from hermes.tools.code_execution.socket_line import listen, serve
-from hermes.tools.code_execution.stubs import stub_module
+from hermes.tools.supervisor.child import StartFailed
 from hermes.tools.supervisor.link import in_memory_file
 
 INTERRUPT_GRACE_S = 0.3
@@ -34,14 +35,11 @@ class Confines(Protocol):
     async def confined(self, spec: SpawnSpec) -> SpawnSpec: ...
 
 
-class _Place(NamedTuple):
-    folder: Path
-    listener: socket.socket
-    stack: int  # a nameless file that the child writes its stack to
-
-    def close(self) -> None:
-        self.listener.close()
-        os.close(self.stack)
+def new_folder() -> str:
+    """A name for the folder of one script. Nothing has that name yet."""
+    # A socket's path may have about 100 characters, and macOS has long names for its temporary folder.
+    base = "/tmp" if sys.platform == "darwin" else tempfile.gettempdir()  # noqa: S108
+    return f"{base}/hermes-code-{secrets.token_hex(8)}"
 
 
 async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope) -> tuple[Run, Output]:
@@ -52,7 +50,9 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
     python = sys.executable
     if order.mode == "project":
         python = await project_python(os.environ, ctx.supervisor, ctx.in_thread)
-    place = await ctx.in_thread(_make_place, order, python)
+    files = files_of(order.code, order.tools, order.compiled if python == sys.executable else None)
+    # Here and not in a thread: a few small files in a temporary folder, and a thread costs more.
+    place = _Place(order.folder, files)
     output = Output()
     try:
         spec = _spec(order, python, ctx, desk, place)
@@ -60,34 +60,61 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
             spec = await ctx.environment.confined(spec)
         child = await ctx.supervisor.spawn(order.decision, spec)
         try:
-            run = await _attend(child, desk, place, output, scope, order.limits)
+            run = await _attend(child, desk, place.listener, output, scope, order.limits)
         except asyncio.CancelledError as cancelled:
             await _stop_quickly(child, output)
             raise Stopped(output) from cancelled
         finally:
             child.release()
         run.stack = os.pread(place.stack, _STACK_BYTES, 0)
-        run.folder = str(place.folder)
+        run.folder = order.folder
         return run, output
     finally:
-        place.close()
-        await asyncio.shield(ctx.in_thread(_remove, place.folder))
+        if not place.closed():
+            await asyncio.shield(ctx.in_thread(_remove, Path(order.folder)))
 
 
-def _make_place(order: Order, python: str) -> _Place:
-    # A socket's path may have about 100 characters, and macOS has long names for its temporary folder.
-    base = "/tmp" if sys.platform == "darwin" else None  # noqa: S108
-    folder = Path(tempfile.mkdtemp(prefix="hermes-code-", dir=base))
-    try:
-        (folder / SCRIPT).write_bytes(order.code.encode("utf-8", "surrogatepass"))
-        if python == sys.executable:
-            compiled = compile(order.code, str(folder / SCRIPT), "exec", dont_inherit=True)
-            (folder / COMPILED).write_bytes(marshal.dumps(compiled))
-        (folder / MODULE).write_text(stub_module(order.tools), encoding="utf-8")
-        return _Place(folder, listen(folder / "rpc"), in_memory_file(b""))
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+class _Place:
+    """A script's folder, the socket it calls over, and a nameless file that it writes its stack to."""
+
+    def __init__(self, folder: str, files: Mapping[str, bytes]) -> None:
+        self.folder = folder
+        self.main = f"{folder}/{next(iter(files))}"
+        self._names = [*files, "rpc"]
+        os.mkdir(folder, 0o700)  # noqa: PTH102
+        self._at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _write(self._at, files)
+            self.listener = listen(f"{folder}/rpc")
+            self.stack = in_memory_file(b"")
+        except BaseException:
+            os.close(self._at)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def closed(self) -> bool:
+        """Close what is open, and remove the folder as it was made; False when the script made more or less of it."""
+        self.listener.close()
+        os.close(self.stack)
+        try:
+            for name in self._names:  # by descriptor: the script may have put a link in the place of its folder
+                os.unlink(name, dir_fd=self._at)
+            if any(name.startswith(CACHE) for name in self._names):
+                os.rmdir(CACHE, dir_fd=self._at)
+            os.rmdir(self.folder)  # noqa: PTH106
+        except OSError:
+            return False
+        finally:
+            os.close(self._at)
+        return True
+
+
+def _write(at: int, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        if name.startswith(CACHE):
+            os.mkdir(CACHE, 0o700, dir_fd=at)
+        with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=at), "wb") as file:
+            file.write(data)
 
 
 def _remove(folder: Path) -> None:
@@ -111,31 +138,40 @@ def _unlock(folder: Path) -> None:
 
 
 def _spec(order: Order, python: str, ctx: ToolContext, desk: Desk, place: _Place) -> SpawnSpec:
-    folder = str(place.folder)
+    folder = order.folder
     added = {"HERMES_RPC_SOCKET": f"{folder}/rpc", "HERMES_RPC_TOKEN": desk.token, "PYTHONPATH": folder}
     limit_s = order.limits.timeout_s
     when = time.monotonic() + limit_s - min(0.3, limit_s * 0.1)
     flags = ("-u",) if order.mode == "project" else ("-u", "-s")
     return SpawnSpec(
-        argv=(python, *flags, "-c", RUNNER, folder, f"{when:.3f}", str(place.stack), order.mode),
+        argv=(python, *flags, place.main, f"{when:.3f}", str(place.stack), order.mode),
         cwd=ctx.environment.cwd if order.mode == "project" else folder,
         env=child_environment(os.environ, order.passthrough, added),
         owner=ctx.call_id,
         merge_stderr=False,
         pass_fds=(place.stack,),
+        await_start=False,
         max_processes=order.limits.max_processes,
     )
 
 
-async def _attend(child: Child, desk: Desk, place: _Place, output: Output, scope: TurnScope, limits: Limits) -> Run:
+async def _attend(
+    child: Child, desk: Desk, listener: socket.socket, output: Output, scope: TurnScope, limits: Limits
+) -> Run:
     """Read, serve and wait, until the child is gone or the time is up."""
     code: int | None = None
+    unstarted: StartFailed | None = None
     async with scope, asyncio.TaskGroup() as group:
-        server = group.create_task(serve(place.listener, desk))
+        server = group.create_task(serve(listener, desk))
         async for chunk in child.output():
             output.add(chunk)
-        code = await child.wait()
+        try:
+            code = await child.wait()
+        except StartFailed as error:  # out of the group it would come wrapped
+            unstarted = error
         server.cancel()
+    if unstarted is not None:
+        raise unstarted
     if scope.expired and code is None:
         await child.stop(limits.term_grace_s)
         async for chunk in child.output():
@@ -143,12 +179,11 @@ async def _attend(child: Child, desk: Desk, place: _Place, output: Output, scope
         return Run(status="timeout", stderr=child.stderr_tail())
     assert code is not None
     storm = getattr(child, "storm_limit", None)
-    reason = f"Script was killed: it had more than {storm} processes." if storm else ""
     return Run(
         status="success" if code == 0 and not storm else "error",
         exit_code=code,
         stderr=child.stderr_tail(),
-        reason=reason,
+        reason=f"Script was killed: it had more than {storm} processes." if storm else "",
     )
 
 

@@ -1,7 +1,8 @@
 """One script to run: what it is, what it may use, and how its end is told to whoever asked for it."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from types import CodeType
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -10,13 +11,14 @@ from hermes.seams import Decision
 from hermes.tools.code_execution.outcome import Limits, Output
 
 Mode: TypeAlias = Literal["project", "strict"]
-SESSION_PASSTHROUGH = "env_passthrough"  # in a session's memo: names that its skills asked for
 
 
 class Order(Struct, frozen=True, kw_only=True):
     """One script to run."""
 
     code: str
+    compiled: CodeType | None = None  # for our own Python; None where only the script's Python can read it
+    folder: str = ""  # where it is to lie on this machine, as its compiled form says, too
     tools: tuple[str, ...]
     limits: Limits
     mode: Mode
@@ -40,10 +42,3 @@ def limits_of(settings: Mapping[str, Any]) -> tuple[Limits, Mode]:
         max_calls=int(section.get("max_tool_calls", Limits().max_calls)),
     )
     return limits, "strict" if section.get("mode") == "strict" else "project"
-
-
-def passthrough_of(settings: Mapping[str, Any], memo: Mapping[str, Any]) -> tuple[str, ...]:
-    """The variables a script sees although they look like secrets: those of the configuration, and of loaded skills."""
-    configured: Iterable[str] = (settings.get("terminal") or {}).get("env_passthrough") or ()
-    asked_for: Iterable[str] = memo.get(SESSION_PASSTHROUGH) or ()
-    return tuple(dict.fromkeys((*configured, *asked_for)))

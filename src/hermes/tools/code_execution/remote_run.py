@@ -11,11 +11,10 @@ from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision, Environment, ExecResult, ToolContext
 from hermes.tools.code_execution import child_environment
-from hermes.tools.code_execution.child import LAUNCHER, MODULE, RUNNER, SCRIPT
+from hermes.tools.code_execution.child import LAUNCHER, files_of
 from hermes.tools.code_execution.desk import MAX_REQUEST_BYTES, Desk, too_large
 from hermes.tools.code_execution.order import Order, Stopped
 from hermes.tools.code_execution.outcome import Output, Run
-from hermes.tools.code_execution.stubs import stub_module
 from hermes.tools.environments.running import CommandInterrupted
 
 LOOK_EVERY_S = 0.1
@@ -62,15 +61,13 @@ async def _prepare(environment: Environment, order: Order, desk: Desk, ctx: Tool
     rules = await ctx.in_thread(Path(child_environment.__file__).read_bytes)
     told = {
         "argv": [
-            *("-u", "-c", RUNNER, folder, f"+{limit_s - min(0.3, limit_s * 0.1):.3f}", f"{folder}/stack"),
-            order.mode,
+            *("-u", f"{folder}/main.py", f"+{limit_s - min(0.3, limit_s * 0.1):.3f}", f"{folder}/stack", order.mode),
         ],
         "passthrough": order.passthrough,
         "added": {"HERMES_RPC_DIR": f"{folder}/rpc", "HERMES_RPC_TOKEN": desk.token, "PYTHONPATH": folder},
     }
     files = {
-        SCRIPT: order.code.encode("utf-8", "surrogatepass"),
-        MODULE: stub_module(order.tools).encode(),
+        **files_of(order.code, order.tools),
         "launch.py": rules + f"_order = {json.dumps(told)}\n".encode() + LAUNCHER.encode(),
     }
     async with asyncio.TaskGroup() as group:

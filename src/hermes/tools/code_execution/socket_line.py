@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import socket
-from pathlib import Path
 
 from hermes.tools.code_execution.desk import MAX_REQUEST_BYTES, Desk, too_large
 
@@ -12,11 +11,11 @@ MAX_CONNECTIONS = 256
 _READ_BYTES = 1 << 18
 
 
-def listen(path: Path) -> socket.socket:
+def listen(path: str) -> socket.socket:
     """A listening socket that only its owner can reach."""
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        line.bind(str(path))
+        line.bind(path)
         os.chmod(path, 0o600)  # noqa: PTH101 - one call, on the way of every script
         line.listen(64)
         line.setblocking(False)

@@ -148,22 +148,23 @@ def _ask(tool, args):
 
 
 def _over_socket(request):
-    import socket
+    import _socket  # without the layers above it, which take longer to import than a call takes
 
     if getattr(_own, "pid", None) != _os.getpid():  # a forked process must not share its parent's connection
-        line = socket.socket(socket.AF_UNIX)
-        line.connect(_os.environ["HERMES_RPC_SOCKET"])
-        _own.line, _own.answers, _own.pid = line, line.makefile("rb"), _os.getpid()
+        _own.line = _socket.socket(_socket.AF_UNIX)
+        _own.line.connect(_os.environ["HERMES_RPC_SOCKET"])
+        _own.pid = _os.getpid()
+    parts = [b""]
     try:
         _own.line.sendall(request)
-        answer = _own.answers.readline()
+        while not parts[-1].endswith(b"\\n"):
+            parts.append(_own.line.recv(1 << 18))
+            if not parts[-1]:
+                raise ConnectionError("the runtime closed the connection")
     except OSError as error:
         _own.pid = None
-        raise ConnectionError("the connection to the runtime broke; whether the call ran is not known") from error
-    if not answer.endswith(b"\\n"):
-        _own.pid = None
-        raise ConnectionError("the runtime closed the connection; whether the call ran is not known")
-    return answer
+        raise ConnectionError("%s; whether the call ran is not known" % error) from error
+    return b"".join(parts)
 
 
 def _over_files(request):

@@ -1,23 +1,37 @@
 """Find out before anything starts whether a script can be compiled at all."""
 
+import threading
+import warnings
+from types import CodeType
+
+from hermes.errors import ToolError
+
 MAX_CODE_CHARS = 1_000_000
 
+_quiet = threading.Lock()  # guards the filters of warnings, which `catch_warnings` puts back as it found them
 
-def fault_in(code: str) -> str | None:
-    """What is wrong with the script, with line and caret; None when it compiles. Nothing of it is run."""
+
+class BadScript(ToolError):
+    """A script that cannot be compiled: what is wrong with it, with line and caret."""
+
+
+def compiled(code: str, file: str = "script.py") -> CodeType:
+    """The script ready to run; nothing of it is run here. Raises `BadScript`."""
     if len(code) > MAX_CODE_CHARS:
-        return (
+        raise BadScript(
             f"the script has {len(code)} characters, more than the {MAX_CODE_CHARS} that are taken; put data in files"
         )
     try:
-        compile(code, "script.py", "exec", dont_inherit=True)
+        with _quiet, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they would be printed to whoever looks at the runtime
+            return compile(code, file, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:
-        return _with_caret(error)
+        raise BadScript(_with_caret(error)) from error
     except ValueError as error:  # a NUL character, a lone surrogate
-        return f"the script cannot be read: {error}"
+        raise BadScript(f"the script cannot be read: {error}") from error
     except (RecursionError, MemoryError, OverflowError) as error:
-        return f"the script cannot be compiled: {type(error).__name__}: {str(error) or 'it is nested too deeply'}"
-    return None
+        why = str(error) or "it is nested too deeply"
+        raise BadScript(f"the script cannot be compiled: {type(error).__name__}: {why}") from error
 
 
 def _with_caret(error: SyntaxError) -> str:
