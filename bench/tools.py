@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -26,10 +27,11 @@ from hermes.tools.definitions import offered, select
 from hermes.tools.groups import groups
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import invalidate_check_fn_cache, registry
+from hermes.tools.traits import Origin
 from hermes.types import ToolCall, ToolResult
 from tests.runtime.rooms import room, tool
 
-ROUNDS = 25
+ROUNDS = 200  # short ones: on a shared machine a short one is the more often undisturbed
 TEXT = '{"ok": 1}'
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 TARGETS = {"memo_ratio": 3.0, "cold_ms": 50.0, "sync_us": 60.0, "pool_us": 150.0, "async_us": 100.0}
@@ -43,27 +45,29 @@ async def async_handler(_args: dict[str, object], **_: object) -> str:
     return TEXT
 
 
-def best(work: Callable[[], object], times: int) -> float:
-    """Seconds for one call: the best of the rounds, which is what this machine does when nothing else runs."""
-    found = []
+def best(times: int, *works: Callable[[], object]) -> list[float]:
+    """Seconds for one call of each, in turns: the best of the rounds, which is what an idle machine does."""
+    found = [float("inf")] * len(works)
     for _ in range(ROUNDS):
-        gc.collect()
-        started = time.perf_counter()
-        for _ in range(times):
-            work()
-        found.append((time.perf_counter() - started) / times)
-    return min(found)
+        gc.collect(0)
+        for place, work in enumerate(works):
+            started = time.perf_counter()
+            for _ in range(times):
+                work()
+            found[place] = min(found[place], (time.perf_counter() - started) / times)
+    return found
 
 
-async def best_async(work: Callable[[], Awaitable[object]], times: int) -> float:
-    found = []
+async def best_async(times: int, *works: Callable[[], Awaitable[object]]) -> list[float]:
+    found = [float("inf")] * len(works)
     for _ in range(ROUNDS):
-        gc.collect()
-        started = time.perf_counter()
-        for _ in range(times):
-            await work()
-        found.append((time.perf_counter() - started) / times)
-    return min(found)
+        gc.collect(0)
+        for place, work in enumerate(works):
+            started = time.perf_counter()
+            for _ in range(times):
+                await work()
+            found[place] = min(found[place], (time.perf_counter() - started) / times)
+    return found
 
 
 def definitions() -> dict[str, float]:
@@ -72,21 +76,25 @@ def definitions() -> dict[str, float]:
         schema = {"name": name, "description": "f", "parameters": SCHEMA}
         registry.register(name=name, toolset="bench", schema=schema, handler=sync_handler)
     made = get_tool_definitions(quiet_mode=True)
-    copy_s = best(lambda: made.copy(), 20_000)  # noqa: PLW0108 - both sides pay for the same wrapper
-    memo_s = best(lambda: get_tool_definitions(quiet_mode=True), 20_000)
+    copy_s, memo_s = best(
+        1_000,
+        lambda: made.copy(),  # noqa: PLW0108 - both sides pay for the same wrapper
+        lambda: get_tool_definitions(quiet_mode=True),
+    )
     names = select(groups(), None)
 
     def cold() -> None:
         invalidate_check_fn_cache()
         offered(names)
 
+    cold_s, files_s = best(1, cold, lambda: memo.make(None, (), quiet=True))
     return {
         "tools": len(made),
         "copy_ns": copy_s * 1e9,
         "memo_ns": memo_s * 1e9,
         "memo_ratio": memo_s / copy_s,
-        "cold_ms": best(cold, 2) * 1e3,
-        "cold_with_files_ms": best(lambda: memo.make(None, None, quiet=True), 2) * 1e3,
+        "cold_ms": cold_s * 1e3,
+        "cold_with_files_ms": files_s * 1e3,
     }
 
 
@@ -94,36 +102,35 @@ def sync_dispatch() -> dict[str, float]:
     schema = {"name": "bench", "description": "b", "parameters": SCHEMA}
     registry.register(name="bench", toolset="bench", schema=schema, handler=sync_handler)
     args: dict[str, object] = {"n": 1}
-    bare = best(lambda: sync_handler(args), 20_000)
-    ours = best(lambda: handle_function_call("bench", {"n": 1}, task_id="t"), 500)
+    bare, ours = best(100, lambda: sync_handler(args), lambda: handle_function_call("bench", {"n": 1}, task_id="t"))
     return {"sync_us": (ours - bare) * 1e6}
 
 
 async def turn_dispatch(folder: Path) -> dict[str, float]:
+    """A call in a batch of its own: a sync handler in the pool, an async one, and an async one of a user's file."""
     args: dict[str, object] = {"n": 1}
-    bare = {
-        "pool": best(lambda: sync_handler(args), 20_000),
-        "async": await best_async(lambda: async_handler(args), 5_000),
+    kinds: dict[str, tuple[Callable[..., object], Origin]] = {
+        "pool": (sync_handler, "home"),
+        "async": (async_handler, "builtin"),
+        "own_async": (async_handler, "home"),
     }
-    handlers = {"pool": sync_handler, "async": async_handler}
-    return {f"{name}_us": (await in_turn(folder, handler) - bare[name]) * 1e6 for name, handler in handlers.items()}
-
-
-async def in_turn(folder: Path, handler: Callable[..., object]) -> float:
-    """Seconds for one call of `handler` in a batch of its own."""
     numbers = itertools.count()
 
     async def persist(_results: Sequence[ToolResult]) -> None:
         raise AssertionError("one call is one wave")
 
-    async with room(folder, tool("bench", handler, SCHEMA), timeout_s=None) as it:
+    tools = [tool(name, handler, SCHEMA, origin=origin) for name, (handler, origin) in kinds.items()]
+    async with room(folder, *tools, timeout_s=None) as it:
 
-        async def call() -> None:
-            await run_calls(it.ctx, [ToolCall("c", "bench", f'{{"n": {next(numbers)}}}')], persist)
+        async def call(name: str) -> None:
+            await run_calls(it.ctx, [ToolCall("c", name, f'{{"n": {next(numbers)}}}')], persist)
             it.events.seen.clear()
 
-        await call()
-        return await best_async(call, 200)
+        (bare,) = best(1_000, lambda: sync_handler(args))
+        (bare_async,) = await best_async(1_000, lambda: async_handler(args))
+        found = await best_async(20, *(partial(call, name) for name in kinds))
+    bares = (bare, bare_async, bare_async)
+    return {f"{name}_us": (one - direct) * 1e6 for name, one, direct in zip(kinds, found, bares, strict=True)}
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from hermes.tools.coercion import coerce_args
 from hermes.tools.definitions import load_home
 from hermes.tools.direct import DirectCall, Outside
 from hermes.tools.manifest import ensure_builtins
-from hermes.tools.memo import Memo, make
+from hermes.tools.memo import Memo
 from hermes.tools.registry import registry
 
 __all__ = [
@@ -38,20 +38,14 @@ def get_tool_definitions(
     The list is the caller's own; the definitions in it are shared. Without `quiet_mode` it says on stdout what it
     found.
     """
-    if quiet_mode:
-        until, generation, enabled_then, disabled_then, made = _memo.last
-        if (
-            monotonic() < until
-            and generation == registry._generation
-            and enabled_toolsets == enabled_then
-            and disabled_toolsets == disabled_then
-        ):
-            return made.copy()
-        return _memo.get(enabled_toolsets, disabled_toolsets)
-    enabled = None if enabled_toolsets is None else list(enabled_toolsets)
-    made = make(enabled, list(disabled_toolsets or ()), quiet=False)
-    _memo.last_names = [one["function"]["name"] for one in made]
-    return made
+    if not quiet_mode:
+        return _memo.loud(enabled_toolsets, disabled_toolsets)
+    recent = registry.recent
+    if recent is not None:
+        until, enabled_then, disabled_then, made = recent
+        if enabled_toolsets == enabled_then and disabled_toolsets == disabled_then and monotonic() < until:
+            return made.copy()  # type: ignore[no-any-return]  # the memo put it there
+    return _memo.get(enabled_toolsets, disabled_toolsets)
 
 
 def handle_function_call(  # noqa: PLR0913, PLR0917 - the contract's parameters
@@ -78,7 +72,7 @@ def handle_function_call(  # noqa: PLR0913, PLR0917 - the contract's parameters
             tool_call_id=tool_call_id,
             session_id=session_id,
             user_task=user_task,
-            enabled_tools=enabled_tools if enabled_tools is not None else list(_memo.last_names),
+            enabled_tools=enabled_tools if enabled_tools is not None else _memo.last_names,
             skip_pre_hook=skip_pre_tool_call_hook,
         )
     )

@@ -94,6 +94,43 @@ async def test_work_that_had_not_begun_is_dropped_when_its_caller_goes() -> None
     pool.close()
 
 
+async def test_a_quick_function_lets_others_run_and_may_become_slow_or_fail() -> None:
+    pool = DaemonPool()
+    release = threading.Event()
+    ticks = 0
+    mode = "quick"
+
+    def work() -> str:
+        if mode == "slow":
+            assert release.wait(30)
+        if mode == "broken":
+            raise ZeroDivisionError
+        return mode
+
+    async def tick() -> None:
+        nonlocal ticks
+        while mode == "quick":
+            ticks += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(tick())
+        for _ in range(200):
+            assert await pool.run(work) == "quick"
+        mode = "slow"
+    assert ticks >= 200, "each call gave way at least once"
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(pool.run(work))
+        await asyncio.sleep(0)
+        release.set()
+    assert slow.result() == "slow"
+    mode = "broken"
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            await pool.run(work)
+    pool.close()
+
+
 def test_a_stuck_thread_does_not_delay_the_end_of_the_process(tmp_path: Path) -> None:
     script = tmp_path / "stuck.py"
     script.write_text(

@@ -50,7 +50,7 @@ async def invoke(
             if inspect.isawaitable(value):
                 value = await value
         elif tool.origin in _FOREIGN and "ctx" not in keywords:
-            value = await run_on_tools_loop(_awaited(handler, args, keywords))
+            value = await run_on_tools_loop(_awaited(handler, args, keywords), handler)
         else:
             value = await _awaited(handler, args, keywords)
     return normalise(value, tool.entry.name)

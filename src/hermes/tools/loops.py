@@ -4,11 +4,14 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from contextvars import ContextVar
+from time import perf_counter
 from typing import Any, TypeVar
 
 from hermes.errors import ToolError
+from hermes.tools.pool import LINGER_S, Quick
 
 Result = TypeVar("Result")
 
@@ -17,6 +20,7 @@ _STOP_S = 1.0
 
 _depth: ContextVar[int] = ContextVar("hermes_loop_depth", default=0)
 _lock = threading.Lock()  # guards _loops
+_quick = Quick(500e-6)  # a hint: two loops take part, so this includes waking them
 _loops: list[asyncio.AbstractEventLoop] = []  # a cache: one loop per depth of nesting, made when first needed
 
 
@@ -39,12 +43,22 @@ def run_sync(work: Coroutine[Any, Any, Result], timeout_s: float | None = CALL_L
         raise
 
 
-async def run_on_tools_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work` on the tools' own loop and wait here without holding this loop up.
+async def run_on_tools_loop(work: Coroutine[Any, Any, Result], known_as: object) -> Result:
+    """Run `work` on the tools' own loop and wait here without holding this loop up; `known_as` is what makes it.
 
     A cancelled caller cancels the work and does not wait for work that will not stop.
     """
-    return await asyncio.wrap_future(submit(work))
+    started = perf_counter()
+    outcome = submit(work)
+    if known_as in _quick:
+        with suppress(TimeoutError, CancelledError):
+            outcome.exception(LINGER_S)
+    if outcome.done():
+        await asyncio.sleep(0)
+    else:
+        await asyncio.wrap_future(outcome)
+    _quick.learn(known_as, perf_counter() - started)
+    return outcome.result()
 
 
 def submit(work: Coroutine[Any, Any, Result]) -> "Future[Result]":

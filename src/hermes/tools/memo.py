@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from time import monotonic
 from typing import Any, TypeAlias
@@ -21,75 +21,57 @@ _LOOK_EVERY_S = 0.001  # how long what a look at the disk said may stand; a call
 Key: TypeAlias = tuple[frozenset[str] | None, frozenset[str] | None, int, Any, bool]
 
 
-_Last: TypeAlias = tuple[float, int, Any, Any, list[JsonObject]]
-_NOTHING: _Last = (-1.0, -1, None, None, [])
-
-
 class Memo:
-    """The last few answers; `last` is the newest, with what it depends on and until when nothing need be looked at.
+    """The last few answers, keyed by the toolsets, the registry's generation, the configuration file and kanban.
 
-    Keyed by the toolsets, the registry's generation, the configuration file and kanban."""
+    The newest is also `registry.recent`, as (until when nothing need be looked at, enabled, disabled, the list).
+    """
 
     def __init__(self) -> None:
-        self._made: dict[Key, tuple[float, list[JsonObject], list[str]]] = {}
-        self.last = _NOTHING
-        self._outside: tuple[Any, bool] = (None, False)
-        self.last_names: list[str] = []
+        self._made: dict[Key, tuple[float, list[JsonObject]]] = {}
+        self._latest: list[JsonObject] = []
         self._lock = threading.Lock()  # guards _made
+
+    @property
+    def last_names(self) -> list[str]:
+        """The tools of the last answer."""
+        return [one["function"]["name"] for one in self._latest]
 
     def get(self, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
         """A fresh list of shared definitions."""
-        now = monotonic()
-        made = self._looked_up(now, enabled, disabled)
+        now, generation = monotonic(), registry.generation
+        names = None if enabled is None else list(enabled), list(disabled or ())
+        key = (None if names[0] is None else frozenset(names[0]), frozenset(names[1]) or None)
+        found = self._made.get((*key, generation, *_outside()))
+        if found is None or now - found[0] > CACHE_S:
+            made = make(*names, quiet=True)
+            generation = registry.generation  # making them may have loaded tools
+            with self._lock:
+                while len(self._made) >= _ENTRIES:
+                    del self._made[next(iter(self._made))]
+                self._made[*key, generation, *_outside()] = (now, made)
+        else:
+            made = found[1]
+        self._latest = made
         if isinstance(enabled, list | tuple | None) and isinstance(disabled, list | tuple | None):
             # Copies: the caller may change its lists before it asks again.
-            self.last = (now + _LOOK_EVERY_S, registry.generation, copy(enabled), copy(disabled), made)
+            registry.keep(generation, (now + _LOOK_EVERY_S, copy(enabled), copy(disabled), made))
         return made.copy()
 
-    def _looked_up(self, now: float, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
-        self._outside = _outside()
-        key = (
-            None if enabled is None else frozenset(enabled),
-            frozenset(disabled) if disabled else None,
-            registry._generation,
-            *self._outside,
-        )
-        found = self._made.get(key)
-        if found is None or now - found[0] > CACHE_S:
-            return self._make(key, enabled, disabled)
-        self.last_names = found[2]
-        return found[1]
-
-    def clear(self) -> None:
-        """Forget every answer."""
-        with self._lock:
-            self._made.clear()
-        self.last = _NOTHING
-
-    def _make(self, key: Key, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
-        made = make(enabled, disabled, quiet=True)
-        self._outside = _outside()
-        key = (key[0], key[1], registry.generation, *self._outside)  # making them may have loaded tools
-        self.last_names = [one["function"]["name"] for one in made]
-        with self._lock:
-            while len(self._made) >= _ENTRIES:
-                del self._made[next(iter(self._made))]
-            self._made[key] = (monotonic(), made, self.last_names)
-        return made
+    def loud(self, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> list[JsonObject]:
+        """Worked out now, and said on stdout."""
+        self._latest = make(None if enabled is None else list(enabled), list(disabled or ()), quiet=False)
+        registry.keep(registry.generation, None)
+        return self._latest.copy()
 
 
-def make(enabled: Iterable[str] | None, disabled: Iterable[str] | None, *, quiet: bool) -> list[JsonObject]:
+def make(enabled: Sequence[str] | None, disabled: Sequence[str], *, quiet: bool) -> list[JsonObject]:
     """The definitions, worked out now."""
     ensure_builtins()
     home = paths.hermes_home()
     load_home(home)
     unknown: list[str] = []
-    names = select(
-        default_groups(_settings()),
-        None if enabled is None else list(enabled),
-        list(disabled or ()),
-        unknown=unknown,
-    )
+    names = select(default_groups(_settings()), enabled, disabled, unknown=unknown)
     found = offered(names, quiet=quiet)
     if not quiet:
         _show(enabled, disabled, unknown, found)
@@ -112,7 +94,7 @@ def _outside() -> tuple[Any, bool]:
 
 
 def _show(
-    enabled: Iterable[str] | None, disabled: Iterable[str] | None, unknown: list[str], found: list[JsonObject]
+    enabled: Sequence[str] | None, disabled: Sequence[str], unknown: Sequence[str], found: Sequence[JsonObject]
 ) -> None:
     lines = [f"Toolsets: {', '.join(enabled) if enabled is not None else 'all'}"]
     if disabled:

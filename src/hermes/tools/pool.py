@@ -5,43 +5,74 @@ import contextvars
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Any, Literal, TypeVar, cast
 
 from hermes.errors import ToolError
 
 Result = TypeVar("Result")
 
+LINGER_S = 100e-6
+_REMEMBERED = 1024
+
+
+class Quick:
+    """Functions whose last run was over at once: their caller's loop may stand still for it, up to `LINGER_S`.
+
+    Waking a loop costs more than many a function takes. Only a hint, by id: an id that another function inherits
+    costs one short wait.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._ids: set[int] = set()
+
+    def __contains__(self, function: object) -> bool:
+        return id(function) in self._ids
+
+    def learn(self, function: object, took_s: float) -> None:
+        if took_s >= self._limit_s:
+            self._ids.discard(id(function))
+        elif id(function) not in self._ids:
+            if len(self._ids) >= _REMEMBERED:
+                self._ids.clear()
+            self._ids.add(id(function))
+
 
 class _Job:
-    __slots__ = ("args", "context", "error", "future", "kwargs", "loop", "outcome", "state", "work")
+    __slots__ = ("args", "context", "ended", "error", "future", "kwargs", "outcome", "state", "took_s", "work")
 
     def __init__(self, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.work = work
         self.args = args
         self.kwargs = kwargs
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
         self.context = contextvars.copy_context()
         self.state: Literal["queued", "running", "done", "dropped", "abandoned"] = "queued"
+        self.future: asyncio.Future[None] | None = None  # made when the caller has to wait
+        self.ended = threading.Lock()  # held until the work has ended
+        self.ended.acquire()
         self.outcome: Any = None
         self.error: BaseException | None = None
+        self.took_s = 0.0
 
     def run(self) -> None:
+        started = perf_counter()
         try:
             self.outcome = self.context.run(self.work, *self.args, **self.kwargs)
         except (SystemExit, KeyboardInterrupt, StopIteration) as error:
-            # These would end the loop that waits, or cannot be set on a future at all.
+            # These would end the loop that waits, or cannot leave a coroutine at all.
             self.error = ToolError(f"the tool tried to leave with {type(error).__name__}: {error}")
         except BaseException as error:  # noqa: BLE001 - carried to the coroutine that waits, where it is raised
             self.error = error
+        self.took_s = perf_counter() - started
 
-    def deliver(self) -> None:
-        if self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.outcome)
+    def value(self) -> Any:
+        if self.error is None:
+            return self.outcome
+        try:
+            raise self.error
+        finally:
+            self.error = None  # else the error's own traceback would keep it alive
 
 
 class DaemonPool:
@@ -61,6 +92,7 @@ class DaemonPool:
         self._free = 0  # threads without work minus jobs on their way to them
         self._abandoned = 0
         self._made = 0
+        self._quick = Quick(50e-6)
 
     @property
     def abandoned(self) -> int:
@@ -81,10 +113,19 @@ class DaemonPool:
                 self._start_thread()
         self._queue.put(job)
         try:
-            return cast("Result", await job.future)
+            await self._end_of(job)
         except asyncio.CancelledError:
             self._give_up(job)
             raise
+        self._quick.learn(function, job.took_s)
+        return cast("Result", job.value())
+
+    async def _end_of(self, job: _Job) -> None:
+        if job.work not in self._quick or not job.ended.acquire(timeout=LINGER_S):
+            with self._lock:
+                if job.state != "done":
+                    job.future = asyncio.get_running_loop().create_future()
+        await (asyncio.sleep(0) if job.future is None else job.future)  # either way others get their turn
 
     def close(self) -> None:
         """Let threads end after what they are doing; nobody waits for them."""
@@ -127,15 +168,22 @@ class DaemonPool:
                     return
                 job.state = "done"
                 self._free += 1
-            _tell(job)
-            del job  # an idle thread keeps nothing of its last work alive
+                future = job.future
+            job.ended.release()
+            if future is not None:
+                _wake(future)
+            del job, future  # an idle thread keeps nothing of its last work alive
         with self._lock:
             self._threads -= 1
             self._free -= 1
 
 
-def _tell(job: _Job) -> None:
+def _wake(future: "asyncio.Future[None]") -> None:
+    def set_result() -> None:
+        if not future.done():
+            future.set_result(None)
+
     try:
-        job.loop.call_soon_threadsafe(job.deliver)
+        future.get_loop().call_soon_threadsafe(set_result)
     except RuntimeError:  # the loop was closed meanwhile; nobody waits any more
         return

@@ -142,6 +142,7 @@ class ToolRegistry:
         self._toolset_checks: dict[str, Check] = {}
         self._aliases: dict[str, str] = {}
         self._generation = 0
+        self.recent: Any = None  # what `keep` was last given, for the quickest of callers
         self.checks = Checks()
         self.rejections: list[Rejection] = []
         self.files: dict[Path, Any] = {}  # foreign files as they were executed, see `userfiles`
@@ -224,7 +225,7 @@ class ToolRegistry:
                     self._toolset_checks[entry.toolset] = entry.check_fn
                 self._toolset_checks.setdefault(entry.toolset, entry.check_fn)
             if old is None or not old.lazy:  # an import that fills in a lazy entry changes nothing visible
-                self._generation += 1
+                self._changed()
             return True
 
     def deregister(self, name: str) -> None:
@@ -234,7 +235,7 @@ class ToolRegistry:
             if old is None:
                 return
             self._drop_toolset_if_empty(old.entry.toolset)
-            self._generation += 1
+            self._changed()
 
     def register_toolset_alias(self, alias: str, toolset: str) -> None:
         """Let `alias` mean `toolset`; a clash is logged and the new meaning holds."""
@@ -243,7 +244,7 @@ class ToolRegistry:
             if old is not None and old != toolset:
                 log.warning("toolset alias %r pointed to %r and now points to %r", alias, old, toolset)
             self._aliases[alias] = toolset
-            self._generation += 1
+            self._changed()
 
     @contextlib.contextmanager
     def loading(self, origin: Origin, source: str) -> Iterator[None]:
@@ -253,6 +254,15 @@ class ToolRegistry:
             yield
         finally:
             _loading.reset(token)
+
+    def keep(self, generation: int, made: Any) -> None:
+        """Remember in `recent` what was made from the tools of `generation`, until they change."""
+        with self._lock:
+            self.recent = made if generation == self._generation else None
+
+    def _changed(self) -> None:
+        self._generation += 1
+        self.recent = None
 
     def _drop_toolset_if_empty(self, toolset: str) -> None:
         if any(tool.entry.toolset == toolset for tool in self._tools.values()):
