@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
+from hermes.errors import ToolError
+
 CACHE_S = 30.0
 GRACE_S = 60.0
 HANG_S = 5.0
@@ -24,7 +26,8 @@ class _Seen:
 class Checks:
     """Answers of `check_fn`s, per function object.
 
-    An exception means no, and so does a check that takes longer than `hang_s`: its thread is left behind and counted.
+    An exception means no (a `ToolError` says why in its own words), and so does a check that takes longer than
+    `hang_s`: its thread is left behind and counted.
     A no within a minute of a yes is a flake: yes is served, and the no is not kept.
     """
 
@@ -78,6 +81,8 @@ class Checks:
             try:
                 answer = bool(check())
                 box.append((answer, "" if answer else "its check says no"))
+            except ToolError as error:
+                box.append((False, str(error)))
             except BaseException as error:  # noqa: BLE001 - a foreign check may raise anything, also SystemExit
                 box.append((False, f"its check failed: {type(error).__name__}: {error}"))
 

@@ -226,9 +226,11 @@ class Groups:
 
     def info(self, name: str) -> dict[str, Any] | None:
         group = self.get(name)
+        if group is None and name in LEGACY_TOOLSETS:
+            group = _group("An older name", *LEGACY_TOOLSETS[name])
         if group is None:
             return None
-        resolved = self.resolve(name)
+        resolved = self.resolve(name) or sorted(group["tools"])
         return {
             "name": name,
             "description": group["description"],

@@ -97,6 +97,21 @@ def test_info_of_a_tool_and_of_a_toolset(run: Run) -> None:
     assert "path" in run("tools", "info", "read_file").stdout
 
 
+def test_info_says_why_a_tool_is_not_there(run: Run, tools_dir: Path) -> None:
+    assert "why          no search service is set up" in run("tools", "info", "web_search").stdout
+    (tools_dir / "shout.py").write_text(MINE.format(available="1 / 0"), encoding="utf-8")
+    shown = json.loads(run("tools", "info", "shout", "--json").stdout)
+    assert (shown["state"], shown["why"]) == ("unavailable", "its check failed: ZeroDivisionError: division by zero")
+    absent = json.loads(run("tools", "info", "spotify_queue", "--json").stdout)
+    assert (absent["toolset"], absent["state"]) == ("spotify", "not installed")
+    group = json.loads(run("tools", "info", "web_tools", "--json").stdout)
+    assert (group["offered"], group["unavailable"]) == (["web_extract"], ["web_search"])
+    (tools_dir / "broken.py").write_text("from hermes.tools.decorator import tool\n1 / 0\n@tool\ndef cry(): 0\n")
+    gone = run("tools", "info", "cry")
+    assert gone.returncode != 0
+    assert "broken.py, line 2: ZeroDivisionError" in gone.stderr
+
+
 def test_project_tools_run_only_in_a_trusted_folder(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / ".hermes" / "tools"
     folder.mkdir(parents=True)

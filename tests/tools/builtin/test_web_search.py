@@ -211,6 +211,7 @@ async def test_a_search_passes_the_gate_and_carries_no_key() -> None:
 def test_without_any_key_the_tool_is_not_offered(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in ("FIRECRAWL_API_KEY", "FIRECRAWL_API_URL", "PARALLEL_API_KEY", "TAVILY_API_KEY", "EXA_API_KEY"):
         monkeypatch.delenv(provider, raising=False)
-    assert not is_available()
+    with pytest.raises(ToolError, match="no search service is set up"):
+        is_available()
     hermes_home.joinpath(".env").write_text("BRAVE_SEARCH_API_KEY=k\n")
     assert is_available()

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermes.tools.definitions import load_home, select
 from hermes.tools.discovery import BrokenFile
-from hermes.tools.groups import LEGACY_TOOLSETS, Groups, custom_groups
+from hermes.tools.groups import LEGACY_TOOLSETS, TOOLSETS, Groups, custom_groups
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import Registered, registry
 from hermes.tools.userfiles import PROJECT_TOOLS, is_trusted, project_tools
@@ -71,7 +71,25 @@ class ToolReport:
                 "why": line.why,
                 "parameters": (schema.get("parameters") or {}).get("properties") or {},
             }
-        return self.groups.info(name)
+        return self._absent(name) or self._group(name)
+
+    def _absent(self, name: str) -> dict[str, Any] | None:
+        """A tool that toolsets name but nothing here brings."""
+        owners = [one for one in TOOLSETS if not one.startswith("hermes-") and name in TOOLSETS[one]["tools"]]
+        if not owners or self.is_toolset(name):
+            return None
+        why = "no built-in, tool file or plugin on this machine brings it"
+        return {"name": name, "toolset": owners[0], "state": "not installed", "why": why}
+
+    def _group(self, name: str) -> dict[str, Any] | None:
+        found = self.groups.info(name)
+        if found is None:
+            return None
+        states = {line.name: line.state for line in self.tools}
+        by_state: dict[str, list[str]] = {}
+        for tool in found["resolved_tools"]:
+            by_state.setdefault(states.get(tool, "not installed"), []).append(tool)
+        return {**found, **by_state}
 
 
 def report(home: Path, settings: Mapping[str, Any], folder: Path) -> ToolReport:

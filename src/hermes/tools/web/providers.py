@@ -165,13 +165,14 @@ def missing(provider: Provider, web: Mapping[str, Any]) -> str:
 
 
 def is_available() -> bool:
-    """Whether any search service can be asked with the settings of this home."""
+    """True when a search service can be asked with the settings of this home; `ToolError` says what is missing."""
     from hermes.config.load import load_settings  # noqa: PLC0415 - only to answer this
     from hermes.config.sections import web as web_section  # noqa: PLC0415
     from hermes.config.values import plain  # noqa: PLC0415
 
     web = plain(load_settings().of(web_section.Section))
-    return any(not missing(provider, web) for provider in offered(web))
+    choose(web)
+    return True
 
 
 def request_of(provider: Provider, web: Mapping[str, Any], query: str, limit: int) -> Call:

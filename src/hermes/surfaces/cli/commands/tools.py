@@ -62,12 +62,14 @@ def info(cli: Cli, name: str, as_json: bool) -> None:
     if found is None:
         near = get_close_matches(name, report.known_names(), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else " See: hermes tools list"
+        for problem in report.problems:  # its file may be the broken one
+            cli.out.note(f"warning: {problem}")
         raise UserError(f"There is no tool or toolset {name!r}.{hint}")
     if as_json:
         cli.out.json(found)
         return
     for key, value in found.items():
-        if key != "parameters":
+        if key != "parameters" and value not in ("", []):
             cli.out.line(f"{key:<12} {', '.join(value) if isinstance(value, list) else value}")
     for field, schema in (found.get("parameters") or {}).items():
         kind = schema.get("type", "any")
