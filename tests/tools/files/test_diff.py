@@ -6,7 +6,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.tools.files.diff import Window, unified_diff
+from hermes.tools.files.diff import diff_of_spans, unified_diff
 from hermes.tools.files.edits import EditError, replace
 
 EXAMPLES = 2000 if os.environ.get("HERMES_TEST_FULL") else 200
@@ -39,7 +39,7 @@ def applied(old: str, diff: str) -> str:
     return "".join(out + lines[at:])
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(TEXTS, TEXTS)
 def test_diff_leads_from_old_to_new(old: str, new: str) -> None:
     diff = unified_diff("x.txt", old, new)
@@ -50,16 +50,15 @@ def test_diff_leads_from_old_to_new(old: str, new: str) -> None:
         assert applied(old, diff) == new
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(TEXTS, st.sampled_from(["a\n", "b", "\n", "d\ne"]), st.sampled_from(["x", "x\ny\n", "", "\n"]))
 def test_diff_of_known_places_leads_from_old_to_new(old: str, wanted: str, new: str) -> None:
     try:
         edited = replace(old, wanted, new, replace_all=True)
     except EditError:
         return
-    windows = [Window(span.start, span.end, span.new_start, span.new_end) for span in edited.spans]
 
-    assert applied(old, unified_diff("x.txt", old, edited.text, windows)) == edited.text
+    assert applied(old, diff_of_spans("x.txt", old, edited.spans)) == edited.text
 
 
 def test_made_and_deleted_files_are_shown_against_nothing() -> None:

@@ -7,6 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hermes.tools.files.edits import AmbiguousError, Edited, EditError, NotFoundError, replace
+from hermes.tools.files.encoding import UTF8, Encoding, UnencodableError, encode
+from hermes.tools.files.rewriting import stored
 from hermes.tools.files.tokens import Level
 
 EXAMPLES = 3000 if os.environ.get("HERMES_TEST_FULL") else 300
@@ -14,6 +16,7 @@ EXAMPLES = 3000 if os.environ.get("HERMES_TEST_FULL") else 300
 ENDINGS = st.sampled_from(["\n", "\r\n", "\r", "\n", "\n"])
 WORDS = st.text(alphabet="abcxyz (){}\t\"'\\\u2013“é.=", max_size=12)
 LINES = st.lists(st.tuples(WORDS, ENDINGS), max_size=8)
+ENCODINGS = [UTF8, Encoding("utf-8", b"\xef\xbb\xbf"), Encoding("latin-1"), Encoding("utf-16-le", b"\xff\xfe")]
 TEXTS = st.builds(
     lambda lines, tail: "".join(line + end for line, end in lines) + tail, LINES, st.sampled_from(["", "end", "}"])
 )
@@ -170,7 +173,7 @@ def test_search_that_finds_nothing_ends(text: str, old: str) -> None:
         replace(text, old, "z")
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(TEXTS, st.data(), st.text(alphabet="abqZ \n\t", max_size=20))
 def test_nothing_outside_the_span_changes(text: str, data: st.DataObject, new: str) -> None:
     start = data.draw(st.integers(0, len(text)))
@@ -185,7 +188,7 @@ def test_nothing_outside_the_span_changes(text: str, data: st.DataObject, new: s
         assert (span.start, span.end) == (start, end) or text[span.start : span.end] == text[start:end]
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(TEXTS, st.data(), st.text(alphabet="abqZ \n\t", max_size=20))
 def test_loosely_written_edit_changes_nothing_outside_its_span(text: str, data: st.DataObject, new: str) -> None:
     lines = text.split("\n")
@@ -205,7 +208,7 @@ def test_loosely_written_edit_changes_nothing_outside_its_span(text: str, data: 
     assert edited.text[new_at:] == text[at:]
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(TEXTS, st.data(), st.text(alphabet="abqZ \n\t", max_size=20), st.booleans())
 def test_second_application_is_no_change(text: str, data: st.DataObject, new: str, replace_all: bool) -> None:
     start = data.draw(st.integers(0, len(text)))
@@ -230,3 +233,35 @@ def _outside(edited: Edited) -> list[str]:
     ]
     gaps = [edited.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
     return [*gaps, *(part.replace("\0", "") for part in around)]
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    st.text(alphabet="ab\né“😀\r", max_size=60),
+    st.text(alphabet="aé\n", min_size=1, max_size=2),
+    st.text(alphabet="xü\n", max_size=4),
+    st.sampled_from(
+        [UTF8, Encoding("utf-8", b"\xef\xbb\xbf"), Encoding("latin-1"), Encoding("utf-16-le", b"\xff\xfe")]
+    ),
+)
+def test_stored_bytes_are_those_of_the_new_text(text: str, old: str, new: str, encoding: Encoding) -> None:
+    try:
+        data = encode(text, encoding)
+        edited = replace(text, old, new, replace_all=True)
+    except (EditError, UnencodableError):
+        return
+    assert stored(edited, data, encoding) == encode(edited.text, encoding)
+
+
+def test_stored_bytes_of_a_long_text_are_those_of_the_new_text() -> None:
+    text = "ein Wört und noch eins\n" * 10_000 + "needle\n" + "“x”\n" * 50_000 + "needle"
+    edited = replace(text, "needle", "nädel", replace_all=True)
+
+    assert stored(edited, text.encode(), UTF8) == edited.text.encode()
+
+
+def test_a_character_that_the_encoding_lacks_is_told_with_its_line() -> None:
+    edited = replace("é\né\nb\n", "b", "c\n→")
+
+    with pytest.raises(UnencodableError, match="line 4"):
+        stored(edited, "é\né\nb\n".encode("latin-1"), Encoding("latin-1"))

@@ -32,7 +32,7 @@ STORED_TEXT = st.one_of(
 )
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(STORED_TEXT)
 def test_bytes_taken_for_text_come_back_the_same(data: bytes) -> None:
     try:

@@ -31,7 +31,7 @@ def test_page(data: bytes, request_: PageRequest, numbered: str, newlines: int, 
     assert (page.numbered(), page.newlines, page.has_more) == (numbered, newlines, has_more)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(
     st.lists(st.text(alphabet="ab\ré€\U0001f600", max_size=6), max_size=12),
     st.integers(1, 14),
@@ -53,7 +53,7 @@ def test_chunks_make_no_difference(lines: list[str], offset: int, limit: int, si
     assert page.newlines == data.count(b"\n")
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.text(alphabet="aé€\U0001f600\n", max_size=40), st.integers(1, 50))
 def test_folded_lines_hold_every_character(text: str, repeat: int) -> None:
     data = (text * repeat * 40).encode()

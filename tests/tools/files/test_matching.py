@@ -17,7 +17,7 @@ TEXT = st.lists(st.tuples(LINE, st.sampled_from(["\n", "\r\n", "\n"])), max_size
 SHAPE = st.sampled_from([shape for shapes in SHAPES.values() for shape in shapes])
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(TEXT, TEXT, st.data(), SHAPE)
 def test_search_finds_what_a_full_scan_finds(text: str, other: str, data: st.DataObject, shape: Shape) -> None:
     start = data.draw(st.integers(0, len(text)))
@@ -36,7 +36,7 @@ def test_search_finds_what_a_full_scan_finds(text: str, other: str, data: st.Dat
         assert spans == scanned
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(TEXT)
 def test_tokens_make_up_the_text(text: str) -> None:
     assert "".join(token.text for line in lines_of(text) for token in line) == text

@@ -11,13 +11,15 @@ from hermes.seams import Effects, ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.files import edits, v4a
 from hermes.tools.files.applying import Step, apply, steps_of
-from hermes.tools.files.diff import Window, unified_diff
-from hermes.tools.files.encoding import UnencodableError, encode
+from hermes.tools.files.diff import diff_of_spans, unified_diff
+from hermes.tools.files.encoding import UnencodableError
+from hermes.tools.files.linting import MAX_LINTED_CHARS, TOO_LARGE, lint
 from hermes.tools.files.memo import digest
 from hermes.tools.files.nearest import Region
 from hermes.tools.files.paths import display_path
 from hermes.tools.files.planning import paths_of, plan
-from hermes.tools.files.workspace import Place, TextFile, Workspace, lint, refuse_display_text
+from hermes.tools.files.rewriting import stored
+from hermes.tools.files.workspace import Place, TextFile, Workspace, refuse_display_text
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import BARRIER, Traits, writes_file
 
@@ -79,7 +81,7 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
     change = partial(edits.replace, replace_all=wanted.replace_all, made_before=made_before)
     try:
         edited = await ctx.in_thread(change, file.decoded.text, old, new)
-        data = encode(edited.text, file.decoded.encoding)
+        data = await ctx.in_thread(stored, edited, file.data, file.decoded.encoding)
     except UnencodableError as error:
         return tool_result(success=False, error=str(error))
     except edits.NotFoundError as error:
@@ -91,8 +93,8 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
     await workspace.write(place, data)
     workspace.memo.applied[key] = edited.level
     shown = display_path(place.path, ctx.environment.cwd)
-    windows = [Window(span.start, span.end, span.new_start, span.new_end) for span in edited.spans]
-    diff = workspace.veil.hide(unified_diff(shown, file.decoded.text, edited.text, windows))
+    is_small = edited.length <= MAX_LINTED_CHARS  # else its text need not be put together
+    diff = workspace.veil.hide(diff_of_spans(shown, edited.before, edited.spans))
     await ctx.note("diff", diff)
     await ctx.note("files_changed", [place.resolved])
     return tool_result(
@@ -102,7 +104,7 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
         replacements=len(edited.spans),
         level=edited.level,
         lines=[[span.first_line, span.last_line] for span in edited.spans[:20]],
-        lint=await lint(ctx, place.path, file.decoded.text, edited.text),
+        lint=await lint(ctx, place.path, edited.before, edited.text) if is_small else TOO_LARGE,
         resolved_path=place.resolved,
     )
 

@@ -11,9 +11,10 @@ from hermes.seams import Effects, ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.files.diff import unified_diff
 from hermes.tools.files.encoding import NotTextError, UnencodableError, decode
+from hermes.tools.files.linting import lint
 from hermes.tools.files.paths import display_path
 from hermes.tools.files.rewriting import rewrite
-from hermes.tools.files.workspace import MAX_EDITED_BYTES, Place, TextFile, Workspace, lint, refuse_display_text
+from hermes.tools.files.workspace import MAX_EDITED_BYTES, Place, TextFile, Workspace, refuse_display_text
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, writes_file
 

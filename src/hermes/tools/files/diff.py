@@ -1,39 +1,49 @@
 """Unified diffs of large texts, in time that follows what changed."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from hermes.tools.files.edits import Span
 
 _CONTEXT_LINES = 3
 _MAX_ALIGNED_LINES = 3000
 _CHUNK_CHARS = 1 << 16
+MAX_DIFF_CHARS = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A part of both texts that holds a change; everything between windows is equal."""
-
-    start: int
-    end: int
-    new_start: int
-    new_end: int
-
-
-def unified_diff(
-    path: str, before: str | None, after: str | None, windows: Sequence[Window] = (), *, max_chars: int = 50_000
-) -> str:
+def unified_diff(path: str, before: str | None, after: str | None, *, max_chars: int = MAX_DIFF_CHARS) -> str:
     """The change of one file with `a/` and `b/` headers; None stands for no file, and equal texts give "".
 
-    `windows` says where the changes are when the caller knows; else it is found out. What is longer than `max_chars`
-    is cut at a line, and the last line says so.
+    What is longer than `max_chars` is cut at a line, and the last line says so.
     """
     if before == after:
         return ""
+    old, new = before or "", after or ""
     name = path.lstrip("/")
-    parts = ["--- /dev/null\n" if before is None else f"--- a/{name}\n"]
-    parts.append("+++ /dev/null\n" if after is None else f"+++ b/{name}\n")
-    size, old, new = 0, before or "", after or ""
-    for hunk in _hunks(old, new, list(windows) or [_changed_window(old, new)]):
+    source = "/dev/null" if before is None else f"a/{name}"
+    target = "/dev/null" if after is None else f"b/{name}"
+    return _cut(source, target, _hunks(old, [_changed(old, new)]), max_chars)
+
+
+def diff_of_spans(path: str, before: str, spans: Sequence[Span], *, max_chars: int = MAX_DIFF_CHARS) -> str:
+    """As `unified_diff`, where it is known what changed: the text after the change is not looked at."""
+    name = path.lstrip("/")
+    changes = (_Change(span.start, span.end, span.written) for span in spans)
+    return _cut(f"a/{name}", f"b/{name}", _hunks(before, changes), max_chars) if spans else ""
+
+
+class _Change(NamedTuple):
+    """A part of the old text, and what stands there in the new."""
+
+    start: int
+    end: int
+    written: str
+
+
+def _cut(source: str, target: str, hunks: Iterable[list[str]], max_chars: int) -> str:
+    parts, size = [f"--- {source}\n", f"+++ {target}\n"], 0
+    for hunk in hunks:
         for index, line in enumerate(hunk):
             size += len(line)
             if size > max_chars:
@@ -43,40 +53,39 @@ def unified_diff(
     return "".join(parts)
 
 
-def _changed_window(old: str, new: str) -> Window:
+def _changed(old: str, new: str) -> _Change:
     head = _common_prefix(old, new)
     tail = min(_common_suffix(old, new), len(old) - head, len(new) - head)
-    return Window(head, len(old) - tail, head, len(new) - tail)
+    return _Change(head, len(old) - tail, new[head : len(new) - tail])
 
 
-def _hunks(old: str, new: str, windows: Sequence[Window]) -> Iterator[list[str]]:
+def _hunks(old: str, changes: Iterable[_Change]) -> Iterator[list[str]]:
     at, line, shift = 0, 1, 0
-    for window in _merged(old, windows):
-        line += old.count("\n", at, window.start)
-        old_lines = _lines(old[window.start : window.end])
-        new_lines = _lines(new[window.new_start : window.new_end])
+    for change in _merged(old, changes):
+        line += old.count("\n", at, change.start)
+        old_lines, new_lines = _lines(old[change.start : change.end]), _lines(change.written)
         for group in _groups(old_lines, new_lines):
             yield _hunk(old_lines, new_lines, group, (line, line + shift))
-        at = window.start
-        # Between windows the texts are equal, so only what windows add or take away moves the lines after them.
+        at = change.start
+        # Between changes the texts are equal, so only what changes add or take away moves the lines after them.
         shift += len(new_lines) - len(old_lines)
 
 
-def _merged(old: str, windows: Sequence[Window]) -> Iterator[Window]:
-    """The windows widened to whole lines with context; those that touch become one."""
-    pending: Window | None = None
-    for window in windows:
-        start, end = _widened(old, window.start, window.end)
-        # Outside windows the texts are equal, so the widening in one is the widening in the other.
-        wide = Window(start, end, window.new_start - (window.start - start), window.new_end + (end - window.end))
-        if pending is not None and wide.start <= pending.end:
-            pending = Window(pending.start, wide.end, pending.new_start, wide.new_end)
-            continue
-        if pending is not None:
-            yield pending
-        pending = wide
-    if pending is not None:
-        yield pending
+def _merged(old: str, changes: Iterable[_Change]) -> Iterator[_Change]:
+    """The changes widened to whole lines with context; those that touch become one."""
+    parts: list[str] = []
+    first = done = end = 0
+    for change in changes:
+        start, wide_end = _widened(old, change.start, change.end)
+        if parts and start > end:
+            yield _Change(first, end, "".join((*parts, old[done:end])))
+            parts.clear()
+        if not parts:
+            first = done = start
+        parts += (old[done : change.start], change.written)
+        done, end = change.end, wide_end
+    if parts:
+        yield _Change(first, end, "".join((*parts, old[done:end])))
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
 from hermes.errors import ToolError
 from hermes.tools.files.adapting import ending_at, fitted, with_endings
@@ -36,24 +37,43 @@ class AmbiguousError(EditError):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One changed place: character offsets in the old text and in the new, and the lines it covers in the new."""
+    """One changed place: character offsets in the old text and in the new, the new text, and its lines there."""
 
     start: int
     end: int
     new_start: int
-    new_end: int
+    written: str
     first_line: int
     last_line: int
 
+    @property
+    def new_end(self) -> int:
+        return self.new_start + len(self.written)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Edited:
-    """The text after an edit. A no-op has no spans, the same text, and a reason in `note`."""
+    """The text before an edit, and what changed in it. A no-op has no spans and a reason in `note`."""
 
-    text: str
+    before: str
     level: Level
     spans: tuple[Span, ...]
     note: str = ""
+
+    @cached_property
+    def text(self) -> str:
+        """The text after the edit; put together when somebody asks, since a large file is stored without it."""
+        parts: list[str] = []
+        at = 0
+        for span in self.spans:
+            parts += (self.before[at : span.start], span.written)
+            at = span.end
+        return "".join((*parts, self.before[at:])) if self.spans else self.before
+
+    @property
+    def length(self) -> int:
+        """Of the text after the edit."""
+        return len(self.before) + sum(len(span.written) - (span.end - span.start) for span in self.spans)
 
     @property
     def is_noop(self) -> bool:
@@ -87,21 +107,17 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False, made_be
 
 def compose(text: str, level: Level, changes: list[tuple[Match, str]]) -> Edited:
     """`text` with every match replaced by its own string; the matches are in order and do not overlap."""
-    parts: list[str] = []
     spans: list[Span] = []
-    at = new_at = 0
+    at = shift = 0
     line = 1
     for match, written in changes:
-        parts += (text[at : match.start], written)
         line += text.count("\n", at, match.start)
-        new_at += match.start - at
         last = line + written.count("\n")
         last_shown = max(last - 1, line) if written.endswith("\n") else last
-        spans.append(Span(match.start, match.end, new_at, new_at + len(written), line, last_shown))
-        new_at += len(written)
+        spans.append(Span(match.start, match.end, match.start + shift, written, line, last_shown))
+        shift += len(written) - (match.end - match.start)
         at, line = match.end, last
-    parts.append(text[at:])
-    return Edited("".join(parts), level, tuple(spans))
+    return Edited(text, level, tuple(spans))
 
 
 def find(text: str, old: str, *, every: bool = True, whole_lines: bool = False) -> tuple[Level, list[Match], Wanted]:

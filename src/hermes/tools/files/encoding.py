@@ -101,12 +101,12 @@ def decode(data: bytes) -> Decoded:
     return Decoded(data[len(encoding.bom) :].decode(encoding.codec), encoding)
 
 
-def encode(text: str, encoding: Encoding) -> bytes:
-    """The bytes of `text` as the file stores it, byte order mark included."""
+def encode(text: str, encoding: Encoding, *, first_line: int = 1) -> bytes:
+    """The bytes of `text` as the file stores it, byte order mark included. Errors count from `first_line`."""
     try:
         return encoding.bom + text.encode(encoding.codec)
     except UnicodeEncodeError as error:
-        line = text.count("\n", 0, error.start) + 1
+        line = first_line + text.count("\n", 0, error.start)
         raise UnencodableError(
             f"line {line}: this file is {encoding.name}, which cannot hold {text[error.start]!r}; "
             "use characters that this encoding has, or convert the file to UTF-8 first"

@@ -1,8 +1,8 @@
 """Find where a text occurs in a file under one level of normalisation."""
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 from hermes.tools.files.tokens import Level, Line, Shape, lines_of, pattern_of, token_pattern
 
@@ -13,9 +13,12 @@ SHAPES: dict[Level, tuple[Shape, ...]] = {
 }
 # Past this many tokens the pattern would cost more than a model's edit is worth; only exact matches count then.
 _MAX_TOKENS = 20_000
-# Above this many places of the anchor, one pass over the text is cheaper than looking around each.
-_MAX_ANCHORS = 50
-_MAX_AROUND_CHARS = 100_000
+# A piece that is found more often than this narrows nothing down.
+_MAX_ANCHORS = 1000
+_ANCHORS_TRIED = 8
+_LOOSEST = Shape(indent=True, lookalikes=True)
+
+Windows: TypeAlias = list[tuple[int, int]]
 
 
 class Match(NamedTuple):
@@ -35,86 +38,46 @@ class Wanted:
         words = [token.text for line in self.lines for token in line if token.kind == "words" and token.text.strip()]
         self.is_blank = not words
         self.is_huge = len(words) > _MAX_TOKENS
+        self._narrowed: tuple[str, Windows | None] | None = None  # the text that was last looked through, and where
 
     def matches(self, text: str, shape: Shape) -> list[Match]:
         """Every place in `text`, in order, not overlapping. The text itself must not be blank."""
         pattern = re.compile(pattern_of(self.lines, shape))
-        # Where a line break may be an escape or a lone CR, lines cannot be counted by newlines.
-        needs_scan = shape.lookalikes or _has_lone_cr(text)
-        places = self._scan(text, pattern) if needs_scan else self._seek(text, pattern, shape)
-        found = (Match(start, end, self._pieces(text, start, shape)) for start, end in places)
+        spans = (found.span() for window in self._windows(text, shape) for found in pattern.finditer(text, *window))
+        found = (Match(start, end, self._pieces(text, start, shape)) for start, end in spans)
         return [match for match in found if not shape.indent or indents_of(self.lines, match) is not None]
 
-    def _scan(self, text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-        """Go through the text; when a plain word of it is rare, only through its surroundings."""
-        anchor, breaks = self._plain_word()
-        places = [match.start for match in exact_matches(text, anchor, _MAX_ANCHORS + 1)] if anchor else []
-        # Each break before the word takes at most one newline of the file, so a match starts in these lines.
-        windows = [(_lines_back(text, at, breaks) or 0, at) for at in places[:_MAX_ANCHORS]]
-        is_costly = len(places) > _MAX_ANCHORS or sum(at - first for first, at in windows) > _MAX_AROUND_CHARS
-        if not anchor or is_costly:
-            yield from (found.span() for found in pattern.finditer(text))
-            return
-        done = 0
-        for first, at in windows:
-            start = max(first, done)
-            while start <= at:
-                found = pattern.match(text, start)
-                if found is not None and found.end() > at:
-                    yield found.span()
-                    done = start = found.end()
-                else:
-                    start += 1
+    def _windows(self, text: str, shape: Shape) -> Windows:
+        """The parts of `text` that can hold a match; found once for all levels where the loosest one allows it."""
+        if self._narrowed is None or self._narrowed[0] is not text:
+            self._narrowed = (text, self._around(text, _LOOSEST))
+        windows = self._narrowed[1]
+        if windows is None:
+            windows = self._around(text, shape)
+        return [(0, len(text))] if windows is None else windows
 
-    def _plain_word(self) -> tuple[str, int]:
-        """The longest word that no level writes otherwise, and how many line breaks may stand before it."""
-        best, best_breaks, breaks = "", 0, 0
-        for line in self.lines:
-            for token in line:
-                if len(token.text) > len(best) and token.text.isascii() and token.text.isalnum():
-                    best, best_breaks = token.text, breaks
-                breaks += token.kind == "break" or token.text in (r"\n", r"\r")
-        return best, best_breaks
+    def _around(self, text: str, shape: Shape) -> Windows | None:
+        """The lines around a piece of the wanted text that has to be there literally; None when none is rare."""
+        for piece, before, after in self._anchors(shape):
+            places = exact_matches(text, piece, _MAX_ANCHORS + 1)
+            if len(places) <= _MAX_ANCHORS:
+                return _merged((_lines_back(text, at, before), _lines_on(text, at, after)) for at, *_ in places)
+        return None
 
-    def _seek(self, text: str, pattern: re.Pattern[str], shape: Shape) -> Iterator[tuple[int, int]]:
-        """As `_scan`, at the speed of a plain search: a match can only be around its longest line."""
-        index, anchor = max(
-            (
-                (number, "".join(token.text for token in line if token.kind == "words"))
-                for number, line in self._filled()
-            ),
-            key=lambda numbered: len(numbered[1]),
-        )
-        done = 0
-        at = text.find(anchor)
-        while at != -1:
-            first = _lines_back(text, at, index)
-            for start in self._starts(text, first, shape) if first is not None else ():
-                found = pattern.match(text, start) if start >= done else None
-                if found is not None:
-                    yield found.span()
-                    done = found.end()
-            newline = text.find("\n", at)  # every start for this line has been tried
-            at = text.find(anchor, max(newline, done)) if newline != -1 else -1
-
-    def _starts(self, text: str, line_start: int, shape: Shape) -> Iterator[int]:
-        """Where in the line at `line_start` a match may begin."""
-        if shape.indent:
-            yield line_start
-            return
-        newline = text.find("\n", line_start)
-        line_end = len(text) if newline == -1 else newline
-        opening = "".join(token.text for token in self.lines[0] if token.kind != "break")
-        if not opening:
-            yield line_end - 1 if text[line_end - 1 : line_end] == "\r" else line_end
-            return
-        at = text.find(opening, line_start, line_end)
-        while at != -1:
-            yield at
-            at = text.find(opening, at + 1, line_end)
-
-    def _filled(self) -> Iterator[tuple[int, Line]]:
-        return ((number, line) for number, line in enumerate(self.lines) if len(line) > 1)
+    def _anchors(self, shape: Shape) -> list[tuple[str, int, int]]:
+        """The longest pieces that every match has as they are, each with the line breaks before and after it."""
+        found: list[tuple[str, int]] = []
+        piece, breaks = "", 0
+        for token in (token for line in self.lines for token in line):
+            if token.kind == "words" and token_pattern(token, shape) == re.escape(token.text):
+                piece += token.text
+                continue
+            found += [(piece, breaks)] if piece else []
+            piece = ""
+            # An escape may stand for a line break, and takes at most one newline of the file.
+            breaks += token.kind == "break" or token.text in (r"\n", r"\r")
+        longest = sorted(dict(reversed(found)).items(), key=lambda anchor: -len(anchor[0]))[:_ANCHORS_TRIED]
+        return [(piece, before, breaks - before) for piece, before in longest]
 
     def _pieces(self, text: str, start: int, shape: Shape) -> tuple[tuple[str, ...], ...]:
         at = start
@@ -163,15 +126,31 @@ def indents_of(lines: list[Line], match: Match) -> dict[str, str] | None:
     return mapping if len(set(mapping.values())) == len(mapping) else None
 
 
-def _lines_back(text: str, position: int, count: int) -> int | None:
+def _lines_back(text: str, position: int, count: int) -> int:
     """Where the line starts that lies `count` lines above the one at `position`."""
     start = text.rfind("\n", 0, position) + 1
     for _ in range(count):
         if start == 0:
-            return None
+            break
         start = text.rfind("\n", 0, start - 1) + 1
     return start
 
 
-def _has_lone_cr(text: str) -> bool:
-    return "\r" in text and text.count("\r") != text.count("\r\n")
+def _lines_on(text: str, position: int, count: int) -> int:
+    """Past the end of what a match at `position` can reach with `count` line breaks, so that no match sees the edge."""
+    end = position
+    for _ in range(count + 2):
+        end = text.find("\n", end) + 1
+        if end == 0:
+            return len(text)
+    return end
+
+
+def _merged(windows: Iterable[tuple[int, int]]) -> Windows:
+    merged: Windows = []
+    for start, end in windows:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged

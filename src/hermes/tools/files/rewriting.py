@@ -1,11 +1,13 @@
-"""Store a whole new text in the way an existing file is stored: its encoding, byte order mark and line endings."""
+"""Store a new text in the way an existing file is stored: its encoding, byte order mark and line endings."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from hermes.tools.files.edits import Edited
 from hermes.tools.files.encoding import UTF8, Decoded, Encoding, Endings, UnencodableError, encode, line_endings
 
 _MAX_ALIGNED_LINES = 5000
+_STEP_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,26 @@ def rewrite(content: str, before: Decoded | None) -> Rewritten:
         return Rewritten(
             data, text, f"the file was {before.encoding.name}, which cannot hold this text; it is UTF-8 now"
         )
+
+
+def stored(edited: Edited, data: bytes, encoding: Encoding) -> bytes:
+    """The bytes of the file after the edit. Those outside the spans are the old ones, not made anew.
+
+    Raises `UnencodableError` when the file's encoding cannot hold what is written.
+    """
+    if encoding.is_wide:
+        return encode(edited.text, encoding)
+    is_single = edited.before.isascii() or encoding.codec != UTF8.codec  # one byte for each character
+    bare, source = Encoding(encoding.codec), memoryview(data)
+    parts: list[bytes | memoryview] = []
+    at = len(encoding.bom)
+    char_at = 0
+    for span in edited.spans:
+        start = at + span.start - char_at if is_single else _byte_at(data, at, edited.before, char_at, span.start)
+        parts += (source[at if parts else 0 : start], encode(span.written, bare, first_line=span.first_line))
+        at = start + len(encode(edited.before[span.start : span.end], bare))
+        char_at = span.end
+    return b"".join((*parts, source[at if parts else 0 :]))
 
 
 def endings_kept(content: str, before: str) -> str:
@@ -68,3 +90,22 @@ def _blocks(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:
     head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
     tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
     return [(0, 0, head), (len(old) - tail, len(new) - tail, tail)]
+
+
+def _byte_at(data: bytes, at: int, text: str, char_at: int, position: int) -> int:
+    """Where the character at `position` is in the UTF-8 `data`; the one at `char_at` is at `at`.
+
+    Goes from newline to newline: counting those is several times faster than encoding all that lies between.
+    """
+    newlines = text.count("\n", char_at, position)
+    while newlines:
+        inside = data.count(b"\n", at, at + _STEP_BYTES)
+        if inside < newlines:
+            newlines -= inside
+            at += _STEP_BYTES
+            continue
+        for _ in range(newlines):
+            at = data.index(b"\n", at) + 1
+        newlines = 0
+        char_at = text.rindex("\n", char_at, position) + 1
+    return at + len(text[char_at:position].encode())

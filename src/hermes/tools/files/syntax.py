@@ -2,7 +2,6 @@
 
 import ast
 import json
-import re
 import threading
 import tomllib
 import warnings
@@ -12,7 +11,6 @@ from pathlib import PurePosixPath
 
 import yaml
 
-_MAX_CHECKED_CHARS = 2_000_000
 # `warnings.catch_warnings` swaps process-wide state; one check at a time does that here.
 _quiet_parsing = threading.Lock()
 
@@ -38,9 +36,7 @@ def can_check(path: str) -> bool:
 def check(path: str, text: str) -> Problem | None:
     """The first syntax error of `text`; None when there is none, or no way to tell."""
     checker = _checker(path)
-    if checker is None or len(text) > _MAX_CHECKED_CHARS:
-        return None
-    return checker(text)
+    return checker(text) if checker else None
 
 
 def new_problem(path: str, before: str | None, after: str) -> Problem | None:
@@ -52,22 +48,6 @@ def new_problem(path: str, before: str | None, after: str) -> Problem | None:
     if known is not None and (known.message, known.source) == (problem.message, problem.source):
         return None
     return problem
-
-
-def command_for(path: str) -> str | None:
-    """A shell command that reads the text of `path` from its input and fails when that is wrong, or None.
-
-    It exits with 127 where the program is not installed, and never runs the text.
-    """
-    program = _PROGRAMS.get(PurePosixPath(path).suffix.lower())
-    if program is None:
-        return None
-    return f"if command -v {program.split()[0]} >/dev/null 2>&1; then {program}; else exit 127; fi"
-
-
-def without_places(output: str) -> list[str]:
-    """The lines of a checker's output without numbers, to compare those of two versions of a file."""
-    return [_NUMBER.sub("#", line) for line in output.splitlines() if line.strip()]
 
 
 def _python(text: str) -> Problem | None:
@@ -129,15 +109,6 @@ def _problem(text: str, message: str, line: int, column: int) -> Problem:
     return Problem(message, line, column, source)
 
 
-_NUMBER = re.compile(r"\d+")
-_PROGRAMS = {
-    ".sh": "bash -n",
-    ".bash": "bash -n",
-    ".js": "node --check -",
-    ".cjs": "node --check -",
-    ".go": "gofmt -e >/dev/null",
-    ".rs": "rustfmt --emit stdout >/dev/null",
-}
 _CHECKERS: dict[str, Callable[[str], Problem | None]] = {
     ".py": _python,
     ".pyi": _python,

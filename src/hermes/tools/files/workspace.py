@@ -4,12 +4,11 @@ import os
 import posixpath
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
 from hermes.errors import ToolError
-from hermes.seams import Action, Decision, ExecResult, FileInfo, ToolContext
-from hermes.tools.files import paths, syntax
+from hermes.seams import Action, Decision, FileInfo, ToolContext
+from hermes.tools.files import paths
 from hermes.tools.files.encoding import Decoded, NotTextError, decode
 from hermes.tools.files.memo import FileMemo, digest
 from hermes.tools.files.paths import PathRules
@@ -18,10 +17,6 @@ from hermes.tools.files.secrets import Veil
 MAX_EDITED_BYTES = 64 * 1024 * 1024
 HANDLE_PREFIX = "hermes://result/"
 _MAX_NAMES = 20_000
-_MAX_LINTED_CHARS = 1_000_000
-_MAX_LINT_OUTPUT_CHARS = 2000
-_LINT_TIMEOUT_S = 10.0
-_NOT_INSTALLED = 127
 # What only a result's display contains: text that has it was copied from a display, and lacks what was cut there.
 _DISPLAY_MARKS = (("[line cut, ", "a line that read_file has cut"), ('"content_returned": false', "a status message"))
 
@@ -195,34 +190,6 @@ def _local_rules(home: str, safe_root: str) -> PathRules:
         profiles=os.path.realpath(profiles_dir(root_home())),
         safe_root=safe_root,
     )
-
-
-async def lint(ctx: ToolContext, path: str, before: str | None, after: str) -> dict[str, Any]:
-    """The `lint` field of a result: only a problem that this write has brought."""
-    if syntax.can_check(path):
-        problem = await ctx.in_thread(syntax.new_problem, path, before, after)
-        return {"status": "error", "output": f"{path}: {problem}"} if problem else {"status": "ok", "output": ""}
-    command = syntax.command_for(path)
-    if command is None or len(after) > _MAX_LINTED_CHARS:
-        return {"status": "skipped", "message": "no syntax check for this kind of file"}
-    return await _lint_by_program(ctx, command, before, after)
-
-
-async def _lint_by_program(ctx: ToolContext, command: str, before: str | None, after: str) -> dict[str, Any]:
-    async def check(text: str) -> ExecResult:
-        own, stdin = Decision.own("check syntax"), text.encode("utf-8", "replace")
-        # A subshell, so that leaving it does not end the session's own shell.
-        return await ctx.environment.execute(f"({command})", own, ctx.scope, timeout_s=_LINT_TIMEOUT_S, stdin=stdin)
-
-    now = await check(after)
-    if now.exit_code == _NOT_INSTALLED or now.timed_out:
-        return {"status": "skipped", "message": "the program for this check is not installed, or took too long"}
-    if now.exit_code == 0:
-        return {"status": "ok", "output": ""}
-    known = syntax.without_places((await check(before)).output) if before is not None else []
-    if syntax.without_places(now.output) == known:
-        return {"status": "ok", "output": ""}
-    return {"status": "error", "output": now.output.strip()[:_MAX_LINT_OUTPUT_CHARS]}
 
 
 def refuse_display_text(content: str, before: str | None) -> None:
