@@ -75,6 +75,7 @@ _BREAK = re.compile(
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}")
 _MIN_LEARNT = 12
 _MAX_LEARNT = 500
+_OPEN_CHARS = 8192
 _MEMO_TEXTS = 512
 _MEMO_CHARS = 2_000_000
 _MEMO_LEAST = 8  # shorter texts are scanned faster than looked up and kept
@@ -120,6 +121,37 @@ class Redactor:
         for form in _base64_forms(value):
             self._base64.setdefault(form, value)
         return True
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The registered values, for a program of ours that has to hide them as well."""
+        return tuple(self._names)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is hidden at all; a setting switches it off."""
+        return self._is_on
+
+    def open_from(self, text: str) -> int:
+        """Where a registered secret begins that may go on behind the end of `text`; its length when none does."""
+        if not self._is_on or not self._forms or not text:
+            return len(text)
+        tail_from = max(0, len(text) - _OPEN_CHARS)
+        kept: list[int] = []  # the places in `text` that are no breaks
+        done = tail_from
+        for found in _BREAK.finditer(text, tail_from):
+            kept.extend(range(done, found.start()))
+            done = found.end()
+        kept.extend(range(done, len(text)))
+        joined = "".join(text[place] for place in kept)
+        longest = max((_overlap(joined, form) for form in self._forms), default=0)
+        if not longest:
+            return len(text)
+        start = len(joined) - longest
+        for hit, end in self._hits(joined):
+            if hit < start < end:
+                start = hit  # a whole secret whose end is also the beginning of another
+        return kept[start]
 
     def register_all(self, values: Mapping[str, str], is_secret: Callable[[str], bool]) -> None:
         """Register the values whose names tell that they are secret, and those that look like nothing else."""
@@ -233,16 +265,21 @@ class Redactor:
         if not any(form in quick for form in self._forms):
             return text
         joined = _BREAK.sub("", text)
+        spans = self._hits(joined)
+        if not spans:
+            return text
+        breaks = [(found.start(), found.end()) for found in _BREAK.finditer(text)]
+        return self._replaced(text, _merged(spans), breaks)
+
+    def _hits(self, joined: str) -> list[tuple[int, int]]:
+        """Where registered secrets stand in a text without breaks."""
         spans: list[tuple[int, int]] = []
         for form in self._forms:
             start = joined.find(form)
             while start >= 0:
                 spans.append((start, start + len(form)))
                 start = joined.find(form, start + len(form))
-        if not spans:
-            return text
-        breaks = [(found.start(), found.end()) for found in _BREAK.finditer(text)]
-        return self._replaced(text, _merged(spans), breaks)
+        return spans
 
     def _replaced(self, text: str, spans: list[tuple[int, int]], breaks: list[tuple[int, int]]) -> str:
         starts: list[int] = []  # where each break stands in the joined text
@@ -371,6 +408,14 @@ def _looks_secret(value: str) -> bool:
             kinds >= 2 and len(value) >= 12 and bool(re.search(r"\d", value)) and "." not in value and "_" not in value
         )
     return len(set(value)) > 4 and bool(re.search(r"[0-9!@#%^*+=~|]", value))
+
+
+def _overlap(text: str, form: str) -> int:
+    """How many characters at the end of `text` are the beginning of `form`, which goes on after them."""
+    size = min(len(form) - 1, len(text))
+    while size > 0 and not text.endswith(form[:size]):
+        size = form.rfind(text[-1], 0, size - 1) + 1
+    return size
 
 
 def _forms(value: str) -> set[str]:

@@ -27,7 +27,7 @@ from hermes.runtime.shared import Shared, shared
 from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
-from hermes.runtime.workplaces import environment_for, stored_folder
+from hermes.runtime.workplaces import Workplace, environment_for, stored_folder
 from hermes.seams import EventStore, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, session_tools
 from hermes.tools.files.memo import REDACTOR
@@ -107,7 +107,7 @@ async def assemble(
     redactor = redactor_of(settings, options.model.api_key)
     store = TrackedStore(inner, session_id, lambda op: clean_op(op, redactor))
     stood_in = await stored_folder(options, inner, session_id)
-    environment = environment_for(options, settings, parts, session_id, stood_in)
+    environment = environment_for(options, settings, parts, Workplace(session_id, stood_in, redactor))
     persistence = client_options(settings, inner)
     chain = model_chain(options, settings, parts.http)
     boxes = introduced(chain, lambda: parts.supervisor)

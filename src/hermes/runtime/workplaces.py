@@ -2,10 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.errors import ToolError
+from hermes.redact import Redactor
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.shared import Shared
 from hermes.seams import Environment, EventStore
@@ -15,12 +17,18 @@ from hermes.tools.environments.factory import Making, Overrides, create_environm
 NO_MESSAGES = 2**62  # a row id that no message reaches: only the head of the session is read
 
 
-def environment_for(
-    options: AgentOptions, settings: Settings, parts: Shared, session_id: str, stands_in: str | None
-) -> Environment:
-    """The environment of the session; `stands_in` is where it stood when it was last used."""
+class Workplace(NamedTuple):
+    """Whose environment it is to be; `stands_in` is where the session stood when it was last used."""
+
+    session_id: str
+    stands_in: str | None
+    redactor: Redactor
+
+
+def environment_for(options: AgentOptions, settings: Settings, parts: Shared, workplace: Workplace) -> Environment:
+    """The environment of the session."""
     section = settings.of(terminal.Section)
-    known = stands_in or ""
+    known, session_id = workplace.stands_in or "", workplace.session_id
     if section.backend == "local" and not Path(known).is_dir():
         known = ""
     return create_environment(
@@ -34,6 +42,7 @@ def environment_for(
             session_id=session_id,
             overrides=Overrides(cwd=options.tools.cwd or known),
             run_blocking=parts.pool.run,
+            redactor=workplace.redactor,
         )
     )
 

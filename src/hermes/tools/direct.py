@@ -248,6 +248,8 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
     from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
 
     settings = load_settings()
+    redactor = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
+    redactor.register_all({**settings.environ, **settings.secrets}, is_secret_name)
     supervisor = ProcessSupervisor()
     making = Making(
         settings=settings.of(terminal.Section),
@@ -257,10 +259,9 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
         launch_folder=str(Path.cwd()),
         task_id=task_id,
         run_blocking=pool.run,
+        redactor=redactor,
     )
     environment = create_environment(making)
-    redactor = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
-    redactor.register_all({**settings.environ, **settings.secrets}, is_secret_name)
     results = paths.cache_dir(settings.home) / "results"
     return _Place(
         task_id=task_id,

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from hermes.redact import Redactor
 from hermes.tools.builtin.process import process
 from hermes.tools.builtin.terminal import terminal
 from hermes.tools.environments.background import background_of
@@ -18,11 +19,12 @@ from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.terminal_room import Room, ToldGate, told
 
 
-async def make_room(folder: Path) -> Room:
+async def make_room(folder: Path, *secrets: str) -> Room:
     supervisor = ProcessSupervisor()
     (folder / "work").mkdir(exist_ok=True)
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
-    options = LocalOptions(env=env, processes_folder=folder / "processes")
+    env |= {f"PASSED_{number}": secret for number, secret in enumerate(secrets)}
+    options = LocalOptions(env=env, processes_folder=folder / "processes", redactor=Redactor(secrets))
     return Room(LocalEnvironment(supervisor, str(folder / "work"), options), supervisor, folder)
 
 
@@ -70,6 +72,23 @@ async def test_a_background_command_is_followed_to_its_end(room: Room) -> None:
     assert ended["output"] == f"hello world\n{room.environment.cwd}\ngot it\n"
     listed = (await act(room, "list"))["processes"]
     assert [(each["session_id"], each["status"], each["exit_code"]) for each in listed] == [(ident, "exited", 7)]
+
+
+async def test_no_known_secret_is_stored_with_a_background_process(tmp_path: Path) -> None:
+    secret = "canary-Horse/Battery+9"
+    room = await make_room(tmp_path, secret)
+    cut = "printf '%s' \"${PASSED_0:0:9}\"; read -r _; printf '%s\\n' \"${PASSED_0:9}\""
+    ident = await start(room, f"echo $PASSED_0; echo given {secret}; echo ready; {cut}; read -r _")
+    await until(room, ident, "ready")
+    await act(room, "submit", ident, data="go")
+    async with asyncio.timeout(20):
+        while (await act(room, "log", ident))["output"].count("secret#") < 3:  # noqa: ASYNC110 - its keeper writes it
+            await asyncio.sleep(0.02)
+    assert (await act(room, "poll", ident))["command"].count("secret#") == 1
+    stored = [file for file in (tmp_path / "processes").rglob("*") if file.is_file()]
+    assert {file.name for file in stored} >= {"log", "record.json"}
+    assert [file for file in stored if b"Battery" in file.read_bytes()] == []
+    await leave(room)
 
 
 async def test_kill_leaves_nothing_below_it_alive(room: Room) -> None:

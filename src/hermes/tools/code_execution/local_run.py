@@ -22,7 +22,7 @@ from hermes.tools.code_execution.order import Order, Stopped
 from hermes.tools.code_execution.outcome import Limits, Output, Run
 from hermes.tools.code_execution.socket_line import listen, serve
 from hermes.tools.supervisor.child import StartFailed
-from hermes.tools.supervisor.link import in_memory_file
+from hermes.tools.supervisor.keeper.start import in_memory_file
 
 INTERRUPT_GRACE_S = 0.3
 _STACK_BYTES = 64 << 10

@@ -10,6 +10,7 @@ from msgspec import Struct
 from hermes.config import paths
 from hermes.config.sections import terminal
 from hermes.errors import ConfigError
+from hermes.redact import Redactor
 from hermes.seams import Environment, Supervisor
 from hermes.tools.environments.hygiene import is_secret_name, scrubbed
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
@@ -40,6 +41,7 @@ class Making(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     overrides: Overrides = Overrides()
     run_blocking: RunBlocking = in_daemon_thread
+    redactor: Redactor | None = None  # knows the runtime's secrets
     passthrough: tuple[str, ...] = ()  # names that loaded skills declare, beside the setting
 
 
@@ -81,6 +83,7 @@ def _local(making: Making) -> Environment:
         source_bashrc=settings.auto_source_bashrc,
         processes_folder=making.home / "processes",
         max_processes=settings.max_processes,
+        redactor=making.redactor,
         sandbox=sandbox,
         session={"HERMES_SESSION_ID": making.session_id} if making.session_id else {},
     )

@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from hermes.errors import ToolError
+from hermes.redact import Redactor
 from hermes.seams import Decision
 from hermes.tools.environments import notices as wording
 from hermes.tools.environments.background import Order, Record, State
@@ -39,19 +40,22 @@ class Holder(Protocol):
 
 
 class ShellLine(Protocol):
-    """How the environment runs a command in the background with the session's shell state: argv and env."""
+    """How the environment runs a command in the background with the session's shell state: argv, and texts to read."""
 
-    async def __call__(self, order: Order, folder: Path) -> tuple[list[str], dict[str, str]]: ...
+    async def __call__(self, order: Order) -> tuple[list[str], list[str]]: ...
 
 
 class HeldProcesses:
     """`Background` over the folders below `root`. What is there from an earlier runtime is found and served, too."""
 
-    def __init__(self, root: Path, holder: Holder, line: ShellLine, run_blocking: RunBlocking) -> None:
+    def __init__(
+        self, root: Path, holder: Holder, line: ShellLine, run_blocking: RunBlocking, redactor: Redactor
+    ) -> None:
         self._root = root
         self._holder = holder
         self._line = line
         self._run_blocking = run_blocking
+        self._redactor = redactor
         self._limits: dict[str, WatchLimit] = {}
         self._read_to: dict[str, int] = {}
         self._breaker = Breaker()
@@ -64,18 +68,26 @@ class HeldProcesses:
         folder = self._root / ident
         await self._run_blocking(_make_private, folder)
         # Recorded before it is started: a crash in between must not leave a process that nobody lists.
-        record = Record(id=ident, order=order, pid=0, started_at=time.time())
+        stored = msgspec.structs.replace(
+            order,
+            command=self._redactor.redact(order.command),
+            watch=tuple(self._redactor.redact(pattern) for pattern in order.watch),
+        )
+        record = Record(id=ident, order=stored, pid=0, started_at=time.time())
         await self._run_blocking(_save, folder, record)
         try:
-            argv, env = await self._line(order, folder)
+            argv, texts = await self._line(order)
             request: dict[str, object] = {
                 "folder": str(folder),
                 "argv": argv,
-                "env": env,
+                "env": {},
+                "files": texts,
                 "cwd": "/",
                 "pty": order.pty,
                 "log_bytes": LOG_BYTES,
             }
+            if self._redactor.is_on:
+                request["secrets"] = list(self._redactor.known)
             await self._holder.hold(decision, request)
         except BaseException:
             await self._run_blocking(shutil.rmtree, folder, ignore_errors=True)
@@ -85,7 +97,8 @@ class HeldProcesses:
         return found
 
     async def records(self, task_id: str | None = None) -> list[Record]:
-        found = await self._run_blocking(self._load_all)
+        # Asked at every turn, and most homes have none: a look costs less than a thread.
+        found = await self._run_blocking(self._load_all) if self._root.is_dir() else []
         return [record for record in found if task_id is None or record.order.task_id == task_id]
 
     async def find(self, ident: str) -> Record | None:

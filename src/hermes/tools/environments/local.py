@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct, field, structs
 
 from hermes.errors import ToolError
+from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files, sandbox, shell
@@ -23,7 +24,8 @@ from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState
 from hermes.tools.environments.spool import Spool
 from hermes.tools.supervisor.child import CallChild
-from hermes.tools.supervisor.link import in_memory_file
+from hermes.tools.supervisor.keeper.held import FIRST_FILE
+from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.words import calls_sudo
 
@@ -41,6 +43,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     max_processes: int = 4096
     creation_limit_s: float = CREATION_LIMIT_S
     sandbox: SandboxOptions | None = None
+    redactor: Redactor | None = None  # hides secrets in what background processes print, before it is stored
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
 
 
@@ -83,7 +86,13 @@ class LocalEnvironment:
         self.sudo_password: str | None = None  # of this session, in memory alone
         self._held: HeldProcesses | None = None
         if options.processes_folder is not None and isinstance(supervisor, Holder):
-            self._held = HeldProcesses(options.processes_folder, supervisor, self._background_line, run_blocking)
+            self._held = HeldProcesses(
+                options.processes_folder,
+                supervisor,
+                self._background_line,
+                run_blocking,
+                options.redactor or Redactor(),
+            )
 
     @property
     def background(self) -> Background:
@@ -270,20 +279,18 @@ class LocalEnvironment:
             max_processes=self._options.max_processes,
         )
 
-    async def _background_line(self, order: Order, folder: Path) -> tuple[list[str], dict[str, str]]:
+    async def _background_line(self, order: Order) -> tuple[list[str], list[str]]:
         """The command with the shell state of this moment; what it changes stays its own."""
         state = await self._ready()
-        await self._run_blocking(state.copy_present, folder / "snapshot")
+        snapshot = await self._run_blocking(state.present)
         settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
-        text = f"export {settings}\n{order.command}"
-        await self._run_blocking((folder / "command").write_text, text, "utf-8", "surrogateescape")
-        argv = [self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", f"{folder}/command"]
-        argv += [self._absolute(order.cwd), f"{folder}/snapshot", "/dev/null", "/dev/null", "file"]
+        command, taken_up = FIRST_FILE, FIRST_FILE + 1
+        text = f"exec {command}<&- {taken_up}<&-\nexport {settings}\n{order.command}"
+        argv = [self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", f"/dev/fd/{command}"]
+        argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
         if self._sandbox is not None:
-            # To be read there, and not written: its keeper, outside, writes to that folder.
-            inside = self._sandbox.showing(str(folder))
-            argv = [self._bwrap, *inside.wrap(tuple(argv), self._options.env, terminal=order.pty)[1:]]
-        return argv, {}
+            argv = [self._bwrap, *self._sandbox.wrap(tuple(argv), self._options.env, terminal=order.pty)[1:]]
+        return argv, [text, snapshot.decode("utf-8", "surrogateescape")]
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
         """Let `sudo` find the password, when there is one and the command needs it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from hermes.errors import MissingPart
 from hermes.seams import Decision, SpawnSpec, Supervisor
@@ -65,12 +65,6 @@ class Sandbox:
         """Let commands read a folder that they may not write, wherever it lies."""
         self._shown.append(folder)
         self._planned.clear()
-
-    def showing(self, folder: str) -> "Sandbox":
-        """This sandbox as it stands, with one more folder to read."""
-        other = Sandbox(structs.replace(self.options, writable=self.writable))
-        other._shown = [*self._shown, folder]
-        return other
 
     def allow(self, path: str) -> str:
         """Let later commands write at `path`, or at the nearest folder above it that exists; returns that."""

@@ -74,10 +74,10 @@ class ShellState:
                 (self.shared / f"snapshot-{old}").unlink(missing_ok=True)
         return where[:-1]
 
-    def copy_present(self, target: Path) -> None:
-        """Write the present state to a file of the runtime's."""
+    def present(self) -> bytes:
+        """The present state, as a shell takes it up."""
         data = _read(Path(self._snapshot(self._present)), _MOST_BYTES)
-        target.write_bytes(data if data is not None else Path(self.login).read_bytes())
+        return data if data is not None else Path(self.login).read_bytes()
 
     def _snapshot(self, number: int) -> str:
         return f"{self.shared}/snapshot-{number}" if number else self.login

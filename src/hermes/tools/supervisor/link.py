@@ -6,12 +6,12 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from hermes.errors import MissingPart
+from hermes.tools.supervisor.keeper.start import in_memory_file
 
 # The packages above the keeper are entered without running their `__init__`: the keeper needs none of them.
 _BOOT = """
@@ -132,20 +132,6 @@ async def _writable(sock: socket.socket) -> None:
     finally:
         loop.remove_writer(fd)
         os.close(fd)
-
-
-def in_memory_file(data: bytes) -> int:
-    """A descriptor of a nameless file that holds `data`, at its beginning."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("hermes")
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 SOCKET_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM

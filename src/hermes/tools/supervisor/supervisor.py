@@ -9,7 +9,8 @@ import threading
 from hermes.errors import ToolError
 from hermes.seams import Decision, SpawnSpec
 from hermes.tools.supervisor.child import CallChild, Pipes
-from hermes.tools.supervisor.link import SOCKET_KIND, KeeperLink, in_memory_file
+from hermes.tools.supervisor.keeper.start import in_memory_file
+from hermes.tools.supervisor.link import SOCKET_KIND, KeeperLink
 from hermes.tools.supervisor.threads import in_daemon_thread
 
 OWNER_VARIABLE = "HERMES_CHILD_OF"  # in every child's environment: who started it, for whoever finds it later
@@ -74,7 +75,8 @@ class ProcessSupervisor:
     async def hold(self, decision: Decision, request: dict[str, object]) -> int:
         """Start a background child, which outlives this runtime in the care of a keeper of its own; return its pid.
 
-        `request` says folder, argv, env, cwd and whether it gets a terminal; see `keeper.held`.
+        `request` says folder, argv, env, cwd, whether it gets a terminal, `files` (texts it can read as /dev/fd/10 and
+        so on) and `secrets` (what its log must not hold; without it the log is raw); see `keeper.held`.
         """
         if not decision.allowed:
             raise ToolError(decision.reason or "this was not allowed")

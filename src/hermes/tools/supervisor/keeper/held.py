@@ -1,7 +1,7 @@
 """Hold one background child: its log, its input and its end are files in a folder, so any runtime can find it again.
 
-The folder: `log` (and `log.1`, the part before it), `pid`, `exit` (JSON, once it has ended), `in` and `ctl` (fifos),
-`lock` (held as long as this process lives: the only sign of life that a reused pid cannot fake).
+The folder: `log` (and `log.1`, the part before it; without secrets), `pid`, `exit` (JSON, once it has ended), `in` and
+`ctl` (fifos), `lock` (held as long as this process lives: the only sign of life that a reused pid cannot fake).
 """
 
 import contextlib
@@ -12,11 +12,17 @@ import select
 import signal
 import socket
 import time
+from typing import TYPE_CHECKING
 
 from hermes.tools.supervisor.keeper import start, tree
 
+if TYPE_CHECKING:
+    from hermes.tools.supervisor.keeper.clean import CleanText
+
 _KILL_LIMIT_S = 5.0
 _CHUNK = 65536
+_QUIET_S = 0.1
+FIRST_FILE = 10  # the descriptor that the first of the request's `files` gets
 
 
 def hold(request: start.Request, fds: list[int]) -> None:
@@ -57,6 +63,8 @@ class Held:
         self._most_log = int(str(request.get("log_bytes", 16 << 20)))
         self._log = os.open("log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         self._logged = 0
+        self._secrets = request.get("secrets")
+        self._clean: CleanText | None = None
         self._pending = b""
         self._close_when_sent = False
         self._woken, wake = os.pipe()
@@ -75,6 +83,12 @@ class Held:
         argv, env, cwd = request["argv"], request["env"], str(request["cwd"])
         assert isinstance(argv, list)
         assert isinstance(env, dict)
+        files = request.get("files", [])
+        assert isinstance(files, list)
+        # In no file: what the child is given to read holds the user's variables.
+        texts = [start.in_memory_file(str(text).encode("utf-8", "surrogateescape")) for text in files]
+        given = start.out_of_the_way(texts, [])
+        places = dict(enumerate(given, FIRST_FILE))
         here = os.open(".", os.O_RDONLY)
         os.chdir(cwd)  # noqa: TID251
         try:
@@ -83,19 +97,20 @@ class Held:
                 ours, theirs, name = start.open_terminal(rows, columns)
                 self._read, self._write = ours, os.dup(ours)
                 try:
-                    return start.spawn(argv, env, {}, terminal=name)
+                    return start.spawn(argv, env, places, terminal=name)
                 finally:
                     os.close(theirs)
             stdin, self._write = os.pipe()
             self._read, stdout = os.pipe()
             try:
-                return start.spawn(argv, env, {0: stdin, 1: stdout, 2: stdout})
+                return start.spawn(argv, env, {0: stdin, 1: stdout, 2: stdout, **places})
             finally:
                 os.close(stdin)
                 os.close(stdout)
         finally:
             os.fchdir(here)
-            os.close(here)
+            for fd in (here, *given):
+                os.close(fd)
 
     def see_to_its_end(self) -> None:
         while self._collect():
@@ -103,9 +118,12 @@ class Held:
             reads = [fd for fd in (self._read, self._ctl, self._woken) if fd >= 0]
             if not self._pending and self._write >= 0:
                 reads.append(self._in)
-            ready, writable, _ = select.select(reads, waiting_to_write, [], 1.0)
+            is_waiting = self._clean is not None and self._clean.is_waiting
+            ready, writable, _ = select.select(reads, waiting_to_write, [], _QUIET_S if is_waiting else 1.0)
             if self._read in ready:
                 self._drain(1)
+            elif is_waiting and self._clean is not None:
+                self._write_log(self._clean.quiet())
             if self._in in ready:
                 self._pending = os.read(self._in, _CHUNK)
             if writable:
@@ -113,6 +131,8 @@ class Held:
             if self._ctl in ready and self._obey(os.read(self._ctl, 4096)):
                 break
         self._drain(64)
+        if self._clean is not None:
+            self._write_log(self._clean.rest())
 
     def _obey(self, words: bytes) -> bool:
         """Do what was written to `ctl`; True when that was to stop."""
@@ -163,6 +183,13 @@ class Held:
             self._keep(data)
 
     def _keep(self, data: bytes) -> None:
+        if self._clean is None and isinstance(self._secrets, list):
+            from hermes.tools.supervisor.keeper.clean import CleanText  # noqa: PLC0415 - the child runs meanwhile
+
+            self._clean = CleanText(self._secrets)
+        self._write_log(data if self._clean is None else self._clean.add(data))
+
+    def _write_log(self, data: bytes) -> None:
         if self._logged + len(data) > self._most_log // 2:
             os.close(self._log)
             os.rename("log", "log.1")  # noqa: PTH104

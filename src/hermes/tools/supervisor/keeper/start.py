@@ -39,6 +39,22 @@ def out_of_the_way(fds: list[int], targets: list[int]) -> list[int]:
     return moved
 
 
+def in_memory_file(data: bytes) -> int:
+    """A descriptor of a nameless file that holds `data`, at its beginning."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("hermes")
+    else:
+        import tempfile  # noqa: PLC0415 - Linux does without
+
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
 def spawn(argv: list[str], env: dict[str, str], places: dict[int, int], terminal: str | None = None) -> int:
     """Start `argv` in a session of its own; `places` maps its descriptors to ours. Returns the pid."""
     actions: list[tuple[int, int, int] | tuple[int, int, str, int, int]] = []
