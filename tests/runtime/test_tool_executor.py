@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +302,42 @@ async def test_a_batch_has_a_limit_of_its_own(tmp_path: Path) -> None:
         results = await it.run(*(ToolCall(str(n), "t") for n in range(4)))
     assert sum(len(text_of(result.content)) for result in results) <= 200_000
     assert sum("hermes://result/" in text_of(result.content) for result in results) == 2
+
+
+async def test_the_largest_results_of_a_batch_give_way_first_whatever_their_order(tmp_path: Path) -> None:
+    sizes = {"n": {"type": "integer"}}
+    big = tool(
+        "t",
+        lambda args: "x" * args["n"],
+        {"type": "object", "properties": sizes},
+        traits=Traits(effects=touches_nothing, provenance="web"),
+    )
+    async with room(tmp_path, big) as it:
+        wanted = (30_000, 80_000, 20_000, 95_000, 40_000)
+        results = await it.run(*(ToolCall(str(n), "t", json.dumps({"n": n})) for n in wanted))
+        texts = [text_of(result.content) for result in results]
+        assert ["hermes://result/" in text for text in texts] == [False, False, False, True, False]
+        assert all(text.startswith("<untrusted_tool_result") for text in texts)
+        handle = re.findall(r"hermes://result/[\w-]+", texts[3])[0]
+        assert await it.ctx.services.shelf.read(handle) == b"x" * 95_000
+
+
+@pytest.mark.parametrize(
+    ("window", "one", "all_"), [(None, 100_000, 200_000), (8_000, 8_000, 16_000), (32_000, 19_200, 38_400)]
+)
+async def test_limits_keep_to_a_share_of_the_models_window(
+    tmp_path: Path, window: int | None, one: int, all_: int
+) -> None:
+    numbers = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    big = tool("t", lambda args: "x" * args["n"], numbers, traits=Traits(effects=touches_nothing))
+    async with room(tmp_path, big) as it:
+        services = replace(it.ctx.services, window_tokens=window)
+        small = replace(it, ctx=replace(it.ctx, services=services))
+        fits, over = await small.run(*(ToolCall(str(n), "t", json.dumps({"n": n})) for n in (one, one + 1)))
+        assert text_of(fits.content) == "x" * one
+        assert "hermes://result/" in text_of(over.content)
+        results = await small.run(*(ToolCall(str(n), "t", json.dumps({"n": one - n})) for n in range(5)))
+        assert sum(len(text_of(result.content)) for result in results) <= all_
 
 
 async def test_a_tool_may_keep_its_results_whole(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes.config.paths import results_dir
 from hermes.errors import ToolError
+from hermes.state import SessionDB
 from hermes.tools.shelf import SCHEME, FileShelf, ResultWriter
 
 
 async def test_what_was_put_is_read_back_in_any_pieces(tmp_path: Path) -> None:
-    shelf = FileShelf.of_session(tmp_path, "s/1")
+    shelf = FileShelf(results_dir(tmp_path, "s/1"))
     data = os.urandom(100_000)
     handle = await shelf.put("web/extract ü", data)
     assert handle.startswith(f"{SCHEME}web-extract-")
@@ -22,21 +24,23 @@ async def test_what_was_put_is_read_back_in_any_pieces(tmp_path: Path) -> None:
 
 
 async def test_a_session_that_comes_back_finds_its_results_and_another_does_not(tmp_path: Path) -> None:
-    handle = await FileShelf.of_session(tmp_path, "one").put("t", b"mine")
-    assert await FileShelf.of_session(tmp_path, "one").read(handle) == b"mine"
+    handle = await FileShelf(results_dir(tmp_path, "one")).put("t", b"mine")
+    assert await FileShelf(results_dir(tmp_path, "one")).read(handle) == b"mine"
     for name in ("two", "one ", "One"):
         with pytest.raises(ToolError, match="no result"):
-            await FileShelf.of_session(tmp_path, name).read(handle)
+            await FileShelf(results_dir(tmp_path, name)).read(handle)
 
 
-async def test_files_are_the_owners_alone_and_go_when_forgotten(tmp_path: Path) -> None:
-    shelf = FileShelf(tmp_path / "s")
-    handle = await shelf.put("t", b"x")
-    file = shelf.path(handle)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    await shelf.close(forget=True)
-    assert not file.exists()
+async def test_files_are_the_owners_alone_and_go_with_their_session(tmp_path: Path) -> None:
+    shelves = {name: FileShelf(results_dir(tmp_path, name)) for name in ("mine", "other")}
+    files = {name: shelf.path(await shelf.put("t", b"x")) for name, shelf in shelves.items()}
+    assert stat.S_IMODE(files["mine"].stat().st_mode) == 0o600
+    assert stat.S_IMODE(files["mine"].parent.stat().st_mode) == 0o700
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("mine", "test")
+        db.delete_session("mine")
+    assert not files["mine"].parent.exists()
+    assert files["other"].exists()
 
 
 @pytest.mark.parametrize(

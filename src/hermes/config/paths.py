@@ -1,5 +1,6 @@
 """Where everything the runtime writes is kept: one home per profile, and the names inside it."""
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -125,6 +126,13 @@ def logs_dir(home: Path) -> Path:
 def cache_dir(home: Path) -> Path:
     """What can be made again: deleting it costs time, never facts."""
     return home / "cache"
+
+
+def results_dir(home: Path, session_id: str) -> Path:
+    """Large results of one session, kept as long as it is; no two sessions share a folder."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "-", session_id)[:60]
+    mark = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:8]
+    return cache_dir(home) / "results" / f"{plain}-{mark}"
 
 
 def tools_dir(home: Path) -> Path:

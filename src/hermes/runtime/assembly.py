@@ -69,6 +69,7 @@ class Assembly:
             enabled=wanted.enabled_toolsets,
             disabled=wanted.disabled_toolsets or (),
             project=Path(self.services.environment.cwd) if self.services.environment.kind == "local" else None,
+            window_tokens=self.services.window_tokens,
         )
         # In a thread: it may execute tool files and wait for availability checks.
         definitions, own = await self.services.pool.run(
@@ -139,9 +140,8 @@ async def assemble(
             )
         ),
         hooks=Hooks(parts.pool),
-        shelf=FileShelf.of_session(
-            paths.cache_dir(settings.home) / "results", session_id, parts.pool.run, clean=redactor.redact_bytes
-        ),
+        shelf=FileShelf(paths.results_dir(settings.home, session_id), parts.pool.run, clean=redactor.redact_bytes),
+        window_tokens=client.endpoint.context_length if client.endpoint else None,
         pool=parts.pool,
         clock=parts.clock,
         ids=parts.ids,

@@ -51,6 +51,7 @@ class Services:
     settings: Mapping[str, Any] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)  # what tools keep between calls; rebuilt from history when cold
     redactor: Redactor = field(default_factory=Redactor)  # for everything that is stored, sent or shown
+    window_tokens: int | None = None  # what the model can read, where that is known; results keep within a share of it
     checkpoints: "CallCheckpoints | None" = None  # snapshots before files are changed, where they were asked for
 
 

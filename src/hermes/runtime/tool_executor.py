@@ -14,14 +14,14 @@ from hermes.runtime.scheduling import next_wave
 from hermes.scope import CallInterrupted
 from hermes.seams import Effects, ToolRules, ToolView
 from hermes.tools.fences import fence
-from hermes.tools.limits import BatchBudget, fit, threshold
+from hermes.tools.limits import batch_limit, fit, spill, threshold
 from hermes.tools.names import repair_name
 from hermes.tools.pipeline import CallFacts, refusal, told
 from hermes.tools.prints import contained_prints
 from hermes.tools.registry import tool_error
 from hermes.tools.results import error_content, failure_of, sanitise_error, with_note
 from hermes.tools.validation import CallRefused, parse_arguments, refuse_unknown
-from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult
+from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult, text_of
 
 Persist: TypeAlias = Callable[[Sequence[ToolResult]], Awaitable[None]]
 
@@ -110,13 +110,29 @@ def _validate(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
     return Prepared(call, name, args, view.rules(name))
 
 
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What a call came to, before it is fenced and noted."""
+
+    name: str
+    content: Content
+    provenance: str
+    decision: GuardrailDecision
+
+    def told(self, result: ToolResult, content: Content) -> ToolResult:
+        """`result` with `content` as the model reads it."""
+        fenced = msgspec.structs.replace(result, content=fence(content, self.name, self.provenance))
+        return _noted(fenced, self.decision)
+
+
 class _Batch:
     """The calls of one message on their way."""
 
     def __init__(self, ctx: TurnContext, guardrails: Guardrails) -> None:
         self._ctx = ctx
         self._guardrails = guardrails
-        self._budget = BatchBudget()
+        self._left = batch_limit(ctx.services.window_tokens)
+        self._done: dict[str, _Done] = {}  # those of the wave whose results may yet be shortened
         self._places = asyncio.Semaphore(MAX_PARALLEL)
 
     def effects(self, one: Prepared) -> Effects:
@@ -133,10 +149,28 @@ class _Batch:
     async def run(self, wave: Sequence[Prepared]) -> list[ToolResult]:
         """Run one wave; results in its order."""
         if len(wave) == 1:
-            return [await self._run_one(wave[0])]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._in_place(one), name=one.call.id) for one in wave]
-        return [task.result() for task in tasks]
+            results = [await self._run_one(wave[0])]
+        else:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._in_place(one), name=one.call.id) for one in wave]
+            results = [task.result() for task in tasks]
+        return await self._together(results)
+
+    async def _together(self, results: list[ToolResult]) -> list[ToolResult]:
+        """The results of a wave within what is left for the whole batch; the largest give way first."""
+        done, self._done = self._done, {}
+        size = sum(len(text_of(result.content)) for result in results)
+        if size > self._left:
+            fixed = size - sum(len(text_of(one.content)) for one in done.values())
+            contents = {call: (one.name, one.content) for call, one in done.items()}
+            shorter = await spill(contents, self._left - fixed, self._ctx.services.shelf)
+            results = [
+                done[result.call_id].told(result, shorter[result.call_id]) if result.call_id in shorter else result
+                for result in results
+            ]
+            size = sum(len(text_of(result.content)) for result in results)
+        self._left -= size
+        return results
 
     async def _in_place(self, one: Prepared) -> ToolResult:
         async with self._places:
@@ -184,17 +218,20 @@ class _Batch:
         duration_ms = (services.clock.monotonic() - started) * 1000
         content = await told(services.hooks, facts, content, duration_ms)
         decision = self._guardrails.after(one.name, one.args, content, status, read_only=one.rules.read_only)
-        limit = threshold(one.name, one.rules, services.settings)
-        content = await fit(one.name, content, limit, services.shelf, self._budget)
+        limit = threshold(one.name, one.rules, services.settings, services.window_tokens)
+        content = await fit(one.name, content, limit, services.shelf)
         result = ToolResult(
             call_id=one.call.id,
             name=one.call.name,
-            content=fence(content, one.name, one.rules.provenance),
+            content=content,
             status=status,
             duration_ms=duration_ms,
             details=call_ctx.details,
         )
-        return _noted(result, decision)
+        done = _Done(one.name, content, one.rules.provenance, decision)
+        if limit != float("inf"):
+            self._done[one.call.id] = done
+        return done.told(result, content)
 
 
 async def contained(

@@ -21,6 +21,7 @@ from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
 
+_WINDOW = 128_000  # of a model that nothing is known of
 _OWN = frozenset({"home", "project"})
 _WEB_TOOLS = ("web_search", "web_extract")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -35,7 +36,7 @@ class ViewRequest:
     enabled: Sequence[str] | None = None  # None is all toolsets
     disabled: Sequence[str] = ()
     project: Path | None = None  # its own tools join the view when the user trusts it
-    window_tokens: int = 128_000  # what the model can read; many foreign tools are searched instead of listed
+    window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
 
 
 def session_view(request: ViewRequest, stored: str | None = None) -> SessionView:
@@ -64,7 +65,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     names = select(Groups(registry, custom), request.enabled, request.disabled, own)
     tools = {**registry.snapshot(), **own}
     all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
-    listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens)
+    listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 
 

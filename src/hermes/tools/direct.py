@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -172,11 +173,13 @@ class _Place:
     shelf: ResultShelf
     settings: Mapping[str, Any]
     pool: DaemonPool
+    kept: "TemporaryDirectory[str]"  # the folder of the shelf
     memo: dict[str, Any] = field(default_factory=dict)
 
     async def close(self) -> None:
         await self.environment.close()
         await self.supervisor.close()
+        await self.pool.run(self.kept.cleanup)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +265,8 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
         redactor=redactor,
     )
     environment = create_environment(making)
-    results = paths.cache_dir(settings.home) / "results"
+    results = paths.made(paths.cache_dir(settings.home) / "results")
+    kept = TemporaryDirectory(prefix="direct-", dir=results)  # gone with the task, or with the process
     return _Place(
         task_id=task_id,
         environment=environment,
@@ -277,7 +281,8 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
                 in_thread=pool.run,
             )
         ),
-        shelf=FileShelf.of_session(results, f"direct-{task_id}", pool.run, clean=redactor.redact_bytes),
+        shelf=FileShelf(Path(kept.name), pool.run, clean=redactor.redact_bytes),
+        kept=kept,
         memo={REDACTOR: redactor},
         settings=settings.mapping,
         pool=pool,

@@ -4,59 +4,77 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.seams import ResultShelf, ToolRules
-from hermes.tools.registry import tool_result
-from hermes.types import Content, TextPart
+from hermes.tools.registry import DEFAULT_RESULT_CHARS, tool_result
+from hermes.types import Content, TextPart, text_of
 
-BATCH_CHARS = 200_000
-_HEAD = 2_000
-_TAIL = 1_000
-
-
-class BatchBudget:
-    """The characters that the results of one assistant message may take together."""
-
-    def __init__(self, chars: float = BATCH_CHARS) -> None:
-        self.left = chars
-
-    def take(self, chars: int) -> None:
-        self.left -= chars
+_BATCH_CHARS = 200_000
+_LEAST_RESULT = 8_000
+_LEAST_BATCH = 16_000
+_CHARS_PER_TOKEN = 4
+_SHOWN = 3_000
+_LEAST_SHOWN = 300
 
 
-def threshold(name: str, rules: ToolRules, settings: Mapping[str, Any]) -> float:
-    """How long one result of a tool may be: what the configuration says of it, else what the tool registered."""
-    if not rules.spill:
+def batch_limit(window_tokens: int | None) -> float:
+    """How long the results of one assistant message may be together: at most three tenths of the model's window."""
+    return _share(window_tokens, 0.3, _LEAST_BATCH, _BATCH_CHARS)
+
+
+def threshold(name: str, rules: ToolRules, settings: Mapping[str, Any], window_tokens: int | None) -> float:
+    """How long one result may be: what the configuration says of the tool, else what it registered and fits."""
+    if not rules.spill or rules.max_result_chars == float("inf"):
         return float("inf")
     section = settings.get("tool_output")
     configured = section.get("max_result_chars") if isinstance(section, Mapping) else None
     if isinstance(configured, Mapping) and isinstance(configured.get(name), int | float):
         return float(configured[name])
-    return rules.max_result_chars
+    return min(rules.max_result_chars, _share(window_tokens, 0.15, _LEAST_RESULT, DEFAULT_RESULT_CHARS))
 
 
-async def fit(name: str, content: Content, limit: float, shelf: ResultShelf, budget: BatchBudget) -> Content:
-    """`content`, or its ends with a handle when it is longer than `limit` or than what is left of the batch."""
+def _share(window_tokens: int | None, part: float, least: float, most: float) -> float:
+    return most if window_tokens is None else min(most, max(least, window_tokens * _CHARS_PER_TOKEN * part))
+
+
+async def fit(name: str, content: Content, limit: float, shelf: ResultShelf) -> Content:
+    """`content`, or its ends with a handle when it is longer than `limit`."""
     if not isinstance(content, str):
-        parts = [
-            TextPart(await _fit_text(name, part.text, limit, shelf, budget)) if isinstance(part, TextPart) else part
-            for part in content
-        ]
-        return tuple(parts)
-    return await _fit_text(name, content, limit, shelf, budget)
+        return tuple(
+            [
+                TextPart(str(await fit(name, part.text, limit, shelf))) if isinstance(part, TextPart) else part
+                for part in content
+            ]
+        )
+    return content if len(content) <= limit else await _kept(name, content, shelf)
 
 
-async def _fit_text(name: str, text: str, limit: float, shelf: ResultShelf, budget: BatchBudget) -> str:
-    if len(text) > limit or (len(text) > budget.left and len(text) > _HEAD + _TAIL and limit != float("inf")):
-        data = text.encode()
-        text = digest(text, await shelf.put(name, data), len(data))
-    budget.take(len(text))
-    return text
+async def spill(contents: Mapping[str, tuple[str, Content]], left: float, shelf: ResultShelf) -> dict[str, str]:
+    """Which of `contents` (a tool's name and its result, by call) give way until all fit into `left`, largest first.
+
+    The digests that take their place, by call. What a digest would not make shorter stays.
+    """
+    spilled: dict[str, str] = {}
+    total = sum(len(text_of(content)) for _, content in contents.values())
+    shown = int(min(_SHOWN, max(_LEAST_SHOWN, left / (2 * len(contents) + 1))))
+    texts = {call: (name, text) for call, (name, text) in contents.items() if isinstance(text, str)}
+    for call, (name, text) in sorted(texts.items(), key=lambda item: len(item[1][1]), reverse=True):
+        if total <= left or len(text) <= 2 * shown:
+            break
+        spilled[call] = await _kept(name, text, shelf, shown)
+        total -= len(text) - len(spilled[call])
+    return spilled
 
 
-def digest(text: str, handle: str, size_bytes: int) -> str:
-    """The ends of `text` and how to get at the rest."""
-    head, tail = _cut_head(text[:_HEAD]), text[-_TAIL:]
+async def _kept(name: str, text: str, shelf: ResultShelf, shown: int = _SHOWN) -> str:
+    data = text.encode()
+    return digest(text, await shelf.put(name, data), len(data), shown)
+
+
+def digest(text: str, handle: str, size_bytes: int, shown: int = _SHOWN) -> str:
+    """The ends of `text`, `shown` characters of it, and how to get at the rest."""
+    tail_chars = shown // 3
+    head, tail = _cut_head(text[: shown - tail_chars]), text[-tail_chars:]
     newline = tail.find("\n")
-    if 0 <= newline < _TAIL // 2:
+    if 0 <= newline < tail_chars // 2:
         tail = tail[newline + 1 :]
     return tool_result(
         truncated=True,

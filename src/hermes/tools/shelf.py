@@ -1,6 +1,5 @@
 """Large results on disk: one folder per session, one file per result, open until the session ends."""
 
-import hashlib
 import os
 import re
 import secrets
@@ -30,7 +29,7 @@ class InThread(Protocol):
 class FileShelf:
     """`ResultShelf` over files under one folder, readable by their owner only.
 
-    A session that comes back finds its results by the same handles. `close(forget=True)` removes them.
+    A session that comes back finds its results by the same handles.
     """
 
     def __init__(
@@ -39,20 +38,6 @@ class FileShelf:
         self._folder = folder
         self._clean = clean  # takes secrets out of what is kept
         self._in_thread: InThread = in_thread or DaemonPool(size=4, name="hermes-shelf").run
-
-    @classmethod
-    def of_session(
-        cls,
-        root: Path,
-        session_id: str,
-        in_thread: InThread | None = None,
-        *,
-        clean: Callable[[bytes], bytes] | None = None,
-    ) -> "FileShelf":
-        """The shelf of one session under `root`; no other session can open what is on it."""
-        plain = re.sub(r"[^A-Za-z0-9_-]", "-", session_id)[:60]
-        mark = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:8]
-        return cls(root / f"{plain}-{mark}", in_thread, clean=clean)
 
     async def put(self, name: str, data: bytes) -> str:
         sink = self.writer(name)
@@ -97,11 +82,6 @@ class FileShelf:
         handle = sink.finish()
         shutil.move(path, self.path(handle))
         return handle
-
-    async def close(self, *, forget: bool = False) -> None:
-        """Nothing stays open between calls; with `forget` the session's results are deleted."""
-        if forget:
-            await self._in_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
 
 class ResultWriter:

@@ -2,11 +2,13 @@
 
 # ruff: noqa: S608 - names in statements come from the schema, never from outside
 
+import shutil
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hermes.config.paths import results_dir
 from hermes.state.apply import TEXT_REF
 from hermes.state.session_db.base import DbBase, Row, session_rows
 from hermes.state.session_db.listing import conditions
@@ -38,6 +40,7 @@ class MaintenanceCalls(DbBase):
             if self._delete(session_id):
                 count += 1
                 _remove_files(session_id, sessions_dir)
+                shutil.rmtree(results_dir(self.db_path.parent, session_id), ignore_errors=True)
         if count:
             self.store.reclaim()
         return count
