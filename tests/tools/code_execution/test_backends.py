@@ -1,4 +1,4 @@
-"""The same script, the same result: here over a socket, here over files, and on another machine over ssh."""
+"""The same script, the same result: here over a socket, here over files, over ssh, and in docker and podman."""
 
 import asyncio
 import json
@@ -17,12 +17,12 @@ from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import CallFinished
 from tests.tools.code_execution.rooms import Room, body, is_there, room
-from tests.tools.real_backends import over_ssh
+from tests.tools.real_backends import container, over_ssh
 
 Enter: TypeAlias = Callable[..., AbstractAsyncContextManager[Room]]
 
 
-OVER_SSH = ("test_calls_output_and_working_directory", "test_a_timeout_tells_the_line_and_leaves_nothing")
+BRIEFLY = ("test_calls_output_and_working_directory", "test_a_timeout_tells_the_line_and_leaves_nothing")
 
 
 class Elsewhere(LocalEnvironment):
@@ -31,26 +31,33 @@ class Elsewhere(LocalEnvironment):
     kind = "elsewhere"
 
 
-@pytest.fixture(scope="module", params=["local", "elsewhere", pytest.param("ssh", marks=pytest.mark.real)])
+FIXTURES = {"ssh": "sshd", "docker": "docker_engine", "podman": "podman_engine"}
+
+
+REAL = [pytest.param(kind, marks=[pytest.mark.real, pytest.mark.xdist_group(name)]) for kind, name in FIXTURES.items()]
+
+
+@pytest.fixture(scope="module", params=["local", "elsewhere", *REAL])
 def backend(request: pytest.FixtureRequest) -> tuple[str, Any]:
     """The kind of a backend, and the server that is reached."""
-    if request.param != "ssh":
-        return request.param, None
-    return "ssh", request.getfixturevalue("sshd")
+    kind = request.param
+    return kind, request.getfixturevalue(FIXTURES[kind]) if kind in FIXTURES else None
 
 
 @pytest.fixture
 def enter(request: pytest.FixtureRequest, backend: tuple[str, Any], tmp_path: Path) -> Enter:
     """Opens a room on one backend; the keywords are the settings of `code_execution`."""
     kind, reached = backend
-    if kind == "ssh" and request.node.originalname not in OVER_SSH and os.environ.get("HERMES_TEST_FULL") != "1":
-        pytest.skip("the rest of the suite over ssh is long: it runs under ./check --full")
+    if kind in FIXTURES and request.node.originalname not in BRIEFLY and os.environ.get("HERMES_TEST_FULL") != "1":
+        pytest.skip(f"the rest of the suite over {kind} is long: it runs under ./check --full")
     work = tmp_path / "work"
     work.mkdir()
 
     def make(supervisor: ProcessSupervisor) -> Environment:
-        if reached is not None:
+        if kind == "ssh":
             return over_ssh(supervisor, reached, str(work))
+        if kind in FIXTURES:
+            return container(supervisor, reached, mount_cwd=str(work))
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
         options = LocalOptions(env=env, source_bashrc=False)
         return (Elsewhere if kind == "elsewhere" else LocalEnvironment)(supervisor, str(work), options)
@@ -59,12 +66,13 @@ def enter(request: pytest.FixtureRequest, backend: tuple[str, Any], tmp_path: Pa
     async def entered(**settings: Any) -> AsyncIterator[Room]:
         supervisor = ProcessSupervisor()
         environment = make(supervisor)
-        async with room(
-            tmp_path, environment=environment, supervisor=supervisor, settings={"code_execution": settings}
-        ) as it:
-            yield it
-        await environment.close()
-        await supervisor.close()
+        given = {"environment": environment, "supervisor": supervisor, "settings": {"code_execution": settings}}
+        try:
+            async with room(tmp_path, **given) as it:
+                yield it
+        finally:
+            await environment.close()
+            await supervisor.close()
 
     return entered
 
@@ -74,7 +82,7 @@ async def test_calls_output_and_working_directory(enter: Enter) -> None:
 import os
 from concurrent.futures import ThreadPoolExecutor
 from hermes_tools import read_file, write_file, terminal, search_files
-print(os.path.basename(os.getcwd()))
+print(os.getcwd())
 write_file("notes/ü.txt", "grüße\\n")
 print(read_file("notes/ü.txt")["content"].splitlines()[0], open("notes/ü.txt", encoding="utf-8").read().strip())
 print(terminal("cat notes/*.txt; exit 4"))
@@ -86,7 +94,7 @@ print(search_files("gr")["total_count"])
         answer = await it.run(code)
         assert answer["status"] == "success", answer
     lines = answer["output"].splitlines()
-    assert lines[:2] == ["work", "1|grüße grüße"]
+    assert lines[:2] == [it.ctx.services.environment.cwd, "1|grüße grüße"]
     assert "'output': 'grüße', 'exit_code': 4" in lines[2]
     assert lines[3:] == ["[1, 2, 3, 4]", "1"]
     assert answer["tool_calls_made"] == 8
@@ -118,17 +126,17 @@ async def test_a_timeout_tells_the_line_and_leaves_nothing(enter: Enter) -> None
     code = "import os, time, hermes_tools\nprint(os.path.dirname(hermes_tools.__file__))\ntime.sleep(600)"
     async with enter(timeout=3) as it:
         answer = await it.run(code)
+        assert await it.ctx.services.environment.stat(answer["output"].splitlines()[0]) is None
     assert answer["status"] == "timeout"
     assert "timed out after 3s and was killed. It was running line 3: time.sleep(600)" in answer["error"]
-    assert not is_there(answer["output"].splitlines()[0])
 
 
 async def test_an_interrupt_stops_the_script_and_removes_its_folder(enter: Enter, tmp_path: Path) -> None:
     mark = tmp_path / "work" / "began"
-    code = f"""
+    code = """
 import os, time, hermes_tools
 print(os.path.dirname(hermes_tools.__file__))
-open({str(mark)!r}, "w")
+open("began", "w")
 time.sleep(600)
 """
     async with enter() as it, asyncio.TaskGroup() as group:
@@ -140,10 +148,10 @@ time.sleep(600)
         await asyncio.wait([running])
         assert running.cancelled()
         (finished,) = [event for event in it.sink.events if isinstance(event, CallFinished)]
-    answer = body(finished.result.content)
-    folder, text = answer["output"].splitlines()
+        answer = body(finished.result.content)
+        folder, text = answer["output"].splitlines()
+        assert await it.ctx.services.environment.stat(folder) is None
     assert (answer["status"], text) == ("interrupted", INTERRUPTED)
-    assert not is_there(folder)
 
 
 async def test_the_shell_stays_where_the_scripts_calls_left_it(enter: Enter) -> None:
