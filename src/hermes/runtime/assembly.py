@@ -15,6 +15,7 @@ from hermes.dicts import from_dict
 from hermes.errors import UserError
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.models.client import ModelClient
+from hermes.models.endpoint import Endpoint
 from hermes.ops import SessionRecord
 from hermes.runtime.approving import Deciding, approval_gate
 from hermes.runtime.context import Services
@@ -28,7 +29,7 @@ from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.runtime.workplaces import Workplace, environment_for, stored_folder
-from hermes.seams import EventStore, PromptSource, RequestOptions, ToolView, Unit
+from hermes.seams import EventStore, Model, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, session_tools
 from hermes.tools.files.memo import REDACTOR
 from hermes.tools.hooks import Hooks
@@ -141,7 +142,7 @@ async def assemble(
         ),
         hooks=Hooks(parts.pool),
         shelf=FileShelf(paths.results_dir(settings.home, session_id), parts.pool.run, clean=redactor.redact_bytes),
-        window_tokens=client.endpoint.context_length if client.endpoint else None,
+        window_tokens=_window(client.model),
         pool=parts.pool,
         clock=parts.clock,
         ids=parts.ids,
@@ -167,6 +168,12 @@ async def assemble(
         settings=settings,
         options=options,
     )
+
+
+def _window(model: Model) -> int | None:
+    """What the model can read at once, in tokens, where that is known."""
+    endpoint = getattr(model, "endpoint", None)  # a model in this process has none
+    return endpoint.context_length if isinstance(endpoint, Endpoint) else None
 
 
 def _checkpoints(options: AgentOptions, settings: Settings, parts: Shared) -> "CallCheckpoints | None":
