@@ -66,9 +66,9 @@ def enter(request: pytest.FixtureRequest, backend: tuple[str, Any], tmp_path: Pa
     async def entered(**settings: Any) -> AsyncIterator[Room]:
         supervisor = ProcessSupervisor()
         environment = make(supervisor)
-        given = {"environment": environment, "supervisor": supervisor, "settings": {"code_execution": settings}}
+        given = {"code_execution": settings}
         try:
-            async with room(tmp_path, **given) as it:
+            async with room(tmp_path, environment=environment, supervisor=supervisor, settings=given) as it:
                 yield it
         finally:
             await environment.close()
