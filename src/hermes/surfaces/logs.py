@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -12,6 +13,7 @@ from hermes.config import paths
 from hermes.errors import UserError
 
 if TYPE_CHECKING:
+    from hermes.config.settings import Settings
     from hermes.redact import Redactor
 
 FORMAT = "%(asctime)s %(levelname)s [%(session)s] %(name)s: %(message)s"
@@ -52,6 +54,25 @@ def start_logging(
     for handler in handlers:
         logger.addHandler(handler)
     return handlers
+
+
+@contextmanager
+def logging_as_set(settings: "Settings") -> Iterator[None]:
+    """Keep logs, as the settings want them, for as long as the block lasts."""
+    from hermes.config.sections import logging_, security  # noqa: PLC0415 - paid by whoever logs
+
+    log, wants_redaction = settings.of(logging_.Section), settings.of(security.Section).redact_secrets
+    handlers = start_logging(
+        settings.home,
+        level=log.level,
+        max_size_mb=log.max_size_mb,
+        backup_count=log.backup_count,
+        redact=redactor(settings.environ, settings.secrets).redact if wants_redaction else str,
+    )
+    try:
+        yield
+    finally:
+        stop_logging(handlers)
 
 
 def stop_logging(handlers: list[logging.Handler]) -> None:

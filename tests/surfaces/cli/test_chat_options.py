@@ -92,7 +92,7 @@ def test_messages_of_a_file_go_before_every_conversation(run: Run, home: Path) -
     assert "message 1 of" in bad.stderr
 
 
-@pytest.mark.parametrize("words", [["--skills", "a"], ["--accept-hooks"]])
+@pytest.mark.parametrize("words", [["--accept-hooks"]])
 def test_what_is_not_here_is_refused_before_anything_is_sent(run: Run, words: list[str]) -> None:
     done = run("chat", "-q", "x", *words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.FAILED, "", 1)

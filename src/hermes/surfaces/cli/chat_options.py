@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hermes.surfaces.cli.completing import matching_sessions
+from hermes.surfaces.cli.completing import matching_sessions, matching_skills
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,7 +32,14 @@ _OPTIONS = (
         help="Go on with the newest session, or the newest of that name.",
     ),
     click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Model calls the turn may make."),
-    click.option("-s", "--skills", metavar="A,B", multiple=True, help="Skills to load first."),
+    click.option(
+        "-s",
+        "--skills",
+        metavar="A,B",
+        multiple=True,
+        shell_complete=matching_skills,
+        help="Skills the model is given first: folders of HERMES_HOME/skills.",
+    ),
     click.option("-w", "--worktree", is_flag=True, help="Work in a git worktree of its own."),
     click.option("--checkpoints", is_flag=True, help="Take a snapshot before files are changed."),
     click.option(

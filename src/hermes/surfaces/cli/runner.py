@@ -44,7 +44,7 @@ def runner(cli: Cli, /, **options: Any) -> int:
     for name in ("save_trajectories", "save_sample"):
         if options[name]:
             raise UnsupportedOption(f"--{name} asks for trajectory files, which this version does not have")
-    from hermes.surfaces.cli.chat.wish import Wish  # noqa: PLC0415 - help does without it
+    from hermes.surfaces.cli.chat.wish import Wish, names_in  # noqa: PLC0415 - help does without it
 
     wish = Wish(
         question=options["query"],
@@ -52,8 +52,8 @@ def runner(cli: Cli, /, **options: Any) -> int:
         api_key=options["api_key"] or "",
         base_url=options["base_url"] or "",
         max_turns=options["max_turns"],
-        toolsets=_names(options["enabled_toolsets"]),
-        disabled_toolsets=_names(options["disabled_toolsets"]),
+        toolsets=names_in(options["enabled_toolsets"] or "") or None,
+        disabled_toolsets=names_in(options["disabled_toolsets"] or "") or None,
         verbose=options["verbose"],
         preview_chars=options["log_prefix_chars"],
     )
@@ -77,10 +77,6 @@ def _list_tools(cli: Cli, flags: Mapping[str, Any]) -> int:
     rows = [[tool.name, tool.toolset, tool.state, tool.why] for tool in found.tools]
     cli.out.table(["TOOL", "TOOLSET", "STATE", "WHY"], rows, flexible=3)
     return 0
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else None
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
 """The parts that need no terminal: blocks of Markdown, references, pastes, painting, the status line."""
 
-import asyncio
 import io
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +10,10 @@ from hypothesis import strategies as st
 
 from hermes.errors import UserError
 from hermes.runtime.shared import shared
+from hermes.surfaces.cli.chat.references import Surroundings, opened, pictures_in
 from hermes.surfaces.cli.interactive.blocks import CODE_LINES, Block, Blocks, Code, Prose
 from hermes.surfaces.cli.interactive.painting import Painter, folded
 from hermes.surfaces.cli.interactive.pastes import Pastes
-from hermes.surfaces.cli.interactive.references import Surroundings, opened, pictures_in
 from hermes.surfaces.cli.interactive.status import Spent
 from hermes.surfaces.cli.output import Output, width_of
 
@@ -74,14 +72,11 @@ def test_pastes_of_the_same_length_are_kept_apart() -> None:
 
 
 def around(folder: Path) -> Surroundings:
-    async def in_thread(work: Any, *args: Any) -> Any:
-        return await asyncio.to_thread(work, *args)
-
     def hide(text: str) -> str:
         return text.replace("hunter2", "[hidden]")
 
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(folder)}
-    return Surroundings(cwd=str(folder), environ=environ, hide=hide, in_thread=in_thread)
+    return Surroundings(cwd=str(folder), environ=environ, hide=hide, skill="the skill {}".format)
 
 
 async def test_files_and_folders_are_put_below_the_message(tmp_path: Path) -> None:

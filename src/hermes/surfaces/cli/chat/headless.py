@@ -5,26 +5,30 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from click import UsageError
 
 from hermes import AIAgent
 from hermes.config.load import bound_settings
-from hermes.config.sections import approvals, logging_, security
+from hermes.config.sections import approvals
 from hermes.config.settings import Settings
+from hermes.runtime.shared import shared
 from hermes.seams import Sink
 from hermes.surfaces.cli.chat.ending import close_session, prune_if_due
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unproven
 from hermes.surfaces.cli.chat.keywords import agent_keywords
-from hermes.surfaces.cli.chat.question import full_question, with_image
+from hermes.surfaces.cli.chat.question import asked_words, piped_in, with_image
 from hermes.surfaces.cli.chat.resume import resumed_session
+from hermes.surfaces.cli.chat.skills import Loaded, loaded_skills
 from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.first_run import with_model
-from hermes.surfaces.logs import redactor, session_tag, start_logging, stop_logging
+from hermes.surfaces.logs import logging_as_set, session_tag
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
@@ -32,47 +36,57 @@ if TYPE_CHECKING:
 REMINDED = 2  # exchanges shown when a session goes on
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One question on its way. `words` may hold references; `piped` is taken as it is."""
+
+    cli: Cli
+    wish: Wish
+    settings: Settings
+    session_id: str | None
+    words: str
+    piped: str
+    loaded: Loaded | None
+    cwd: str | None = None
+
+
 def answer(cli: Cli, wish: Wish) -> int:
     """Run the turn that `wish` asks for; the exit code."""
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
     session_id = resumed_session(cli, resume=wish.resume, continue_=wish.continue_, source=wish.source)
-    question = full_question(wish.question, cli.out)
-    if not question:
+    words, piped = asked_words(wish.question), piped_in(cli.out)
+    if not words and not piped:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
+    loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
-    handlers = _logging(cli, settings)
-    try:
-        with bound_settings(settings):
-            _remind(cli, wish, session_id)
-            code = asyncio.run(_somewhere(cli, wish, settings, session_id, with_image(question, wish.image)))
+    run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
+    with logging_as_set(settings), bound_settings(settings):
+        _remind(cli, wish, session_id)
+        code = asyncio.run(_somewhere(run))
         if (pruned := prune_if_due(settings)) and not wish.quiet:
             cli.out.note(pruned)
         return code
-    finally:
-        stop_logging(handlers)
 
 
-async def _somewhere(cli: Cli, wish: Wish, settings: Settings, session_id: str | None, question: Any) -> int:
+async def _somewhere(run: _Run) -> int:
     """Run the turn in a worktree of its own, if one is asked for."""
-    if not wish.worktree:
-        return await _turn(cli, wish, settings, session_id, question)
-    from hermes.runtime.shared import shared  # noqa: PLC0415 - only here: the agent brings its own parts
-    from hermes.surfaces.cli.worktrees import in_worktree  # noqa: PLC0415
+    if not run.wish.worktree:
+        return await _turn(run)
+    from hermes.surfaces.cli.worktrees import in_worktree  # noqa: PLC0415 - rare
 
-    async with in_worktree(cli.out, settings, shared.supervisor, is_quiet=wish.quiet) as place:
+    async with in_worktree(run.cli.out, run.settings, shared.supervisor, is_quiet=run.wish.quiet) as place:
         with bound_settings(place.settings):
-            return await _turn(cli, wish, place.settings, session_id, question, str(place.folder))
+            return await _turn(replace(run, settings=place.settings, cwd=str(place.folder)))
 
 
-async def _turn(
-    cli: Cli, wish: Wish, settings: Settings, session_id: str | None, question: Any, cwd: str | None = None
-) -> int:
+async def _turn(run: _Run) -> int:
+    cli, wish, settings = run.cli, run.wish, run.settings
     approval = _approval(cli, settings)
     listener = _Listener(cli, wish)
     agent = AIAgent(
         **agent_keywords(wish, settings),
-        session_id=session_id,
-        cwd=cwd,
+        session_id=run.session_id,
+        cwd=run.cwd,
         sink=listener.sink,
         approval_callback=approval,
     )
@@ -88,13 +102,26 @@ async def _turn(
         agent.interrupt()
 
     listener.on_gone = stop
+    skills = run.loaded.text(agent.session_id) if run.loaded else None
     try:
         with _signals(stop):
-            result = await agent.arun_conversation(question)
+            question = await _question(run, skills)
+            result = await agent.arun_conversation(question, system_message=skills)
     finally:
         await agent.aclose()
     await close_session(settings, agent.session_id)
     return _tell(cli, wish, listener, result)
+
+
+async def _question(run: _Run, skills: str | None) -> Any:
+    """What the model is asked. A session that goes on keeps its prompt, so skills reach it with the question."""
+    text = run.words
+    if "@" in text:
+        from hermes.surfaces.cli.chat.references import referred, surroundings  # noqa: PLC0415 - paid by who refers
+
+        text = await referred(text, surroundings(run.settings, run.cwd or str(Path.cwd()), run.wish.source))
+    told = skills if run.session_id is not None else None
+    return with_image("\n\n".join(part for part in (told, text, run.piped) if part), run.wish.image)
 
 
 def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
@@ -156,20 +183,6 @@ def _approval(cli: Cli, settings: Settings) -> "TerminalPrompt | None":
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt  # noqa: PLC0415 - where nobody is, none of the gate
 
     return TerminalPrompt(cli.out, timeout_s=settings.of(approvals.Section).timeout)
-
-
-def _logging(cli: Cli, settings: Settings) -> list[Any]:
-    log = settings.of(logging_.Section)
-    wanted = settings.of(security.Section).redact_secrets
-    return list(
-        start_logging(
-            cli.home,
-            level=log.level,
-            max_size_mb=log.max_size_mb,
-            backup_count=log.backup_count,
-            redact=redactor(settings.environ, settings.secrets).redact if wanted else str,
-        )
-    )
 
 
 @contextlib.contextmanager

@@ -21,11 +21,9 @@ _MAGIC = (
 )
 
 
-def full_question(words: str | None, out: Output) -> str:
-    """`words` with what was piped in below them; empty when there is neither."""
-    piped = _piped(out)
-    asked = (words or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return "\n\n".join(part for part in (asked.strip(), piped.strip("\n")) if part)
+def asked_words(words: str | None) -> str:
+    """The words of the command line, as text that can be stored."""
+    return (words or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()
 
 
 def with_image(question: str, image: Path | None) -> Any:
@@ -36,7 +34,7 @@ def with_image(question: str, image: Path | None) -> Any:
         data = image.expanduser().read_bytes()
     except OSError as error:
         raise UserError(f"cannot read the image {str(image)!r}: {error.strerror}") from error
-    kind = next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
+    kind = kind_of(data)
     if kind is None:
         raise UserError(f"{str(image)!r} is no PNG, JPEG, GIF or WebP picture")
     if len(data) > MAX_IMAGE_BYTES:
@@ -45,7 +43,12 @@ def with_image(question: str, image: Path | None) -> Any:
     return [{"type": "text", "text": question}, {"type": "image_url", "image_url": {"url": url}}]
 
 
-def _piped(out: Output) -> str:
+def kind_of(data: bytes) -> str | None:
+    """The media type of a picture; None when it is none that models read."""
+    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
+
+
+def piped_in(out: Output) -> str:
     """All of stdin when it is a pipe or a file; nothing when it is a terminal or closed."""
     try:
         number = sys.stdin.fileno() if sys.stdin is not None else None
@@ -59,4 +62,4 @@ def _piped(out: Output) -> str:
     chunks: list[bytes] = []
     while chunk := os.read(number, 1 << 16):
         chunks.append(chunk)
-    return b"".join(chunks).decode("utf-8", "replace")
+    return b"".join(chunks).decode("utf-8", "replace").strip("\n")

@@ -11,7 +11,6 @@ from hermes.errors import UnsupportedOption
 
 # Options of the contract whose capability is not here: ignoring one would be a lie.
 _NOT_YET = {
-    "skills": "skills",
     "accept_hooks": "hooks",
     "tui": "the full-screen interface",
 }
@@ -27,6 +26,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     base_url: str = ""
     api_key: str = ""
     toolsets: tuple[str, ...] | None = None
+    skills: tuple[str, ...] = ()
     disabled_toolsets: tuple[str, ...] | None = None
     max_turns: int | None = None
     resume: str | None = None
@@ -71,6 +71,8 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         raise UsageError("--provider needs --model here, so that the answer is not left to chance.")
     if options.get("resume") is not None and options.get("continue_") is not None:
         raise UsageError("--resume and --continue both choose a session; use one of them.")
+    if options.get("skills") and options.get("ignore_rules"):
+        raise UsageError("--ignore-rules leaves skills out; leave out --skills.")
     toolsets = options.get("toolsets")
     return Wish(
         question=oneshot if oneshot is not None else query,
@@ -78,7 +80,8 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         model=options.get("model") or "",
         provider=options.get("provider") or "",
         base_url=options.get("base_url") or "",
-        toolsets=tuple(part.strip() for part in toolsets.split(",") if part.strip()) if toolsets else None,
+        toolsets=names_in(toolsets) if toolsets else None,
+        skills=tuple(dict.fromkeys(name for each in options.get("skills") or () for name in names_in(each))),
         max_turns=options.get("max_turns"),
         resume=options.get("resume"),
         continue_=options.get("continue_"),
@@ -93,3 +96,8 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),
     )
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in `a, b,c`."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -15,20 +16,22 @@ from hermes.config.sections.top import QuickCommand
 from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
 from hermes.errors import HermesError, UserError
+from hermes.extensions.skills import Skills
 from hermes.models.resolve import Asked, resolve
 from hermes.runtime.redaction import redactor_of
 from hermes.runtime.shared import shared
 from hermes.state import SessionDB
 from hermes.surfaces.cli.chat.keywords import agent_keywords
+from hermes.surfaces.cli.chat.references import opened, surroundings
+from hermes.surfaces.cli.chat.skills import Loaded
 from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.interactive.painting import Painter
+from hermes.surfaces.cli.interactive.painting import Painter, folded
 from hermes.surfaces.cli.interactive.past import recent
 from hermes.surfaces.cli.interactive.questions import Questions
 from hermes.surfaces.cli.interactive.quick import run_quick
-from hermes.surfaces.cli.interactive.references import Surroundings, opened
 from hermes.surfaces.cli.interactive.slashes import SLASHES, find
 from hermes.surfaces.cli.interactive.status import Spent
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
@@ -71,6 +74,7 @@ class Start:
     cli: Cli
     wish: Wish
     settings: Settings
+    loaded: Loaded | None = None
     folder: str | None = None
 
 
@@ -86,6 +90,8 @@ class Chat:
         self.view = TurnView(face, self.painter, self.look)
         self.questions = Questions(face.write, face.refresh, self.settings.of(Approvals).timeout)
         self.busy_mode: BusyMode = display.busy_input_mode
+        self._loaded = start.loaded
+        self._untold: Loaded | None = None  # skills that reach a session with its next message
         self._folder = start.folder
         self.launched_in = start.folder or str(Path.cwd())
         self.redactor = redactor_of(self.settings)
@@ -136,9 +142,12 @@ class Chat:
     async def command(self, typed: str) -> None:
         """Run a slash command, given without its slash."""
         word, _, rest = typed.partition(" ")
-        own = self.quick_commands
+        own, builtin = self.quick_commands, SLASHES.names()
+        if word not in own and word not in builtin and word in self.skills:
+            await self.message(f"@skill:{word} {rest}".strip())
+            return
         name = find(word.lower(), tuple(own))
-        if name in own and name not in SLASHES.names():
+        if name in own and name not in builtin:
             await run_quick(self, own[name], rest.strip())
             return
         slash = SLASHES.load(name)
@@ -160,14 +169,21 @@ class Chat:
         """Commands of the person's own, from config.yaml."""
         return self.settings.of(Top).quick_commands
 
+    @property
+    def skills(self) -> Collection[str]:
+        """The names of skills; each is a command that sends its words along."""
+        return () if self.wish.ignore_rules else Skills(self.settings, self.wish.source).files()
+
     def said(self, text: str) -> str:
         """What the person said, as it stays on the screen."""
         when = time.strftime("%H:%M ") if self.look.display.timestamps else ""
         return self.painter.line(f"{when}> {text}", "bold") + ("" if self.look.display.compact else "\n")
 
     def say(self, text: str, *styles: str) -> None:
-        """Words of Hermes itself."""
-        self.face.write("".join(f"{self.painter.style(line, *styles)}\n" for line in text.splitlines()))
+        """Words of Hermes itself, broken between words where the terminal would break inside one."""
+        width = self.painter.width if self.cli.out.is_terminal else len(text)
+        rows = [row for line in text.splitlines() for row in folded(line, max(1, width))]
+        self.face.write("".join(f"{self.painter.style(row, *styles)}\n" for row in rows))
 
     # -- the turn ------------------------------------------------------------------------------------------------
 
@@ -220,12 +236,14 @@ class Chat:
             await self.waiting.take(one)
             if not self.face.echoes:
                 self.face.write(self.said(one.text))
-            content = await opened(one.text, self._surroundings())
-            if self._stop_wanted:  # before there was a turn of the agent that could be stopped
-                await self._not_sent(one, "Stopped before it was sent.")
-                return
             with bound_settings(self.settings):
-                result = await self.agent.arun_conversation(content)
+                content = await opened(one.text, surroundings(self.settings, self.cwd, self.wish.source))
+                if self._stop_wanted:  # before there was a turn of the agent that could be stopped
+                    await self._not_sent(one, "Stopped before it was sent.")
+                    return
+                told = self._loaded.text(self.session_id) if self._loaded else None
+                result = await self.agent.arun_conversation(self._with_skills(content), system_message=told)
+            self._untold = None
             await self.waiting.drop(one)
             await self._tell(result)
         except HermesError as error:
@@ -268,17 +286,25 @@ class Chat:
         if self.is_held and self.waiting.open_ones and not self.is_leaving:
             self.say(f"{len(self.waiting.open_ones)} waiting: Enter sends them, Up edits the last, /queue shows them")
 
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(cwd=self.cwd, environ=self.cli.environ, hide=self.redactor.redact, in_thread=self.in_thread)
+    def _with_skills(self, content: Any) -> Any:
+        """A session that goes on keeps its prompt, so the skills of this run reach it with the first message."""
+        if self._untold is None:
+            return content
+        told = self._untold.text(self.session_id)
+        return f"{told}\n\n{content}" if isinstance(content, str) else [{"type": "text", "text": told}, *content]
 
     # -- the session ---------------------------------------------------------------------------------------------
 
-    async def open(self, session_id: str | None, *, show_past: bool = True) -> None:
-        """Go on with this session, or with a new one; what waits in it is shown and held."""
+    async def open(self, session_id: str | None, *, is_copy: bool = False) -> None:
+        """Go on with this session, or with a new one; what waits in it is shown and held.
+
+        A copy of the session before it needs no word about its past, neither for the person nor for the model.
+        """
         await self.agent.aclose()
         self._use(session_id)
+        self._untold = self._loaded if session_id is not None and not is_copy else None
         await self._look_up()
-        if session_id is not None and show_past:
+        if session_id is not None and not is_copy:
             self.face.write(await self.in_thread(recent, self.db, session_id, self.look.display, self.painter))
         count = await self.waiting.open()
         self.is_held = count > 0

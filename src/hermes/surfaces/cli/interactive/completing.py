@@ -21,6 +21,8 @@ REFERENCES = {
     "diff": "what is changed and not staged",
     "staged": "what is staged",
     "git:1": "the last commits",
+    "url:": "a page of the web",
+    "skill:": "a skill",
 }
 
 
@@ -41,10 +43,11 @@ class ChatCompleter(Completer):
             yield from self._paths(word)
 
     def _commands(self, begun: str) -> Iterator[Completion]:
-        own = {name: one.command or one.target for name, one in self._chat.quick_commands.items()}
+        own = dict.fromkeys(self._chat.skills, "a skill")
+        own |= {name: one.command or one.target for name, one in self._chat.quick_commands.items()}
         for name in sorted({*all_names(), *own}):
             if name.startswith(begun):
-                told = own[name] if name in own else SLASHES.summary(name)
+                told = SLASHES.summary(name) if name in SLASHES.names() else own[name]
                 yield Completion(name, start_position=-len(begun), display=f"/{name}", display_meta=told)
 
     def _references(self, begun: str) -> Iterator[Completion]:

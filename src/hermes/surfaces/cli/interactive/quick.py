@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from hermes.config.sections.top import QuickCommand
 from hermes.errors import ToolError, UserError
-from hermes.surfaces.cli.interactive.children import Program, run_program
+from hermes.surfaces.cli.chat.children import Program, run_program
 from hermes.surfaces.cli.interactive.painting import clean
 
 if TYPE_CHECKING:

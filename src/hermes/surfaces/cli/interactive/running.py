@@ -11,8 +11,8 @@ from hermes.config.sections.state import Section as State
 from hermes.runtime.shared import shared
 from hermes.state import SessionDB, SqliteStore
 from hermes.surfaces.cli.chat.ending import prune_if_due
-from hermes.surfaces.cli.chat.headless import _logging as begin_logging
 from hermes.surfaces.cli.chat.resume import resumed_session
+from hermes.surfaces.cli.chat.skills import loaded_skills
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
@@ -20,7 +20,7 @@ from hermes.surfaces.cli.first_run import with_model
 from hermes.surfaces.cli.interactive.chat import Chat, Start
 from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
-from hermes.surfaces.logs import stop_logging
+from hermes.surfaces.logs import logging_as_set
 
 AnyFace = TerminalFace | PlainFace
 
@@ -29,16 +29,14 @@ def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
     session_id = resumed_session(cli, resume=wish.resume, continue_=wish.continue_, source=wish.source)
+    loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=False)
     paths.made(cli.home)
-    handlers = begin_logging(cli, settings)
-    try:
-        code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings), session_id))
+    with logging_as_set(settings):
+        code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings, loaded=loaded), session_id))
         if pruned := prune_if_due(settings):
             cli.out.note(pruned)
         return code
-    finally:
-        stop_logging(handlers)
 
 
 async def _somewhere(start: Start, session_id: str | None) -> int:

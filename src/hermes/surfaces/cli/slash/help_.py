@@ -12,9 +12,15 @@ KEYS = (
     ("Esc", "stop the turn; at a question: no"),
     ("Ctrl-C", "stop the turn; twice leaves"),
     ("Ctrl-D", "leave"),
+    ("Ctrl-V, Alt-V", "add the picture that is in the clipboard"),
+    ("Ctrl-G", "write in $EDITOR; also Ctrl-X Ctrl-E"),
     ("Ctrl-L, Ctrl-Z", "draw anew; suspend"),
 )
-REFERENCES = ("@file:PATH  @folder:PATH  @diff  @staged  @git:N", "the path of a picture adds the picture")
+REFERENCES = (
+    "@file:PATH  @folder:PATH  @diff  @staged  @git:N",
+    "@url:ADDRESS  @skill:NAME, or /NAME of a skill",
+    "the path of a picture adds the picture",
+)
 WIDTH = 17
 
 

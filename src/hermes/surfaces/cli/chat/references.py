@@ -1,23 +1,26 @@
-"""`@file:`, `@folder:`, `@diff`, `@staged` and `@git:N` in a message, opened before it is sent; pictures beside it."""
+"""`@file:`, `@url:`, `@diff` and their like in a message, opened before it is sent; pictures beside it."""
 
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from hermes.config.settings import Settings
 from hermes.errors import ToolError, UserError
+from hermes.runtime.redaction import redactor_of
+from hermes.runtime.shared import shared
+from hermes.surfaces.cli.chat.children import Program, run_program
 from hermes.surfaces.cli.chat.question import with_image
-from hermes.surfaces.cli.interactive.children import Program, run_program
 
 MOST_CHARS = 60_000  # of one reference
 MOST_NAMES = 300
 PAGES = (2000, 500, 100)  # lines asked for at once; fewer when they are too long together
 _REFERENCE = re.compile(
-    r"(?<![\w/@])@(?:(file|folder):(\"[^\"]+\"|[^\s\"]+)|(diff|staged)(?![\w/.:-])|git:(\d{1,2})(?!\w))"
+    r"(?<![\w/@])@(?:(file|folder|url|skill):(\"[^\"]+\"|[^\s\"]+)|(diff|staged)(?![\w/.:-])|git:(\d{1,2})(?!\w))"
 )
 _PICTURE = re.compile(r"(?:^|(?<=\s))(?:'([^']+)'|\"([^\"]+)\"|((?:\\ |\S)+))(?=\s|$)")
 _PICTURE_ENDS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -31,7 +34,19 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     cwd: str
     environ: Mapping[str, str]
     hide: Callable[[str], str]
-    in_thread: Callable[..., Awaitable[Any]]
+    skill: Callable[[str], str]
+
+
+def surroundings(settings: Settings, cwd: str, source: str) -> Surroundings:
+    """Where a conversation with these settings looks its references up."""
+
+    def skill(name: str) -> str:
+        from hermes.extensions.skills import Skills  # noqa: PLC0415 - paid by whoever names one
+
+        book = Skills(settings, source)
+        return book.text([book.load(name)], "")
+
+    return Surroundings(cwd=cwd, environ=settings.environ, hide=redactor_of(settings).redact, skill=skill)
 
 
 async def opened(text: str, around: Surroundings) -> Any:
@@ -39,10 +54,15 @@ async def opened(text: str, around: Surroundings) -> Any:
 
     `UserError` names a reference that cannot be opened; nothing is sent then.
     """
-    named = dict.fromkeys(match.groups() for match in _REFERENCE.finditer(text))
-    whole = "\n\n".join([text, *[await _one(found, around) for found in named]])
+    whole = await referred(text, around)
     pictures = [part for path in pictures_in(text, around.cwd) for part in with_image("", path)[1:]]
     return [{"type": "text", "text": whole}, *pictures] if pictures else whole
+
+
+async def referred(text: str, around: Surroundings) -> str:
+    """`text` with what its references name below it."""
+    named = dict.fromkeys(match.groups() for match in _REFERENCE.finditer(text))
+    return "\n\n".join([text, *[await _one(found, around) for found in named]])
 
 
 def pictures_in(text: str, cwd: str) -> list[Path]:
@@ -55,11 +75,10 @@ def pictures_in(text: str, cwd: str) -> list[Path]:
 
 
 async def _one(found: tuple[str | None, ...], around: Surroundings) -> str:
-    kind, path, changes, count = found
-    if kind == "file":
-        return await around.in_thread(_file, str(path).strip('"'), around)  # type: ignore[no-any-return]  # a str
-    if kind == "folder":
-        return await around.in_thread(_folder, str(path).strip('"'), around)  # type: ignore[no-any-return]  # a str
+    kind, name, changes, count = found
+    if kind is not None:
+        text: str = await shared.pool.run(_KINDS[kind], str(name).strip('"'), around)
+        return text
     if changes:
         words: tuple[str, ...] = ("diff", *_PLAIN_DIFF, *(("--cached",) if changes == "staged" else ()))
         return await _git(changes, words, around)
@@ -68,21 +87,41 @@ async def _one(found: tuple[str | None, ...], around: Surroundings) -> str:
 
 def _file(given: str, around: Surroundings) -> str:
     """A file as `read_file` shows it to the model: the same rules, the same redaction."""
-    from hermes.model_tools import close_task, handle_function_call  # noqa: PLC0415 - paid by whoever refers to a file
-
-    task = f"reference-{secrets.token_hex(4)}"
     path = str(Path(around.cwd, Path(given).expanduser()))
-    try:
-        for limit in PAGES:
-            said = json.loads(handle_function_call("read_file", {"path": path, "limit": limit}, task_id=task))
-            if said.get("content") or not said.get("truncated"):
-                break
-    finally:
-        close_task(task)
+    for limit in PAGES:
+        said = _asked("read_file", path=path, limit=limit)
+        if said.get("content") or not said.get("truncated"):
+            break
     if said.get("error"):
         raise UserError(f"@file:{given} cannot be opened: {said['error']}")
     hint = f"\n[{said['hint']}]" if said.get("truncated") and said.get("hint") else ""
     return f'<file path="{given}">\n{_capped(said.get("content") or "")}{hint}\n</file>'
+
+
+def _url(given: str, around: Surroundings) -> str:
+    """A page as `web_extract` shows it: the same rules for addresses, the same approval."""
+    given = given.rstrip(".,;:!?")
+    said = _asked("web_extract", urls=[given], char_limit=MOST_CHARS)
+    page = (said.get("results") or [{}])[0]
+    if said.get("error") or page.get("error"):
+        raise UserError(f"@url:{given} cannot be opened: {page.get('error') or said['error']}")
+    return f'<page url="{given}">\n{_capped(around.hide(page.get("content") or ""))}\n</page>'
+
+
+def _skill(given: str, around: Surroundings) -> str:
+    return around.skill(given)
+
+
+def _asked(tool: str, **args: Any) -> dict[str, Any]:
+    """What a tool says, in a workplace of its own that is gone afterwards."""
+    from hermes.model_tools import close_task, handle_function_call  # noqa: PLC0415 - paid by whoever refers to something
+
+    task = f"reference-{secrets.token_hex(4)}"
+    try:
+        said: dict[str, Any] = json.loads(handle_function_call(tool, args, task_id=task))
+        return said
+    finally:
+        close_task(task)
 
 
 def _folder(given: str, around: Surroundings) -> str:
@@ -111,3 +150,11 @@ async def _git(name: str, words: tuple[str, ...], around: Surroundings) -> str:
 
 def _capped(text: str) -> str:
     return text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]}\n[cut after {MOST_CHARS} characters]"
+
+
+_KINDS: dict[str, Callable[[str, Surroundings], str]] = {
+    "file": _file,
+    "folder": _folder,
+    "url": _url,
+    "skill": _skill,
+}

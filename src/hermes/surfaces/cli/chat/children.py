@@ -10,11 +10,15 @@ from hermes.seams import Decision, SpawnSpec
 
 
 class Ran(Struct, frozen=True):
-    """What a program left: at most `most` bytes of output, and its exit code."""
+    """What a program left: its output, cut at `Program.most_bytes`, and its exit code."""
 
-    output: str
+    raw: bytes
     exit_code: int
     is_cut: bool = False
+
+    @property
+    def output(self) -> str:
+        return self.raw.decode("utf-8", "replace")
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -46,4 +50,4 @@ async def run_program(program: Program) -> Ran:
         raise
     finally:
         child.release()
-    return Ran(bytes(kept).decode("utf-8", "replace"), code, is_cut)
+    return Ran(bytes(kept), code, is_cut)

@@ -1,0 +1,18 @@
+"""Skills: where they are looked for, and which are switched off."""
+
+from typing import Annotated
+
+from msgspec import field
+
+from hermes.config.section import SectionBase, key
+
+
+class Section(SectionBase, frozen=True):
+    """Skills: where they are looked for, and which are switched off."""
+
+    external_dirs: Annotated[tuple[str, ...], key("Folders with more skills; those of the home win.")] = ()
+    template_vars: Annotated[bool, key("Fill in ${HERMES_SKILL_DIR} and ${HERMES_SESSION_ID} in a skill.")] = True
+    disabled: Annotated[tuple[str, ...], key("Skills that are not offered.")] = ()
+    platform_disabled: Annotated[dict[str, tuple[str, ...]], key("The same for one way in: cli, cron, telegram.")] = (
+        field(default_factory=dict)
+    )

@@ -1,0 +1,1 @@
+"""What people add to Hermes without writing a tool: skills."""

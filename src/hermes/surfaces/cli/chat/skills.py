@@ -1,0 +1,43 @@
+"""The skills that a run begins with: what `--skills` asks for, read and checked before anything is sent."""
+
+from dataclasses import replace
+
+from msgspec import Struct
+
+from hermes.config.sections.terminal import Section as Terminal
+from hermes.config.settings import Settings
+from hermes.extensions.skills import Skill, Skills
+from hermes.models.catalogue import providers
+from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.context import Cli
+
+
+class Loaded(Struct, frozen=True):
+    """Skills that were asked for, and the book they come from."""
+
+    book: Skills
+    skills: tuple[Skill, ...]
+
+    def text(self, session_id: str) -> str:
+        """What the model is told of them."""
+        return self.book.text(self.skills, session_id)
+
+
+def loaded_skills(cli: Cli, wish: Wish, settings: Settings) -> tuple[Loaded | None, Settings]:
+    """The skills of this run, and the settings with the variables that their commands need; notes say what lacks."""
+    if not wish.skills:
+        return None, settings
+    book = Skills(settings, wish.source)
+    skills = tuple(book.load(name) for name in wish.skills)
+    passed = list(settings.of(Terminal).env_passthrough)
+    own = {variable for entry in providers().values() for variable in entry.env}
+    for skill in skills:
+        for variable in skill.variables:
+            if variable in own:
+                cli.out.note(f"{skill.name} asks for {variable}, a key of a model's provider; no command is given it.")
+            elif variable not in cli.environ:
+                cli.out.note(f"{skill.name} needs {variable}, which is not set; export it before you start.")
+            else:
+                passed.append(variable)
+    changed = {**settings.flags, "terminal.env_passthrough": list(dict.fromkeys(passed))}
+    return Loaded(book, skills), replace(settings, flags=changed, _made={})
