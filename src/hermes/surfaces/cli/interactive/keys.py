@@ -35,6 +35,7 @@ def bindings(face: "TerminalFace", chat: "Chat") -> KeyBindings:
     _sending(keys, face)
     _stopping(keys, face, chat)
     _recalling(keys, face, chat)
+    _bringing(keys, face)
     return keys
 
 
@@ -75,6 +76,21 @@ def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
         buffer.insert_text(face.pastes.shortened(event.data))
+
+
+def _bringing(keys: KeyBindings, face: "TerminalFace") -> None:
+    """Words from an editor, and pictures from the clipboard."""
+    writes = Condition(lambda: not face.is_asking)
+
+    @keys.add("c-g", filter=writes)
+    @keys.add("c-x", "c-e", filter=writes)
+    def _(_event: KeyPressEvent) -> None:
+        face.edit()
+
+    @keys.add("c-v", filter=writes)
+    @keys.add("escape", "v", filter=writes)
+    def _(event: KeyPressEvent) -> None:
+        event.app.create_background_task(face.paste_picture())
 
 
 def _complete(buffer: Buffer) -> None:

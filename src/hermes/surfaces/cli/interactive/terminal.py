@@ -31,6 +31,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
+from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.completing import ChatCompleter
 from hermes.surfaces.cli.interactive.history import KeptHistory
 from hermes.surfaces.cli.interactive.keys import bindings
@@ -100,6 +101,7 @@ class TerminalFace:
             enable_cpr=False,
         )
         self.buffer = Buffer(multiline=True, accept_handler=None, complete_while_typing=Condition(self._completes))
+        self.buffer.tempfile_suffix = ".md"
 
     # -- Face ----------------------------------------------------------------------------------------------------
 
@@ -206,12 +208,35 @@ class TerminalFace:
             if self._chat is not None and self._chat.is_busy:
                 self.refresh()
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether the input line is for the answer to a question."""
+        return self._chat is not None and self._chat.questions.is_open
+
+    def edit(self) -> None:
+        """Go on writing in the person's editor; what comes meanwhile is shown afterwards."""
+        self.buffer.text = self.pastes.expanded(self.buffer.text)
+        self.buffer.open_in_editor().add_done_callback(lambda _: self._flush())
+
+    async def paste_picture(self) -> None:
+        """Put the path of the clipboard's picture into the input line; the picture goes with the message."""
+        from hermes.surfaces.cli.interactive.clipboard import picture_from_clipboard  # noqa: PLC0415 - rare
+
+        chat = self._chat
+        assert chat is not None
+        try:
+            file = await picture_from_clipboard(chat.cli.home, chat.cli.environ)
+        except UserError as error:
+            chat.say(str(error), "red")
+        else:
+            self.buffer.insert_text(f'"{file}" ')
+
     def send(self) -> None:
         """Hand over what stands in the input line."""
         chat = self._chat
         assert chat is not None
         text = self.buffer.text
-        if chat.questions.is_open:
+        if self.is_asking:
             # Whoever was in the middle of a word when the question came may finish it: that is no yes.
             is_sudden = time.monotonic() - self._cut_off_at < SUDDEN_S
             self.buffer.reset()
@@ -235,6 +260,8 @@ class TerminalFace:
         """Print what is pending above the live part: one erase and one redraw, however much there is."""
         self._is_scheduled = False
         app = self._app
+        if app is not None and app._running_in_terminal:  # the screen is the editor's
+            return
         if app is None or not app.is_running:
             self.flush()
             return
@@ -289,7 +316,7 @@ class TerminalFace:
         )
 
     def _prompt(self) -> StyleAndTextTuples:
-        if self._chat is not None and self._chat.questions.is_open:
+        if self.is_asking:
             return [("class:ask", "allow? ")]
         return [("bold", "> ")]
 
