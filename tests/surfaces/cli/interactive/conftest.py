@@ -9,6 +9,9 @@ import pytest
 
 from hermes.testing.server import ScriptedServer
 from tests.surfaces.cli.interactive.terminal import Terminal, hermes
+from tests.tools.real_backends import sshd
+
+__all__ = ["sshd"]
 
 Start = Callable[..., "AbstractContextManager[Terminal]"]
 

@@ -1,5 +1,7 @@
 """The ten things a new user does first, with keys typed and the screen read."""
 
+import contextlib
+import os
 from pathlib import Path
 
 from hermes.state import SessionDB
@@ -117,6 +119,32 @@ def test_interrupt_ends_the_turn_and_the_next_one_starts(start: Start) -> None:
         screen.capture("interrupt")
         screen.type(f"Again{ENTER}")
         screen.wait_for("Here I am.")
+
+
+def test_interrupt_during_a_command_ends_it_and_its_children(start: Start) -> None:
+    seconds = f"300.{os.getpid()}"  # by this the processes are known, wherever they run
+    command = f"trap '' TERM; sleep {seconds} & sleep {seconds}; wait"
+    script = answering({"Wait": [calls("terminal", command=command), says("I waited.")], "Again": [says("Here I am.")]})
+    with ServerThread(script) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Wait.{ENTER}")
+        screen.wait_for("● terminal")
+        screen.wait_until(lambda: len(running(f"sleep\0{seconds}")) == 2, "the command")
+        screen.type(ESC)
+        screen.wait_for("Stopped.")
+        screen.type(f"Again{ENTER}")
+        screen.wait_for("Here I am.")
+        screen.wait_until(lambda: not running(f"sleep\0{seconds}"), "the end of the command")
+        assert "I waited." not in screen.text
+
+
+def running(words: str) -> list[str]:
+    """The processes of this machine whose command line begins so."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found += [file.parent.name] if file.read_text(errors="replace").startswith(words) else []
+    return found
 
 
 def test_type_while_busy_in_order(start: Start) -> None:

@@ -1,6 +1,8 @@
 """A terminal that is narrow, plain, resized, suspended, closed or cut off: nothing is lost, nothing is left behind."""
 
 import os
+import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +15,8 @@ from hermes.surfaces.cli.output import width_of
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
-from tests.surfaces.cli.interactive.terminal import CTRL_D, CTRL_U, CTRL_Z, ENTER, Terminal, answering
+from tests.surfaces.cli.interactive.terminal import CTRL_D, CTRL_U, CTRL_Z, ENTER, WAIT_S, Terminal, answering
+from tests.tools.real_backends import SshServer
 
 CJK = "终端里的中文回答需要正确的宽度、每个字占两列、换行也不能把字切开。" * 3
 SLOW = says("I talk. " * 2_000).timed(chunk_size=8, chunk_delay_s=0.02)
@@ -140,6 +143,46 @@ def test_window_closed_during_a_turn_leaves_a_resumable_session(start: Start, ho
             screen.wait_for("> Talk.", "waiting 1: later")
     with SessionDB(home / "state.db") as db:
         assert db.session_count() == 1
+
+
+def test_a_hang_up_alone_ends_it_and_the_terminal_is_as_it_was(start: Start) -> None:
+    with ServerThread(answering({"Talk": [SLOW]})) as server, start(server) as screen:
+        before = termios.tcgetattr(screen._master)[3]
+        screen.wait_for("Ask something")
+        screen.type(f"Talk.{ENTER}")
+        screen.wait_for("I talk.")
+        os.kill(screen.process.pid, signal.SIGHUP)
+        assert screen.ended() == Exit.CANCELLED
+        assert termios.tcgetattr(screen._master)[3] == before
+        assert "Go on with: hermes --resume" in screen.text
+
+
+def test_a_dropped_ssh_leaves_a_resumable_session_and_no_process(
+    sshd: SshServer, environ: dict[str, str], start: Start, project: Path
+) -> None:
+    with ServerThread(answering({"Talk": [SLOW]})) as server:
+        settings = [f"{name}={value}" for name, value in environ.items()]
+        words = ["-m", "hermes.surfaces.cli.main", "--model", "scripted", "--base-url", server.base_url]
+        there = shlex.join(["env", *settings, "TERM=xterm", sys.executable, *words])
+        options = ["-tt", "-p", str(sshd.port), "-i", str(sshd.folder / "key"), "-o", "StrictHostKeyChecking=no"]
+        known = ["-o", f"UserKnownHostsFile={project}/known", "-o", "LogLevel=ERROR", "root@127.0.0.1"]
+        line = f"cd {shlex.quote(str(project))}; echo $$ > pid; exec {there}"
+        client = Terminal(["ssh", *options, *known, line], {**os.environ, "TERM": "xterm"}, project)
+        try:
+            client.wait_for("Ask something")
+            client.type(f"Talk.{ENTER}")
+            client.wait_for("I talk.")
+            client.type(f"later{ENTER}")
+            client.wait_for("waiting 1: later")
+            gone = os.pidfd_open(int((project / "pid").read_text()))
+        finally:
+            client.close()  # as a lost network: the client is killed without a word
+        try:
+            assert select.select([gone], [], [], WAIT_S)[0], "it still runs"
+        finally:
+            os.close(gone)
+        with start(server, "--continue") as screen:
+            screen.wait_for("> Talk.", "waiting 1: later")
 
 
 def test_terminated_from_outside_the_terminal_is_as_it_was(start: Start) -> None:

@@ -116,6 +116,7 @@ def test_history_of_a_session_is_taken_back_copied_and_left(start: Start, home: 
         assert users(server)[-1] == ["one", "three", "four"]
         ask(screen, "/history 1", "> four")
         ask(screen, "/resume My talk", "My talk", "messages")
+        ask(screen, "again", "I was asked: again")  # the original goes on, and the copy is still there
         ask(screen, "/sessions", "My talk #2")
         ask(screen, "/new", "A new session; the old one is")
         ask(screen, "five", "I was asked: five")

@@ -12,7 +12,7 @@ COPIED = ("model", "model_config", "system_prompt", "tool_definitions", "user_id
 async def run(chat: Chat, words: str) -> None:
     old = chat.session_id
     new = await chat.in_thread(copied, chat.db, old, words)
-    await chat.open(new, show_past=False)
+    await chat.open(new, is_copy=True)
     chat.say(f"You are in a copy now, {new}; the original is {old}.")
 
 
@@ -23,9 +23,10 @@ def copied(db: SessionDB, old: str, title: str) -> str:
         raise UserError("nothing was said in this session yet, so there is nothing to branch from")
     new = RandomIds().session()
     fields = {name: row[name] for name in COPIED if row.get(name) is not None}
-    db.create_session(new, str(row["source"]), parent_session_id=old, **fields)
+    # No parent: a child is left out of lists, and the copy must be there also when the original goes on.
+    db.create_session(new, str(row["source"]), **fields)
     db.replace_messages(new, db.get_messages(old))
-    db.end_session(old, "branched")  # this reason keeps the copy in lists of sessions
+    db.end_session(old, "branched")
     base = title or str(row.get("title") or "")
     if base:
         db.set_session_title(new, db.get_next_title_in_lineage(base))
