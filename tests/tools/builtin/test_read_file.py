@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.tools.files.memo import forget_shown
+from hermes.tools.files.memo import FileMemo
 from tests.tools.files.workbench import Task, task_in
 
 
@@ -123,21 +123,12 @@ async def test_unchanged_page_is_not_shown_twice(task: Task, tmp_path: Path) -> 
     assert changed["content"] == "1|other\n2|"
 
 
-async def test_page_is_shown_again_after_the_context_was_compressed(task: Task, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one\n")
-    await task.call("read_file", path="a.txt")
-
-    forget_shown(task.memo)
-
-    assert (await task.call("read_file", path="a.txt"))["content"] == "1|one\n2|"
-
-
 async def test_third_equal_read_warns_and_the_fourth_is_blocked(task: Task, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     answers = []
     for _ in range(4):
         answers.append(await task.call("read_file", path="a.txt"))
-        forget_shown(task.memo)
+        FileMemo.of(task.memo).shown.clear()
 
     assert "_warning" not in answers[1]
     assert "_warning" in answers[2]
@@ -189,3 +180,39 @@ async def test_page_of_a_huge_file_reads_only_its_beginning(task: Task, tmp_path
     assert page["file_size"] == 3 << 30
     assert page["content"].endswith("500|some line of a log")
     assert page["hint"] == "lines 1-500 of more than 100000; go on with offset=501"
+
+
+KEY = [
+    "-----BEGIN RSA PRIVATE KEY-----",
+    *(f"MIIEpAIBAAKCAQEA{n:04}x9Zb+/kQ" for n in range(25)),
+    "-----END RSA PRIVATE KEY-----",
+]
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "numbers"),
+    [(1, 20, [*range(1, 12)]), (20, 100, [38, 39, 40, 41]), (15, 10, []), (12, 1, []), (1, 11, [*range(1, 12)])],
+)
+async def test_private_key_is_hidden_on_every_page_that_cuts_it(
+    task: Task, tmp_path: Path, offset: int, limit: int, numbers: list[int]
+) -> None:
+    lines = [*(f"line {number}" for number in range(1, 11)), *KEY, "after", "more", "last"]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+
+    page = await task.call("read_file", path="a.txt", offset=offset, limit=limit)
+
+    assert "MIIE" not in page["content"]
+    assert [int(line.partition("|")[0]) for line in page["content"].split("\n") if line] == numbers
+    assert ("belong to the secret that is shown at line 11" in page.get("hint", "")) == (offset > 11)
+    assert page["truncated"] == (offset + limit < 41)
+
+
+async def test_private_key_without_its_end_is_hidden(task: Task, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join(["x", *KEY[:-1]]) + "\n")
+    (tmp_path / "b.py").write_text(f"BEGIN = {KEY[0]!r}\nprint(BEGIN)\n")
+
+    cut = await task.call("read_file", path="a.txt")
+    source = await task.call("read_file", path="b.py")
+
+    assert "MIIE" not in cut["content"]
+    assert source["content"] == f"1|BEGIN = {KEY[0]!r}\n2|print(BEGIN)\n3|"

@@ -111,16 +111,20 @@ async def test_missing_checker_is_no_error(tmp_path: Path) -> None:
     assert answer["lint"]["status"] == "skipped"
 
 
-async def test_overwriting_a_change_of_someone_else_is_warned_of(task: Task, tmp_path: Path) -> None:
+async def test_a_change_of_someone_else_is_shown_before_it_is_overwritten(task: Task, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     await task.call("read_file", path="a.txt")
     (tmp_path / "a.txt").write_text("changed by the user\n")
 
-    answer = await task.call("write_file", path="a.txt", content="two\n")
-    again = await task.call("write_file", path="a.txt", content="three\n")
+    refused = await task.call("write_file", path="a.txt", content="two\n")
+    kept = (tmp_path / "a.txt").read_text()
+    again = await task.call("write_file", path="a.txt", content="changed by the user\ntwo\n")
 
-    assert "changed by someone else" in answer["_warning"]
-    assert "_warning" not in again
+    assert refused["current_text"] == {"a.txt": "changed by the user\n"}
+    assert (refused["bytes_written"], kept) == (0, "changed by the user\n")
+    assert "call again" in refused["error"]
+    assert "error" not in again
+    assert (tmp_path / "a.txt").read_text() == "changed by the user\ntwo\n"
 
 
 async def test_touched_file_is_not_taken_for_changed(task: Task, tmp_path: Path) -> None:

@@ -265,3 +265,15 @@ def test_a_character_that_the_encoding_lacks_is_told_with_its_line() -> None:
 
     with pytest.raises(UnencodableError, match="line 4"):
         stored(edited, "é\né\nb\n".encode("latin-1"), Encoding("latin-1"))
+
+
+def test_what_comes_near_is_found_in_a_large_text_too() -> None:
+    filler = "a line of the usual length, as it stands in many files\n" * 30_000
+    text = f"{filler}def needle(a):\n    return a\n{filler}def needle(b):\n    return b\n"
+
+    with pytest.raises(NotFoundError) as caught:
+        replace(text, "def needle(bb):\n    return b\n", "never")
+
+    first, *_ = caught.value.regions
+    assert (first.first_line, first.last_line) == (60_003, 60_004)
+    assert first.text == "def needle(b):\n    return b"

@@ -23,8 +23,6 @@ from hermes.tools.files.workspace import Place, TextFile, Workspace, refuse_disp
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import BARRIER, Traits, writes_file
 
-_MAX_SHOWN_CHARS = 20_000
-
 
 class Patch(Struct, frozen=True, forbid_unknown_fields=True):
     """Change files in place. mode 'replace': put new_string where old_string is; it must be in the file once, or set
@@ -73,7 +71,7 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
     file = await workspace.read_text(place)
     assert file.decoded is not None  # the file exists
     if workspace.memo.is_stale(place.info, file.data):
-        return _stale(workspace, [file])
+        return tool_result(workspace.refuse_stale([file]), success=False)
     old, new = (workspace.veil.reveal(text, file.text) for text in (wanted.old_string, wanted.new_string))
     refuse_display_text(new, file.text)
     key = (place.resolved, digest(f"{old}\0{new}".encode("utf-8", "replace")))
@@ -121,7 +119,7 @@ async def _apply_patch(ctx: ToolContext, workspace: Workspace, text: str) -> str
         raise ToolError("two names in the patch lead to one file; use one name for it")
     stale = [file for file in files.values() if file.place.info and workspace.memo.is_stale(file.place.info, file.data)]
     if stale:
-        return _stale(workspace, stale)
+        return tool_result(workspace.refuse_stale(stale), success=False)
     _reveal(workspace, changes, files)
     try:
         planned = await ctx.in_thread(plan, changes, {name: file.text for name, file in files.items()})
@@ -174,24 +172,6 @@ async def _report(
     if notes:
         result["note"] = "; ".join(notes)
     return result
-
-
-def _stale(workspace: Workspace, files: Sequence[TextFile]) -> str:
-    """Refuse with the text as it is now, which the task then knows."""
-    current: dict[str, str] = {}
-    for file in files:
-        assert file.place.info is not None  # only a file that exists can be stale
-        workspace.memo.saw(file.place.info, digest(file.data))
-        text = workspace.veil.hide(file.text or "")
-        cut = (
-            f"\n… [{len(text) - _MAX_SHOWN_CHARS} more characters; use read_file]"
-            if len(text) > _MAX_SHOWN_CHARS
-            else ""
-        )
-        current[file.place.given] = text[:_MAX_SHOWN_CHARS] + cut
-    names = ", ".join(repr(name) for name in current)
-    error = f"{names} changed since you read it, so nothing was edited; look at the current text and edit again"
-    return tool_result(success=False, error=error, current_text=current)
 
 
 def _failed(workspace: Workspace, place: Place, error: str, regions: Sequence[Region] = ()) -> str:

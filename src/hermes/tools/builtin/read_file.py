@@ -20,6 +20,7 @@ _CHUNK_BYTES = 4 << 20
 _LOCAL_COUNT_BYTES = 32 << 20
 _REMOTE_COUNT_BYTES = 4 << 20  # every chunk crosses the wire
 _DEFAULT_MAX_CHARS = 100_000
+_MARGIN_LINES = 300  # read around a page: a private key of several lines is hidden when one of them is on it
 _NOTHING: dict[str, Any] = {
     "content": "",
     "total_lines": 0,
@@ -63,8 +64,7 @@ async def read_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object
         return await ctx.environment.read(place.resolved, offset, size)
 
     budget = _LOCAL_COUNT_BYTES if ctx.environment.kind == "local" else _REMOTE_COUNT_BYTES
-    request = PageRequest(offset=wanted.offset, limit=wanted.limit, count_bytes=budget)
-    page, content_digest = await _page(read_at, request)
+    page, content_digest = await _page(read_at, wanted, budget)
     if page is None:
         return _failed(place.info, f"{wanted.path!r} is binary; inspect it in the terminal (file, xxd)", is_binary=True)
     shown = _shown(page, place.info.size, wanted, workspace, _max_chars(ctx))
@@ -113,8 +113,11 @@ def _unchanged(memo: FileMemo, info: FileInfo, wanted: ReadFile) -> str | None:
     )
 
 
-async def _page(read_at: ReadAt, request: PageRequest) -> tuple[Page | None, str]:
-    """The page, or None for binary; and the digest of the content when all of it was read and it is small."""
+async def _page(read_at: ReadAt, wanted: ReadFile, count_bytes: int, *, fold: bool = False) -> tuple[Page | None, str]:
+    """The page with the lines around it, or None for binary; and the digest of a small file that was read whole."""
+    first_line = max(wanted.offset - _MARGIN_LINES, 1)
+    limit = wanted.offset - first_line + wanted.limit + _MARGIN_LINES
+    request = PageRequest(offset=first_line, limit=limit, count_bytes=count_bytes, fold=fold)
     first = await read_at(0, _FIRST_BYTES)
     is_end = len(first) < _FIRST_BYTES
     encoding = detect(first, is_whole=is_end)
@@ -131,20 +134,24 @@ async def _page(read_at: ReadAt, request: PageRequest) -> tuple[Page | None, str
 
 
 def _shown(page: Page, size: int, wanted: ReadFile, workspace: Workspace, max_chars: int) -> dict[str, Any]:
-    is_empty = not page.lines or (page.lines == ("",) and not size and not page.newlines)
-    content = "" if is_empty else workspace.veil.numbered(page.first_line, "\n".join(page.lines))
-    result = {**_NOTHING, "content": content, "total_lines": page.newlines, "file_size": size}
+    before = wanted.offset - page.first_line
+    lines, rest = page.lines[before : before + wanted.limit], page.lines[before + wanted.limit :]
+    is_empty = not lines or (lines == ("",) and not size and not page.newlines)
+    asked = range(wanted.offset, wanted.offset + len(lines))
+    content, note = workspace.veil.numbered(page.first_line, "\n".join(page.lines), asked)
+    result = {**_NOTHING, "content": "" if is_empty else content, "total_lines": page.newlines, "file_size": size}
     if len(content) > max_chars:
-        fitting = max(1, int(len(page.lines) * max_chars / len(content) * 0.9))
-        error = f"these {len(page.lines)} lines have {len(content)} characters, over {max_chars}; try limit={fitting}"
+        fitting = max(1, int(len(lines) * max_chars / len(content) * 0.9))
+        error = f"these {len(lines)} lines have {len(content)} characters, over {max_chars}; try limit={fitting}"
         return {**result, "content": "", "truncated": True, "error": error}
-    result["truncated"] = page.has_more
-    hints = []
-    if page.has_more:
-        last = wanted.offset + len(page.lines) - 1
+    # What ends in a newline has an empty line after it, which alone is not worth another page.
+    result["truncated"] = page.has_more or rest not in ((), ("",))
+    hints = [note] if note else []
+    if result["truncated"]:
+        last = asked.stop - 1
         of = f"of {page.newlines}" if page.is_counted else f"of more than {page.newlines}"
         hints.append(f"lines {wanted.offset}-{last} {of}; go on with offset={last + 1}")
-    elif not page.lines and wanted.offset > 1:
+    elif not lines and wanted.offset > 1:
         hints.append(f"the file has {page.newlines} lines, so there is nothing at offset {wanted.offset}")
     if page.encoding != UTF8:
         hints.append(f"stored as {page.encoding.name}; edits keep that")
@@ -160,8 +167,7 @@ async def _read_handle(ctx: ToolContext, wanted: ReadFile) -> str:
     async def read_at(offset: int, count: int) -> bytes:
         return await ctx.shelf.read(wanted.path, offset, count)
 
-    request = PageRequest(offset=wanted.offset, limit=wanted.limit, count_bytes=_LOCAL_COUNT_BYTES, fold=True)
-    page, _ = await _page(read_at, request)
+    page, _ = await _page(read_at, wanted, _LOCAL_COUNT_BYTES, fold=True)
     if page is None:
         raise ToolError(f"{wanted.path!r} holds binary data, which cannot be shown as lines")
     return tool_result(_shown(page, size, wanted, Workspace(ctx, "read_file"), _max_chars(ctx)))

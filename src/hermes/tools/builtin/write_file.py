@@ -34,6 +34,8 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     place = await workspace.locate(wanted.path)
     await workspace.check_write(place)
     before = await _before(ctx, place)
+    if place.info is not None and workspace.memo.is_stale(place.info, before.data):
+        return tool_result(workspace.refuse_stale([before]), bytes_written=0, dirs_created=False)
     content = workspace.veil.reveal(wanted.content, before.text)
     refuse_display_text(content, before.text)
     try:
@@ -41,10 +43,6 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     except UnencodableError as error:
         raise ToolError(f"the content cannot be written: {error}") from error
     result: dict[str, Any] = {"bytes_written": len(new.data), "dirs_created": await _lacks_folder(ctx, place)}
-    if place.info is not None and workspace.memo.is_stale(place.info, before.data):
-        result["_warning"] = (
-            f"{wanted.path!r} was changed by someone else since you read it; that change is overwritten"
-        )
     if new.note:
         result["warning"] = new.note
     if place.info is not None and new.data == before.data and place.info.size == len(new.data):

@@ -30,7 +30,10 @@ def diff_of_spans(path: str, before: str, spans: Sequence[Span], *, max_chars: i
     """As `unified_diff`, where it is known what changed: the text after the change is not looked at."""
     name = path.lstrip("/")
     changes = (_Change(span.start, span.end, span.written) for span in spans)
-    return _cut(f"a/{name}", f"b/{name}", _hunks(before, changes), max_chars) if spans else ""
+    if not spans:
+        return ""
+    # Up to the first change the lines of both texts are the same.
+    return _cut(f"a/{name}", f"b/{name}", _hunks(before, changes, (spans[0].start, spans[0].first_line)), max_chars)
 
 
 class _Change(NamedTuple):
@@ -59,10 +62,11 @@ def _changed(old: str, new: str) -> _Change:
     return _Change(head, len(old) - tail, new[head : len(new) - tail])
 
 
-def _hunks(old: str, changes: Iterable[_Change]) -> Iterator[list[str]]:
-    at, line, shift = 0, 1, 0
+def _hunks(old: str, changes: Iterable[_Change], known: tuple[int, int] = (0, 1)) -> Iterator[list[str]]:
+    """The hunks of all changes. `known` is a position in the old text near the first of them, and its line."""
+    (at, line), shift = known, 0
     for change in _merged(old, changes):
-        line += old.count("\n", at, change.start)
+        line += old.count("\n", at, change.start) - old.count("\n", change.start, at)
         old_lines, new_lines = _lines(old[change.start : change.end]), _lines(change.written)
         for group in _groups(old_lines, new_lines):
             yield _hunk(old_lines, new_lines, group, (line, line + shift))

@@ -124,15 +124,18 @@ def find(text: str, old: str, *, every: bool = True, whole_lines: bool = False) 
     """The places of `old` at the first level that has any, and `old` in tokens; without `every`, only some of many."""
     wanted = Wanted(old)
     found = _kept(text, exact_matches(text, old, None if every else _PLACES_NAMED + 1), whole_lines)
-    if found:
-        return Level.EXACT, found, wanted
+    level, found = (Level.EXACT, found) if found else _find_loosely(text, wanted, whole_lines)
+    return level, found, wanted
+
+
+def _find_loosely(text: str, wanted: Wanted, whole_lines: bool = False) -> tuple[Level, list[Match]]:
     if not wanted.is_blank and not wanted.is_huge:
         for level, shapes in SHAPES.items():
             for shape in shapes:
                 found = _kept(text, wanted.matches(text, shape), whole_lines)
                 if found:
-                    return level, found, wanted
-    return Level.EXACT, [], wanted
+                    return level, found
+    return Level.EXACT, []
 
 
 def _kept(text: str, matches: list[Match], whole_lines: bool) -> list[Match]:
@@ -200,11 +203,11 @@ def _position(text: str, new: str) -> int | None:
     """Where `new` stands, as an edit would have written it; nowhere when it is blank."""
     if not new.strip():
         return None
-    for ending in Endings:
-        at = text.find(with_endings(new, ending.value))
+    for written in dict.fromkeys(with_endings(new, ending.value) for ending in Endings):
+        at = text.find(written)
         if at != -1:
             return at
-    matches = find(text, new, every=False)[1]
+    matches = _find_loosely(text, Wanted(new))[1]
     return matches[0].start if matches else None
 
 

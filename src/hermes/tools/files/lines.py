@@ -4,7 +4,7 @@ import codecs
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hermes.tools.files.encoding import UTF8, Encoding, detect
+from hermes.tools.files.encoding import UTF8, Encoding
 
 MAX_LINE_CHARS = 2000
 CUT_MARK = " … [line cut, {total} in all]"
@@ -36,10 +36,6 @@ class Page:
     is_counted: bool
     has_more: bool
     encoding: Encoding
-    cut_lines: int
-
-    def numbered(self) -> str:
-        return "\n".join(f"{number}|{line}" for number, line in enumerate(self.lines, self.first_line))
 
 
 class _Kept(NamedTuple):
@@ -94,15 +90,13 @@ class Pager:
         has_more = self._is_full and (self._open_length > 0 or not is_end)
         if not self._is_full and self._line >= self._request.offset and is_end:
             self._close_line(is_ended=False)
-        lines, cut = self._shown()
         return Page(
             first_line=self._request.offset,
-            lines=lines,
+            lines=tuple(map(self._shown, self._kept)),
             newlines=self._newlines,
             is_counted=is_end,
             has_more=has_more,
             encoding=self._encoding,
-            cut_lines=cut,
         )
 
     @property
@@ -168,18 +162,13 @@ class Pager:
         self._open.clear()
         self._open_length = 0
 
-    def _shown(self) -> tuple[tuple[str, ...], int]:
-        lines, cut = [], 0
-        for kept in self._kept:
-            is_whole = kept.length == len(kept.head)
-            has_crlf = is_whole and kept.is_ended
-            text = self._decoded(kept.head.removesuffix(b"\r") if has_crlf else kept.head)
-            if not is_whole or len(text) > MAX_LINE_CHARS:
-                total = f"{len(text)} characters" if is_whole else f"{kept.length} bytes"
-                text = text[:MAX_LINE_CHARS] + CUT_MARK.format(total=total)
-                cut += 1
-            lines.append(text)
-        return tuple(lines), cut
+    def _shown(self, kept: _Kept) -> str:
+        is_whole = kept.length == len(kept.head)
+        text = self._decoded(kept.head.removesuffix(b"\r") if is_whole and kept.is_ended else kept.head)
+        if is_whole and len(text) <= MAX_LINE_CHARS:
+            return text
+        total = f"{len(text)} characters" if is_whole else f"{kept.length} bytes"
+        return text[:MAX_LINE_CHARS] + CUT_MARK.format(total=total)
 
     def _decoded(self, raw: bytes) -> str:
         try:
@@ -189,14 +178,6 @@ class Pager:
                 return raw[: error.start].decode(self._codec)
             # Only the head of the file decided on the encoding; a stray byte further on is shown as Latin-1.
             return raw.decode("latin-1")
-
-
-def page_of(data: bytes, request: PageRequest) -> Page:
-    """The page of a file that is in memory already; its bytes must be text."""
-    encoding = detect(data)
-    pager = Pager(request, encoding or UTF8)
-    pager.feed(data)
-    return pager.finish(is_end=True)
 
 
 def _whole_characters(data: bytes | bytearray, codec: str) -> int:

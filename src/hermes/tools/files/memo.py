@@ -88,11 +88,6 @@ class FileMemo:
         self.last = _NOTHING_ASKED
 
 
-def forget_shown(memo: dict[str, Any]) -> None:
-    """After a compression the model no longer has what it was shown, so a re-read must show it again."""
-    FileMemo.of(memo).shown.clear()
-
-
 def reset_repeats(memo: dict[str, Any]) -> None:
     """Another tool ran in between: the next read is not a repeat."""
     FileMemo.of(memo).last = _NOTHING_ASKED

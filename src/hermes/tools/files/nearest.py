@@ -1,5 +1,6 @@
 """Show which parts of a file resemble a text that is not in it. A suggestion only: no edit goes by likeness."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ _MAX_SHOWN_CHARS = 1500
 _MAX_COMPARED_CHARS = 4000
 _MAX_COMPARED_LINES = 20_000
 _MIN_LIKENESS = 0.4
+_LARGE_CHARS = 1_000_000
+_MAX_WORDS = 6  # each costs a search of the whole text
+_RARE = 20
+_WORD = re.compile(r"\w{5,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +30,64 @@ class Region:
 
 def nearest_regions(text: str, wanted: str, count: int = 3) -> tuple[Region, ...]:
     """The `count` regions most like `wanted`, best first; empty when nothing is."""
-    lines = text.split("\n")
     asked = wanted.strip("\r\n").split("\n")
+    regions: list[Region] = []
+    for first_line, lines in _sections(text, asked):
+        regions += _regions(first_line, lines, asked, wanted)
+    return tuple(sorted(regions, key=lambda region: -region.likeness)[:count])
+
+
+def _sections(text: str, asked: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The parts that are looked at, with the number of their first line: of a large text, those with a rare word."""
+    if len(text) <= _LARGE_CHARS:
+        yield 1, text.split("\n")
+        return
+    places: set[int] = set()
+    for word in sorted(set(_WORD.findall("\n".join(asked)[:_MAX_COMPARED_CHARS])), key=len, reverse=True)[:_MAX_WORDS]:
+        found: list[int] = []
+        at = text.find(word)
+        while at != -1 and len(found) <= _RARE:
+            found.append(at)
+            at = text.find(word, at + 1)
+        places.update(found if len(found) <= _RARE else ())
+    done, line = 0, 1
+    for place in sorted(places):
+        if place < done:
+            continue
+        start = _line_edge(text, place, -len(asked) - 1)
+        end = _line_edge(text, place, len(asked) + 1)
+        start = max(start, done)
+        line += text.count("\n", done, start)
+        yield line, text[start:end].removesuffix("\n").split("\n")
+        line += text.count("\n", start, end)
+        done = end
+
+
+def _line_edge(text: str, place: int, lines: int) -> int:
+    """The start of the line that lies so many lines after the place, or before it."""
+    for _ in range(abs(lines)):
+        found = text.find("\n", place) if lines > 0 else text.rfind("\n", 0, max(place, 0))
+        if found == -1:
+            return len(text) if lines > 0 else 0
+        place = found + 1 if lines > 0 else found
+    return place if lines > 0 else place + 1
+
+
+def _regions(first_line: int, lines: list[str], asked: list[str], wanted: str) -> list[Region]:
     starts = [*_by_equal_lines(lines, asked), *_by_alike_lines(lines, asked)]
     regions: list[Region] = []
     for start in dict.fromkeys(starts):
         first = max(start, 0)
         last = min(start + len(asked), len(lines))
-        if first >= last or any(first < region.last_line and last > region.first_line - 1 for region in regions):
+        taken = ((region.first_line - first_line, region.last_line - first_line + 1) for region in regions)
+        if first >= last or any(first < end and last > begin for begin, end in taken):
             continue
         region_text = "\n".join(lines[first:last])
         likeness = _likeness(region_text, wanted)
         if likeness >= _MIN_LIKENESS:
             shown = "\n".join(lines[first : min(last, first + _MAX_SHOWN_LINES)])[:_MAX_SHOWN_CHARS]
-            regions.append(Region(first + 1, last, shown, round(likeness, 2)))
-    return tuple(sorted(regions, key=lambda region: -region.likeness)[:count])
+            regions.append(Region(first_line + first, first_line + last - 1, shown, round(likeness, 2)))
+    return regions
 
 
 def _by_equal_lines(lines: list[str], asked: list[str]) -> Iterator[int]:

@@ -51,7 +51,12 @@ def stored(edited: Edited, data: bytes, encoding: Encoding) -> bytes:
     at = len(encoding.bom)
     char_at = 0
     for span in edited.spans:
-        start = at + span.start - char_at if is_single else _byte_at(data, at, edited.before, char_at, span.start)
+        between = char_at, span.start
+        if is_single:
+            start = at + span.start - char_at
+        else:
+            newlines = edited.before.count("\n", *between) if parts else span.first_line - 1
+            start = _byte_at(data, at, edited.before, between, newlines)
         parts += (source[at if parts else 0 : start], encode(span.written, bare, first_line=span.first_line))
         at = start + len(encode(edited.before[span.start : span.end], bare))
         char_at = span.end
@@ -92,12 +97,12 @@ def _blocks(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:
     return [(0, 0, head), (len(old) - tail, len(new) - tail, tail)]
 
 
-def _byte_at(data: bytes, at: int, text: str, char_at: int, position: int) -> int:
-    """Where the character at `position` is in the UTF-8 `data`; the one at `char_at` is at `at`.
+def _byte_at(data: bytes, at: int, text: str, between: tuple[int, int], newlines: int) -> int:
+    """Where the second of two characters is in the UTF-8 `data`, when the first is at `at`.
 
     Goes from newline to newline: counting those is several times faster than encoding all that lies between.
     """
-    newlines = text.count("\n", char_at, position)
+    char_at, position = between
     while newlines:
         inside = data.count(b"\n", at, at + _STEP_BYTES)
         if inside < newlines:

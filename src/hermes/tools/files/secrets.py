@@ -1,9 +1,22 @@
 """Secrets in files: hidden in what a model is shown, put back in what it writes."""
 
 import re
+from typing import NamedTuple
 
 from hermes.errors import ToolError
 from hermes.redact import MARKER, Redactor, UnknownMarker
+
+# A private key whose end is missing, so that its beginning alone tells; only lines of base64 belong to it.
+_UNENDED_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----\r?\n((?:[A-Za-z0-9+/=]{16,}\r?(?:\n|\Z))++)(?!-----END)"
+)
+
+
+class Numbered(NamedTuple):
+    """Lines as they are shown, and a word on those that are not."""
+
+    content: str
+    note: str
 
 
 class Veil:
@@ -15,15 +28,28 @@ class Veil:
 
     def hide(self, text: str) -> str:
         """`text` as it may be shown."""
-        return self._redactor.redact(text) if self._is_on else text
+        if not self._is_on:
+            return text
+        for unended in _UNENDED_KEY.finditer(text) if "PRIVATE KEY-----" in text else ():
+            self._redactor.register(unended[1])
+        return self._redactor.redact(text)
 
-    def numbered(self, first_line: int, text: str) -> str:
-        """The lines of `text` with their numbers, secrets hidden. A secret of several lines takes up their numbers."""
-        shown, number = [], first_line
+    def numbered(self, first_line: int, text: str, wanted: range) -> Numbered:
+        """The `wanted` lines of `text`, whose first is `first_line`, with their numbers and secrets hidden.
+
+        A secret of several lines takes up their numbers and stands where it begins; a page that begins inside one
+        starts behind it.
+        """
+        shown, number, note = [], first_line, ""
         for line in self.hide(text).split("\n"):
-            shown.append(f"{number}|{line}")
-            number += 1 + sum(self._original(found).count("\n") for found in MARKER.finditer(line))
-        return "\n".join(shown)
+            following = number + 1 + sum(self._original(found).count("\n") for found in MARKER.finditer(line))
+            if number in wanted:
+                shown.append(f"{number}|{line}")
+            elif number < wanted.start < following:
+                last = min(following, wanted.stop) - 1
+                note = f"lines {wanted.start}-{last} belong to the secret that is shown at line {number}"
+            number = following
+        return Numbered("\n".join(shown), note)
 
     def reveal(self, text: str, current: str | None) -> str:
         """`text` as it is to be written into a file that holds `current`.

@@ -2,8 +2,10 @@
 
 import os
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
 from hermes.errors import ToolError
@@ -17,6 +19,7 @@ from hermes.tools.files.secrets import Veil
 MAX_EDITED_BYTES = 64 * 1024 * 1024
 HANDLE_PREFIX = "hermes://result/"
 _MAX_NAMES = 20_000
+_MAX_CURRENT_CHARS = 20_000
 # What only a result's display contains: text that has it was copied from a display, and lacks what was cut there.
 _DISPLAY_MARKS = (("[line cut, ", "a line that read_file has cut"), ('"content_returned": false', "a status message"))
 
@@ -119,6 +122,24 @@ class Workspace:
         info = await self._ctx.environment.stat(place.resolved)
         if info is not None:
             self.memo.saw(info, digest(data))
+
+    def refuse_stale(self, files: Sequence[TextFile]) -> dict[str, Any]:
+        """The refusal for files that are not what the task has read: their text as it is now, which it then knows."""
+        current: dict[str, str] = {}
+        for file in files:
+            assert file.place.info is not None  # only a file that exists can be stale
+            self.memo.saw(file.place.info, digest(file.data))
+            text = self.veil.hide(file.text or "")
+            left = len(text) - _MAX_CURRENT_CHARS
+            current[file.place.given] = text[:_MAX_CURRENT_CHARS] + (
+                f"\n… [{left} more characters; use read_file]" if left > 0 else ""
+            )
+        names = ", ".join(repr(name) for name in current)
+        error = (
+            f"{names} changed since you read it, so nothing was written; look at the current text, keep what is not "
+            "yours, and call again"
+        )
+        return {"error": error, "current_text": current}
 
     async def similar(self, place: Place) -> list[str]:
         """Paths near a missing one that may have been meant."""
