@@ -29,7 +29,10 @@ import hermes.compat
 hermes.compat.install()
 hermes.compat.install()
 from run_agent import AIAgent
-from model_tools import get_tool_definitions
+from model_tools import TOOL_TO_TOOLSET_MAP, TOOLSET_REQUIREMENTS, get_tool_definitions
+assert TOOL_TO_TOOLSET_MAP["read_file"] == "file" and "file" in TOOLSET_REQUIREMENTS
+import model_tools
+assert model_tools.__spec__.name == "hermes.model_tools"
 from toolsets import resolve_toolset
 import hermes
 print(AIAgent is hermes.AIAgent, len(resolve_toolset("file")))

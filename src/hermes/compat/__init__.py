@@ -24,11 +24,9 @@ class _OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         return importlib.util.spec_from_loader(fullname, self) if fullname in SCRIPT_NAMES else None
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return importlib.import_module(MODULES[spec.name])
-
     def exec_module(self, module: ModuleType) -> None:
-        """The module is complete already."""
+        # What stands here after this is what `import` gives; ours keeps its own name and spec.
+        sys.modules[module.__name__] = importlib.import_module(MODULES[module.__name__])
 
 
 def install() -> None:

@@ -1,23 +1,25 @@
 """The fixed map from old module names to ours. What is not listed here is imported as it is written."""
 
-_OURS = (
+_SAME = {
+    "hermes_state": "hermes.state",
+    "model_tools": "hermes.model_tools",
+    "run_agent": "hermes.runtime.agent",
+    "toolsets": "hermes.toolsets",
+}
+_WRAPPED = (
     "agent",
     "agent.tool_dispatch_helpers",
     "agent.tool_guardrails",
     "hermes_constants",
-    "hermes_state",
-    "model_tools",
-    "run_agent",
     "tools",
     "tools.approval",
     "tools.registry",
-    "toolsets",
 )
 
-MODULES: dict[str, str] = {name: f"hermes.compat.{name}" for name in _OURS}
+MODULES: dict[str, str] = {**_SAME, **{name: f"hermes.compat.{name}" for name in _WRAPPED}}
 
 # What `install()` answers for scripts: names that no project is likely to have a package of.
-SCRIPT_NAMES = frozenset({"hermes_constants", "hermes_state", "model_tools", "run_agent", "toolsets"})
+SCRIPT_NAMES = frozenset({*_SAME, "hermes_constants"})
 
 # Roots of the old tree, for a hint when an import that was left alone fails.
-OLD_ROOTS = frozenset({name.partition(".")[0] for name in _OURS} | {"gateway", "hermes_cli", "cron", "cli", "utils"})
+OLD_ROOTS = frozenset({name.partition(".")[0] for name in MODULES} | {"gateway", "hermes_cli", "cron", "cli", "utils"})

@@ -1,5 +1,0 @@
-"""`hermes_state`."""
-
-from hermes.state import SessionDB
-
-__all__ = ["SessionDB"]

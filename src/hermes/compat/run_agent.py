@@ -1,5 +1,0 @@
-"""`run_agent`."""
-
-from hermes.runtime.agent import AIAgent
-
-__all__ = ["AIAgent"]
