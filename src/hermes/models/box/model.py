@@ -25,16 +25,17 @@ from hermes.seams import HttpStream, ModelRequest, Supervisor
 from hermes.types import ModelEvent, ModelResponse, ToolDefinition
 
 BUNDLED_NAME = "SmolLM2-135M"
-BUNDLED_WINDOW = 4096
+LEAN_WINDOW = 4096
 WINDOW = 16_384  # of a file of the user's own, unless model.context_length says otherwise
+LEAN_BELOW_BYTES = 300_000_000  # so small a model makes nothing of the full prompt, and takes minutes to read it
 
 
 class BoxModel:
     """`Model` in a process of its own, which starts with the first call and ends with `aclose`.
 
-    `endpoint.model` is the GGUF file, or empty for the one that comes with Hermes. That one is held to the lean
-    profile; a file of the user's own gets the full prompt, all tools, and the template inside it. The runtime, which
-    knows who starts processes, sets `supervisor` before the first call.
+    `endpoint.model` is the GGUF file, or empty for the one that comes with Hermes. That one, and any as small, is held
+    to the lean profile; a larger one gets the full prompt and all tools. A file of the user's own has its template
+    inside. The runtime, which knows who starts processes, sets `supervisor` before the first call.
     """
 
     def __init__(self, endpoint: Endpoint, http: HttpStream, root: Path) -> None:
@@ -43,11 +44,12 @@ class BoxModel:
         self._root = root
         self._server: BoxServer | None = None
         self._model: HttpModel | None = None
+        self.is_lean = self._file is None or self._file.stat().st_size < LEAN_BELOW_BYTES
         self._lean: tuple[tuple[ToolDefinition, ...], tuple[ToolDefinition, ...]] = ((), ())
         self.supervisor: Callable[[], Supervisor] | None = None
-        window = endpoint.context_length or (BUNDLED_WINDOW if self._file is None else WINDOW)
+        window = endpoint.context_length or (LEAN_WINDOW if self.is_lean else WINDOW)
         name = BUNDLED_NAME if self._file is None else self._file.stem
-        sampling = {"temperature": 0.2, "repeat_penalty": 1.1} if self._file is None else {}
+        sampling = {"temperature": 0.2, "repeat_penalty": 1.1} if self.is_lean else {}
         self._endpoint = replace(
             endpoint,
             model=name,
@@ -97,10 +99,9 @@ class BoxModel:
         if not self.is_ready:
             await self.prepare(None)
         assert self._model is not None
-        if self.is_bundled:
-            if (
-                self._lean[0] is not request.tools
-            ):  # one tuple for the session's life: the transport compares by identity
+        if self.is_lean:
+            # One tuple for the session's life: the transport compares by identity.
+            if self._lean[0] is not request.tools:
                 self._lean = (request.tools, lean_tools(request.tools))
             request = lean_request(request, self._lean[1])
         request = with_call_opened(with_readable_calls(request))

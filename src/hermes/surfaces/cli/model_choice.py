@@ -49,6 +49,9 @@ def try_choice(cli: Cli, choice: Choice, *, needs_model: bool = True) -> tuple[R
     """Ask the provider whether key and model are right; `UserError` says what is not."""
     wanted = choice if choice.model else Choice(**{**_fields(choice), "model": "-"})
     found = resolve(cli.settings(), wanted.asked())
+    if found.entry.kind == "box":
+        file = _box_choice(cli, choice.model, is_tried=True).model
+        return found, CheckResult((file or "SmolLM2-135M",))
     try:
         result = asyncio.run(_ask(found))
         if needs_model and choice.model:
@@ -64,6 +67,22 @@ async def _ask(found: Resolved) -> CheckResult:
         return await check_endpoint(http, found.endpoint)
     finally:
         await http.close()
+
+
+def adopt(cli: Cli, choice: Choice, *, is_tried: bool) -> None:
+    """Try `choice`, write it down, and tell both."""
+    if (named := find_provider(choice.provider)) is not None and named.kind == "box":
+        entry = resolve(cli.settings(), choice.asked()).entry  # refuses an address
+        choice = _box_choice(cli, choice.model, is_tried=is_tried)
+    elif is_tried:
+        found, result = try_choice(cli, choice)
+        entry = found.entry
+        told = "the key is right" if found.endpoint.api_key else "it answers"
+        cli.out.note(f"{entry.name}: {told}." if result.is_checked else f"{entry.name}: could not be asked beforehand.")
+    else:
+        entry = resolve(cli.settings(), choice.asked()).entry
+    for line in save_choice(cli, choice, entry):
+        cli.out.line(line)
 
 
 def save_choice(cli: Cli, choice: Choice, entry: ProviderEntry) -> list[str]:
@@ -119,13 +138,14 @@ def ask_choice(cli: Cli) -> tuple[Choice, ProviderEntry]:
 
 
 def _ask_file(cli: Cli) -> Choice:
-    from hermes.models.box.files import check_gguf  # noqa: PLC0415
-    from hermes.surfaces.cli.first_run import ensure_box  # noqa: PLC0415
-
     answer = click.prompt("GGUF file (Enter: the small one in the box)", default="", show_default=False, err=True)
-    file = check_gguf(answer.strip()) if answer.strip() else None
-    ensure_box(cli, file, "what runs models on this machine is not installed")
-    return Choice(provider="local", model=str(file or ""))
+    return _box_choice(cli, answer.strip(), is_tried=True)
+
+
+def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> Choice:
+    from hermes.surfaces.cli.first_run_box import ready_file  # noqa: PLC0415 - brings what starts processes
+
+    return Choice(provider="local", model=str(ready_file(cli, text, is_tried=is_tried) or ""))
 
 
 def _ask_provider(cli: Cli) -> ProviderEntry:

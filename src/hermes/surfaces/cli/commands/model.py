@@ -32,7 +32,7 @@ def model(cli: Cli, /, **options: Any) -> int:
     Without anything, ask step by step in a terminal; elsewhere tell which model is in use. `hermes model local FILE`
     runs a GGUF file on this machine; without FILE, the small model in the box.
     """
-    from hermes.surfaces.cli.model_choice import Choice, ask_choice, is_interactive, save_choice  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import Choice, adopt, ask_choice, is_interactive, save_choice  # noqa: PLC0415
 
     as_json: bool = options["as_json"]
     if options["source"] is not None:
@@ -40,47 +40,19 @@ def model(cli: Cli, /, **options: Any) -> int:
     if options["list_providers"]:
         return _providers(cli, as_json)
     words = {name: options[name] for name in ("provider", "base_url", "api_key", "api_mode")}
-    if options["name"] == "local" and not any(words.values()):
-        return _set_box(cli, options["file"])
-    if options["file"] is not None:
-        raise click.UsageError("Only `hermes model local` takes a file.")
     choice = Choice(model=options["name"] or "", **words)
+    if choice == Choice(model="local"):
+        choice = Choice(provider="local", model=options["file"] or "")
+    elif options["file"] is not None:
+        raise click.UsageError("Only `hermes model local` takes a file.")
     if options["list_models"]:
         return _models(cli, choice, as_json)
     if choice != Choice():
-        return _set(cli, choice, options["no_check"])
+        adopt(cli, choice, is_tried=not options["no_check"])
+        return Exit.ANSWERED
     if not is_interactive() or as_json:
         return _show(cli, as_json)
     for line in save_choice(cli, *ask_choice(cli)):
-        cli.out.line(line)
-    return Exit.ANSWERED
-
-
-def _set(cli: Cli, choice: "Choice", no_check: bool) -> int:
-    from hermes.models.resolve import resolve  # noqa: PLC0415
-    from hermes.surfaces.cli.model_choice import save_choice, try_choice  # noqa: PLC0415
-
-    if no_check:
-        entry = resolve(cli.settings(), choice.asked()).entry
-    else:
-        found, result = try_choice(cli, choice)
-        entry = found.entry
-        told = "the key is right" if found.endpoint.api_key else "it answers"
-        cli.out.note(f"{entry.name}: {told}." if result.is_checked else f"{entry.name}: could not be asked beforehand.")
-    for line in save_choice(cli, choice, entry):
-        cli.out.line(line)
-    return Exit.ANSWERED
-
-
-def _set_box(cli: Cli, file: str | None) -> int:
-    from hermes.models.box.files import check_gguf  # noqa: PLC0415
-    from hermes.models.catalogue import providers  # noqa: PLC0415
-    from hermes.surfaces.cli.first_run import ensure_box  # noqa: PLC0415
-    from hermes.surfaces.cli.model_choice import Choice, save_choice  # noqa: PLC0415
-
-    found = check_gguf(file) if file else None
-    ensure_box(cli, found, "what runs models on this machine is not installed")
-    for line in save_choice(cli, Choice(provider="local", model=str(found or "")), providers()["local"]):
         cli.out.line(line)
     return Exit.ANSWERED
 

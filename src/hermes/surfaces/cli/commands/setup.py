@@ -1,7 +1,7 @@
 """Set Hermes up: model, terminal, keys of tools."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from hermes.config.write import set_key
 from hermes.errors import UserError
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-
-if TYPE_CHECKING:
-    from hermes.surfaces.cli.model_choice import Choice
 
 SECTIONS = ("model", "terminal", "tools")
 BACKENDS = ("local", "docker", "ssh", "singularity", "modal", "daytona")
@@ -34,7 +31,7 @@ BACKENDS = ("local", "docker", "ssh", "singularity", "modal", "daytona")
 @click.pass_obj
 def setup(cli: Cli, /, **options: Any) -> int:
     """Set Hermes up, step by step; again for one section at any time. What is set stays unless you change it."""
-    from hermes.surfaces.cli.model_choice import Choice, is_interactive  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import Choice, adopt, is_interactive  # noqa: PLC0415
 
     pairs = [_pair(text) for text in options["variables"]]
     words = {name: options[name] for name in ("provider", "base_url", "api_key")}
@@ -47,7 +44,7 @@ def setup(cli: Cli, /, **options: Any) -> int:
     if not is_given:
         return _ask_all(cli, options["sections"] or SECTIONS)
     if choice != Choice():
-        _save_model(cli, choice, options["no_check"])
+        adopt(cli, choice, is_tried=not options["no_check"])
     if options["backend"]:
         _save_backend(cli, options["backend"])
     for variable, value in pairs:
@@ -62,15 +59,6 @@ def _ask_all(cli: Cli, sections: Sequence[str]) -> int:
         steps[section](cli)
     cli.out.note("\nDone. Try: hermes chat -q 'What can you do?'")
     return Exit.ANSWERED
-
-
-def _save_model(cli: Cli, choice: "Choice", no_check: bool) -> None:
-    from hermes.models.resolve import resolve  # noqa: PLC0415
-    from hermes.surfaces.cli.model_choice import save_choice, try_choice  # noqa: PLC0415
-
-    entry = resolve(cli.settings(), choice.asked()).entry if no_check else try_choice(cli, choice)[0].entry
-    for line in save_choice(cli, choice, entry):
-        cli.out.line(line)
 
 
 def _save_backend(cli: Cli, backend: str) -> None:
