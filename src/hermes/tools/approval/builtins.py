@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.state import NOTHING, Cmd, Out
@@ -21,6 +22,7 @@ def cd(cmd: Cmd) -> Out:
 
 
 def read_line(cmd: Cmd) -> Out:
+    subscripts(cmd)
     options = read_options(cmd.args, "adinNptu")
     text = cmd.stdin.text
     names = options.operands or ["REPLY"]
@@ -65,6 +67,7 @@ def shift(cmd: Cmd) -> Out:
 
 
 def unset(cmd: Cmd) -> Out:
+    subscripts(cmd)
     for name in cmd.args:
         cmd.scope.variables.pop(name, None)
         cmd.scope.functions.pop(name, None)
@@ -135,8 +138,22 @@ def umask(cmd: Cmd) -> Out:
     return Out()
 
 
-def inert(_cmd: Cmd) -> Out:
+def enable(cmd: Cmd) -> Out:
+    if read_options(cmd.args, "f").has("f"):
+        cmd.run.add("inline_code", "load new commands into the shell from a file")
+    return NOTHING
+
+
+def inert(cmd: Cmd) -> Out:
+    subscripts(cmd)
     return Out()
+
+
+def subscripts(cmd: Cmd) -> None:
+    """`test -v 'a[$(x)]'`: the shell runs what stands in the brackets of a name that it is given as a word."""
+    for word in map(plain, cmd.args):
+        if "[" in word and ("$(" in word or "`" in word):
+            cmd.run.script(f'echo "{word}"', cmd.scope.fork(), NOTHING, (*cmd.via, cmd.name))
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
@@ -163,6 +180,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "test": inert,
     "[": inert,
     "umask": umask,
+    "enable": enable,
     "ulimit": inert,
     "return": inert,
     "exit": inert,

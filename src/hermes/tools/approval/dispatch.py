@@ -1,5 +1,6 @@
 """From a simple command to its effects: find the program behind the word, and let its rule judge."""
 
+import itertools
 import re
 from collections.abc import Callable
 from functools import partial
@@ -16,14 +17,16 @@ from hermes.tools.approval.effects import (
     packages,
     processes,
     system,
+    tools,
 )
+from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity, SimpleCommand
 from hermes.tools.approval.outputs import PURE, labelled
-from hermes.tools.approval.paths import resolve
+from hermes.tools.approval.paths import classify, is_credential, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
 from hermes.tools.approval.streams import fork_bomb, read
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.text import UNKNOWN, quoted, words
 
 Handler = Callable[[Cmd], Out | None]
 
@@ -34,6 +37,7 @@ _EXEC_VARIABLES = frozenset(
         "BROWSER", "GIT_SSH_COMMAND", "GIT_SEQUENCE_EDITOR", "LESSOPEN", "GIT_EXTERNAL_DIFF",
     }
 )  # fmt: skip
+_PROMPTS = frozenset({"PS1", "PS2", "PS3", "PS4", "PROMPT", "RPROMPT"})  # the shell expands them when it shows them
 # Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
 _INERT = frozenset(
     words(
@@ -61,8 +65,26 @@ _SETTINGS_VERBS = frozenset(
         "alias bash zsh hook-env generate-shell-completion --eval -b --shell list-dirs"
     )
 )
-_HIDDEN = re.compile(
-    r"(?:\A|[\s;&|/'\"(!+:`])(?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s"
+_HIDDEN = re.compile(r"(?:\A|[\s;&|/!+:`=])((?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s)")
+_BRACKETS = str.maketrans(dict.fromkeys("\"'()[],", " "))
+_MAX_TEXT = 4096
+# Programs with a rule of their own that still take a command as a setting or an option.
+_CARRIERS = frozenset(
+    words("make gmake tar gtar bsdtar rsync scp kubectl oc aws gcloud az vim vi nvim emacs hg cmake dotnet gdb")
+)
+
+
+# They keep the lines they are given, so that names of files are still names of files.
+_FILTERS = frozenset(words("grep egrep fgrep rg sort uniq head tail tac shuf cat tee find fd fdfind git ls"))
+# They are handed credentials and the runtime's files every day, and show them to the person or use them as keys.
+_READERS = frozenset(
+    words(
+        "less more nano view pico ssh-add keychain ansible-playbook age sops cksum b2sum xdg-open open getfacl lsattr "
+        "namei ssh-keyscan terraform tofu helm k9s stern kubectx packer pulumi sha512sum md5 zless zcat"
+    )
+)
+_OUTPUT = re.compile(
+    r"(?P<place>-i|--in-?place)|(?:-o|-O|--out(?:put|file)?(?:-file|-dir|-directory)?)(?:=(?P<value>.+))?"
 )
 
 
@@ -100,23 +122,73 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
         shown = tuple(argv) if all(map(str.isascii, argv)) else tuple(plain(word) for word in argv)
         run.commands.append(SimpleCommand(shown, scope.cwd, via))
     program = _program(name, scope, run)
-    handler = _HANDLERS.get(program)
-    if handler is None:
+    if program not in _HANDLERS and program not in tools.RULES:
         program = _VERSION.sub("", program.lower().removesuffix(".exe"))
-        handler = _HANDLERS.get(program)
-    if handler is None and program.startswith(("mkfs.", "mkfs_", "newfs")):
-        handler = disks.HANDLERS["mkfs"]
-    cmd = Cmd(program, argv[1:], scope, stdin, via, run)
+        if program.startswith(("mkfs.", "mkfs_", "newfs")):
+            program = "mkfs"
     if name.startswith("/etc/init.d/"):
-        program, handler = "service", _HANDLERS["service"]
+        program = "service"
+    handler = _HANDLERS.get(program)
+    cmd = Cmd(program, argv[1:], scope, stdin, via, run)
     if program in _SETTINGS and _prints_settings(cmd.args):
         return Out(None, frozenset({"settings"}))
-    if handler is not None:
-        out = handler(cmd)
-        return labelled(cmd, DARK) if out is None else out
-    if program not in _INERT:
+    prints = program in tools.RULES and tools.judge_words(cmd)
+    if program in _CARRIERS:
         _look_inside(cmd)
-    return labelled(cmd, DARK)
+    if handler is None:
+        _without_handler(cmd)
+    out = (handler(cmd) if handler is not None else None) or labelled(cmd, DARK)
+    if prints:
+        return Out(None, out.labels | {"private"})
+    if "listed" in out.labels and program not in _FILTERS:
+        return Out(out.text, out.labels - {"listed"})
+    return out
+
+
+def _without_handler(cmd: Cmd) -> None:
+    _writes(cmd)
+    if cmd.name in _INERT:
+        return
+    _look_inside(cmd)
+    if cmd.name not in tools.RULES:
+        tools.judge_verb(cmd)
+    if cmd.name not in _READERS:
+        _handed_over(cmd)
+
+
+def _writes(cmd: Cmd) -> None:
+    """Options that name a file to write mean the same nearly everywhere; only a file that matters counts."""
+    for position, arg in enumerate(cmd.args):
+        if arg[:1] != "-" or (found := _OUTPUT.fullmatch(arg)) is None:
+            continue
+        rest = cmd.args[position + 1 :]
+        for word in rest if found["place"] else [found["value"], *rest][:2]:
+            if word and word[0] != "-" and _matters(cmd, word):
+                write_path(cmd.run, cmd.scope, word, line(cmd))
+
+
+def _matters(cmd: Cmd, word: str) -> bool:
+    return classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
+        "system", "top", "root", "disk", "own", "credential", "rc"
+    )  # fmt: skip
+
+
+def _handed_over(cmd: Cmd) -> None:
+    """A program that nobody knows here is given a credential, the runtime's own files or its processes."""
+    run = cmd.run
+    if "credential" in cmd.stdin.labels:
+        run.add("exfiltration", f"hand a credential to {plain(cmd.name)}")
+    if "own" in run.substituted:
+        run.add("self_kill", line(cmd))
+    for word in cmd.args:
+        value = word.rpartition("=")[2] if word.startswith("-") else word.removeprefix("file://")
+        if "/" not in value or UNKNOWN in value:
+            continue
+        path = resolve(value, cmd.scope, run)
+        if classify(path, run.places) == "own":
+            run.add("own_files", line(cmd), (show(path, run.places),), path_class="own")
+        elif is_credential(path, run.places):
+            run.add("exfiltration", f"hand {show(path, run.places)} to {plain(cmd.name)}", (show(path, run.places),))
 
 
 def _prints_settings(args: list[str]) -> bool:
@@ -141,7 +213,7 @@ def _unresolved(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...],
 def _alias(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
     saved = scope.stack
     scope.stack = (*saved, argv[0])
-    rest = " ".join("'" + word.replace("'", "'\\''") + "'" for word in argv[1:])
+    rest = " ".join(map(quoted, argv[1:]))
     out = run.script(f"{scope.aliases[argv[0]]} {rest}", scope, stdin, (*via, "alias"))
     scope.stack = saved
     return out
@@ -153,6 +225,8 @@ def _program(name: str, scope: Scope, run: Run) -> str:
     path = resolve(name, scope, run)
     if path in run.files:
         _run_made_file(path, scope, run)
+    elif run.is_cloned(path):
+        run.add("remote_code", f"run {plain(name)}, which was just downloaded", (plain(name),))
     elif path in run.executables:
         run.add("chmod_run", f"make {plain(name)} executable and run it", (plain(name),))
     if name.startswith((".", "/", "~")) and len(run.scripts) < 50:
@@ -180,14 +254,21 @@ def _run_made_file(path: str, scope: Scope, run: Run) -> None:
 
 
 def _look_inside(cmd: Cmd) -> None:
-    """A program without a rule may start another one: judge what looks like a command among its words."""
+    """A program may start another one: judge what looks like a command among its words, or in the text of one."""
     for position, word in enumerate(cmd.args):
         base = word.rsplit("/", 1)[-1]
         if base in wrappers.HIDDEN and position + 1 < len(cmd.args):
             _keep_dangers(cmd, partial(cmd.nested, cmd.args[position:], NOTHING))
             return
-        if " " in word and _HIDDEN.search(word):
-            _keep_dangers(cmd, partial(cmd.shell, word.lstrip("!+: "), NOTHING))
+        if len(word) > 5:
+            look_at_text(cmd, word)
+
+
+def look_at_text(cmd: Cmd, text: str) -> None:
+    """Judge the commands that stand in `text`, whatever language is around them."""
+    text = text[:_MAX_TEXT].translate(_BRACKETS)
+    for found in itertools.islice(_HIDDEN.finditer(text), 4):
+        _keep_dangers(cmd, partial(cmd.shell, text[found.start(1) :], NOTHING))
 
 
 def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:
@@ -219,8 +300,23 @@ def bind(target: str, values: tuple[str, ...], scope: Scope, run: Run, *, labels
         run.add("defence_off", f"switch off the shell history ({name})")
     if name.startswith("HERMES_YOLO") or name == "HERMES_HOME":
         run.add("own_runtime", f"set {name}", severity=Severity.ASK)
+    if _is_injection(name, first, scope, run):
+        run.add("inline_code", f"programs load code from {plain(first)} ({name})", (plain(first),))
     if name in _EXEC_VARIABLES and first and UNKNOWN not in first:
         run.script(first, scope.fork(), NOTHING, (name,))
+    elif name in _PROMPTS and ("$(" in first or "`" in first):
+        run.script(f'echo "{first}"', scope.fork(), NOTHING, (name,))
+
+
+def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:
+    """Whether programs that start from here on would load code, or be found, where anybody may write."""
+    if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"):
+        return bool(value) and not value.startswith(("/usr/", "/lib"))
+    if name != "PATH":
+        return False
+    return any(
+        classify(resolve(part, scope, run), run.places) == "temp" for part in value.split(":") if part[:1] == "/"
+    )
 
 
 def _element(known: tuple[str, ...], index: str, value: str) -> tuple[str, ...]:

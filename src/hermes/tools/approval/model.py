@@ -56,6 +56,7 @@ KEYS: dict[str, str] = {
     "container_stop": "stop or remove containers",
     "infrastructure": "infrastructure destruction",
     "packages": "remove essential packages",
+    "publish": "publish or withdraw a package",
     "accounts": "change user accounts",
     "defence_off": "firewall, audit or history switched off",
     "exfiltration": "private files or credentials sent out",

@@ -16,7 +16,7 @@ _BODY = re.compile(
 _SLICE = re.compile(r":\s*\(?(-?\d+)\)?(?:\s*:\s*(-?\d+))?\Z")
 _OPERATORS = (":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,")
 _DIGITS = frozenset(
-    {"RANDOM", "SECONDS", "LINENO", "PPID", "UID", "EUID", "BASHPID", "$", "#", "?", "!", "SHLVL", "COLUMNS", "LINES"}
+    {"RANDOM", "SECONDS", "LINENO", "UID", "EUID", "BASHPID", "$", "#", "?", "!", "SHLVL", "COLUMNS", "LINES"}
 )
 _MAX_PATTERN = 64
 
@@ -62,6 +62,9 @@ def lookup(name: str, scope: Scope, run: Run) -> Values:
 
 
 def _outside(name: str, scope: Scope, run: Run) -> str:
+    if name == "PPID":  # what started the shell: the runtime, or its keeper
+        run.substituted |= {"own"}
+        return UNKNOWN
     if name in _DIGITS:
         return "0" if name == "?" else "7"
     known = {

@@ -34,8 +34,8 @@ _CREDENTIALS = re.compile(
 )
 _RC = re.compile(
     r"(?:\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zprofile|zshenv|zlogin|zlogout|kshrc"
-    r"|cshrc|tcshrc|login|inputrc|bash_history|zsh_history|xinitrc|xprofile|xsessionrc|pam_environment)|\.config/(?:fish|autostart|systemd"
-    r"|environment\.d)|Library/LaunchAgents|\.local/share/systemd)(?:/|\Z)"
+    r"|cshrc|tcshrc|login|inputrc|vimrc|emacs|tmux\.conf|screenrc|gdbinit|curlrc|wgetrc|condarc|Rprofile|irbrc|pythonrc|psqlrc|sqliterc|bash_history|zsh_history|xinitrc|xprofile|xsessionrc|pam_environment)|\.config/(?:fish|autostart|systemd"
+    r"|environment\.d|pip|nvim)|\.pip|\.emacs\.d|\.vim|Library/LaunchAgents|\.local/share/systemd)(?:/|\Z)"
 )
 _PRIVATE_NAMES = re.compile(
     r"(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env(?:\.(?!example|sample|template|dist)[\w.-]+)?|[\w.-]+\.(?:pem|p12|pfx|kdbx|keystore|jks)"
@@ -45,6 +45,7 @@ _SYSTEM_SECRETS = re.compile(
     r"/(?:private/)?etc/(?:passwd|shadow|gshadow|sudoers|ssh|ssl/private|krb5\.keytab)|/proc/[^/]+/(?:environ|mem)"
 )
 _PROJECT_ENV = re.compile(r"\.env(?:\.(?!example|sample|template|dist|defaults?\b)[\w-]+)*\Z|config\.ya?ml\Z|\.envrc\Z")
+_HOOKS = re.compile(r"/\.git/(?:hooks/|config\Z)")  # what git runs, or is told to run, later
 _STREAMS = ("/dev/fd/", "/dev/std", "/proc/self/fd/")  # of the command to come, not of this process
 _OWN_STATE = re.compile(
     r"(?:config\.ya?ml|\.env[\w.-]*|auth[\w.-]*|credentials[\w.-]*|state\.db[\w-]*|approvals?[\w./-]*|allowlist[\w./-]*"
@@ -120,7 +121,7 @@ def _classify(path: str, places: Places) -> str:
         if _RC.match(inside):
             return "rc"
     if _under(path, places.workspace):
-        return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) else "workspace"
+        return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) or _HOOKS.search(path) else "workspace"
     if _TEMP.match(path):
         return "temp"
     if inside is not None:
@@ -191,6 +192,11 @@ def is_private(path: str, places: Places) -> bool:
         return True
     name = path.rsplit("/", 1)[-1]
     return bool(_PRIVATE_NAMES.match(plain(name)) or _SYSTEM_SECRETS.match(path))
+
+
+def is_wide(path: str, places: Places) -> bool:
+    """Whether nearly everything on the machine, or of the person, is below this path."""
+    return classify(path, places) in ("root", "top")
 
 
 def is_credential(path: str, places: Places) -> bool:

@@ -31,6 +31,10 @@ _STATEMENTS = _BLOCKS | {
 _WORDS = frozenset(
     {"word", "string", "raw_string", "ansi_c_string", "number", "concatenation", "simple_expansion", "expansion"}
 )
+_BACKGROUND = re.compile(r"(?<![&>\d])&(?![&>\d])")
+_ENDLESS = re.compile(r"while\s+(?::|true|\[\s+1\s+\]|\(\(\s*1\s*\)\))\s*[;\n]|until\s+false\s*[;\n]")
+_WAITS = re.compile(r"\b(?:wait|sleep|read|break|exit|return)\b")
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _MAX_LOOP = 12
 _MAX_NODE_DEPTH = 60
 
@@ -229,6 +233,9 @@ class _Script:
                 assignments.append(child)
             else:
                 words.append(child)
+        lost = self._between(node, outer[0]) if outer else ""
+        if outer and words and words[-1].type == "number" and words[-1].end_byte == outer[0].start_byte:
+            words.pop()  # `cmd 0< file`: the grammar takes the descriptor for a word
         for place in redirects:
             if place.type == "heredoc_redirect":
                 words += [extra for extra in place.named_children if extra.type in _WORDS]
@@ -236,6 +243,8 @@ class _Script:
                 words += _extra_words(place)
         before, run.substituted = run.substituted, frozenset()
         argv = self.words(words, scope)
+        if lost:
+            argv += [field for word in lost.split() for field in expand(word, Expansions(run, self.via, scope))]
         inner = scope if not (assignments and argv) else scope.fork()
         for assignment in assignments:
             self.assign(assignment, inner)
@@ -243,6 +252,8 @@ class _Script:
         for redirect in resolved:
             if redirect.op.startswith("<"):
                 stdin = redirect.content
+                if redirect.fd.isdigit():
+                    run.files[f"/dev/fd/{redirect.fd}"] = redirect.content
         out = self.follower.start(argv, inner, stdin, self.via) if argv else NOTHING
         if inner is not scope:
             scope.cwd = inner.cwd
@@ -250,6 +261,11 @@ class _Script:
             out = Out(out.text, out.labels | run.substituted)
         run.substituted = before
         return apply_writes(resolved, out, scope, run) if resolved else out
+
+    def _between(self, node: Node, redirect: Node) -> str:
+        """Words before a redirection that the grammar leaves out of its tree, such as `-` before `<<`."""
+        between = self.source[node.end_byte : redirect.start_byte].replace("\\\n", " ").strip()
+        return "" if set(between) & set("<>;&|") or between.isdigit() else between
 
     def words(self, nodes: Iterable[Node], scope: Scope, *, over_lines: bool = False) -> list[str]:
         """Expand the words; neighbours without a gap are one word, whatever the grammar made of them."""
@@ -271,6 +287,8 @@ class _Script:
                 self.run.unknown("the command does not parse as bash")
             previous = end
             raw = source[start:end]
+            if raw[:1] == "(" and not over_lines:
+                self.run.unknown("the command does not parse as bash")
             if SIMPLE.match(raw):
                 fields.append(raw)
             else:
@@ -321,7 +339,7 @@ class _Script:
         scope.functions[name] = (body, self.source)
         inner = self.text(body)
         calls = len(re.findall(rf"(?:^|[\s;&|{{(]){re.escape(name)}(?=[\s;&|)}}]|$)", inner))
-        if calls and (re.search(r"(?<![&>\d])&(?![&>\d])", inner) or (calls > 1 and "|" in inner)):
+        if calls and (_BACKGROUND.search(inner) or (calls > 1 and "|" in inner)):
             dispatch.fork_bomb(self.run, name)
 
     def loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
@@ -347,6 +365,9 @@ class _Script:
         return joined(outputs)
 
     def while_loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
+        whole = self.text(node)
+        if _ENDLESS.match(whole) and not _WAITS.search(loose := _QUOTED.sub("", whole)) and _BACKGROUND.search(loose):
+            dispatch.fork_bomb(self.run, "a loop without end")
         lines = stdin.text.splitlines() if stdin.text else []
         if len(lines) > 1 and "read" in self.source[node.start_byte : node.end_byte]:
             picked = lines if len(lines) <= _MAX_LOOP else [*lines[:_MAX_LOOP], UNKNOWN]

@@ -101,6 +101,7 @@ class Run:
         self.files: dict[str, Out] = {}
         self.links: dict[str, str] = {}
         self.executables: set[str] = set()
+        self.cloned: list[str] = []  # folders that the script itself downloads
         self.lifted: list[str] = []
         self.substituted: frozenset[str] = frozenset()  # labels that command substitutions brought into the words
         self.script: Script
@@ -129,6 +130,9 @@ class Run:
         if reason not in self.unknowns and len(self.unknowns) < 20:
             self.unknowns.append(reason)
             self.add("unknown", reason)
+
+    def is_cloned(self, path: str) -> bool:
+        return any(path.startswith(folder + "/") for folder in self.cloned)
 
     def spend(self) -> bool:
         """Take one step of the budget; False when it is used up."""

@@ -22,6 +22,12 @@ def read(word: str, scope: Scope, run: Run) -> Out:
     return Out(None, frozenset({"file"}))
 
 
+def listed(roots: list[str]) -> frozenset[str]:
+    """The label of names of files below the working directory, where none of `roots` leads out of it."""
+    leaves = any(root.startswith(("/", "~", "..", UNKNOWN)) or "/.." in root for root in roots)
+    return frozenset() if leaves else frozenset({"listed"})
+
+
 def feed(cmd: Cmd, out: Out, *, same_scope: bool = False) -> None:
     """Judge a stream that a shell runs as a script."""
     run = cmd.run
@@ -50,6 +56,8 @@ def run_file(cmd: Cmd, word: str, *, same_scope: bool = False) -> None:
     path = resolve(word, cmd.scope, run)
     if path in run.files:
         feed(cmd, run.files[path], same_scope=same_scope)
+    elif run.is_cloned(path):
+        run.add("remote_code", f"run {plain(word)}, which was just downloaded", (plain(word),))
     elif path in run.executables:
         run.add("chmod_run", f"make {plain(word)} executable and run it", (plain(word),))
     elif len(run.scripts) < 50:

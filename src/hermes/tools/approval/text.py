@@ -25,6 +25,11 @@ def words(table: str) -> list[str]:
     return table.split()
 
 
+def quoted(word: str) -> str:
+    """The word as a shell reads it back."""
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
 def clean(command: str) -> str:
     """Return `command` without NULs, invisible characters and terminal escapes; total for any string.
 

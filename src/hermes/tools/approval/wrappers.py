@@ -5,12 +5,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import after_options, read_options
-from hermes.tools.approval.paths import write_path
+from hermes.tools.approval.paths import delete_path, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Scope
-from hermes.tools.approval.streams import feed, run_file
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.streams import feed, listed, read, run_file
+from hermes.tools.approval.text import UNKNOWN, quoted, words
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "pwsh"])
 HIDDEN = frozenset(["rm", "dd", "shred", "mkfs", "wipefs", "sh", "bash", "zsh", "dash", "unlink", "rmdir"]) | {
@@ -35,13 +36,19 @@ def _longs(names: str) -> frozenset[str]:
 _PLAIN: dict[str, Wrapper] = {
     **dict.fromkeys(
         words(
-            "nohup setsid busybox toybox builtin fakeroot unbuffer linux32 linux64 i386 caffeinate catchsegv tini "
+            "nohup setsid busybox toybox builtin fakeroot unbuffer linux32 linux64 i386 catchsegv tini "
             "dumb-init torsocks proxychains proxychains4 dbus-run-session dbus-launch ssh-agent nocache eatmydata "
-            "coproc noglob nocorrect winpty xvfb-run gnome-terminal xterm konsole exec ltrace valgrind heaptrack "
-            "time"
+            "coproc noglob nocorrect winpty valgrind heaptrack"
         ),
-        Wrapper("afoe"),
+        Wrapper(),
     ),
+    "exec": Wrapper("a"),
+    "time": Wrapper("fo"),
+    "caffeinate": Wrapper("tw"),
+    "ltrace": Wrapper("aAeDFlnopsuwx"),
+    "xvfb-run": Wrapper("efnps"),
+    "bwrap": Wrapper("", _longs("chdir uid gid hostname exec-label file-label seccomp unsetenv")),
+    **dict.fromkeys(words("xterm gnome-terminal konsole urxvt alacritty kitty st foot"), Wrapper("TtgnF")),
     "doas": Wrapper("uC"),
     "nice": Wrapper("n", _longs("adjustment")),
     "ionice": Wrapper("cn", _longs("class classdata")),
@@ -101,13 +108,21 @@ def env(cmd: Cmd) -> Out:
     for position, arg in enumerate(args):
         if arg.startswith(("-S", "--split-string")):
             text = arg[2:] if arg.startswith("-S") else arg.partition("=")[2]
-            return cmd.shell(" ".join([text, *args[position + 1 :]]))
+            rest = args[position + 1 :]
+            if not text and rest:
+                text, rest = rest[0], rest[1:]
+            return cmd.shell(" ".join([text, *map(quoted, rest)]))
         if not arg.startswith("-"):
             break
     rest = after_options(args, "uCa", _longs("unset chdir argv0"))
     while rest and _ASSIGNMENT.match(rest[0]):
         rest = rest[1:]
     return cmd.nested(rest) if rest else Out(None, frozenset({"environment"}))
+
+
+def coreutils(cmd: Cmd) -> Out:
+    program, *rest = cmd.args or [""]
+    return cmd.nested([program.partition("=")[2] or program, *rest])
 
 
 def command(cmd: Cmd) -> Out:
@@ -133,6 +148,9 @@ def shell(cmd: Cmd) -> Out | None:
         if len(script) > 1:
             inner.variables["0"] = (script[1],)
         return cmd.run.script(script[0], inner, cmd.stdin, (*cmd.via, f"{cmd.name} -c"))
+    for start in (options.values.get("rcfile"), options.values.get("init-file")):
+        if start is not None:
+            run_file(cmd, start)
     if options.operands and not options.has("s"):
         cmd.scope.args, saved = tuple(options.operands[1:]), cmd.scope.args
         run_file(cmd, options.operands[0])
@@ -153,10 +171,16 @@ def xargs(cmd: Cmd) -> Out:
         cmd.args[: len(cmd.args) - len(rest)], "adEILnPs", _longs("arg-file delimiter max-args max-procs replace")
     )
     mark = options.value("I", "replace")
-    text = cmd.stdin.text
-    fields = [UNKNOWN] if text is None else text.replace("\0", "\n").split()[:32]
+    listed = options.value("a", "arg-file")
+    given = cmd.stdin if listed is None else read(listed, cmd.scope, cmd.run)
+    text = given.text
+    if text is None and "listed" in given.labels:
+        text = "found\n"  # names of files below the working directory
+    # With -0 and -d blanks do not separate; a plain list has one name a line.
+    split = (lambda whole: re.split(r"[\0\n]", whole.rstrip("\0\n"))) if options.has("0d", "null") else str.split
+    fields = [UNKNOWN] if text is None else split(text)[:32]
     words = rest or ["echo"]
-    cmd.run.substituted |= cmd.stdin.labels
+    cmd.run.substituted |= given.labels
     base = words[0].rsplit("/", 1)[-1]
     if base in ("rm", "unlink", "shred", "rmdir"):
         cmd.run.add("xargs_delete", f"delete what the list before xargs names ({base})")
@@ -166,7 +190,7 @@ def xargs(cmd: Cmd) -> Out:
             [field for word in words for field in [word.replace(mark, fields[0] if fields else UNKNOWN)]], NOTHING
         )
     if base in SHELLS and text is None and len(words) > 1 and words[-1] in ("-c", "-lc"):
-        feed(cmd, cmd.stdin)
+        feed(cmd, given)
         return DARK
     return cmd.nested([*words, *fields], NOTHING)
 
@@ -295,8 +319,6 @@ def runner(cmd: Cmd) -> Out | None:
             if rest and "=" in rest[0]:
                 rest = rest[1:]
             return cmd.nested(rest) if rest else None
-    if cmd.name == "npx":
-        return npx(cmd)
     return None
 
 
@@ -313,7 +335,7 @@ def nix(cmd: Cmd) -> Out | None:
     return cmd.shell(text, NOTHING) if text else None
 
 
-def git_like_editor(cmd: Cmd) -> Out | None:
+def editor(cmd: Cmd) -> Out | None:
     """vim -c ':!cmd', emacs --eval, ed: editors that start a shell command."""
     if cmd.name in ("ed", "ex"):
         for word in read_options(cmd.args, "c").operands:
@@ -323,6 +345,26 @@ def git_like_editor(cmd: Cmd) -> Out | None:
             r"(?:\A|\|)\s*[+:]*(?:silent!?\s+)?!(.+)|system\(['\"](.+?)['\"]\)|shell-command \"(.+?)\"", arg
         ):
             cmd.shell(next(part for part in text if part), NOTHING)
+        for word in _EDITOR_WRITES.findall(arg):
+            write_path(cmd.run, cmd.scope, word, line(cmd))
+        for word in _LISP_DELETES.findall(arg):
+            delete_path(cmd.run, cmd.scope, word.replace("~", cmd.run.places.home), line(cmd), recursive=True)
+    return None
+
+
+_EDITOR_WRITES = re.compile(r"(?:\A|\||\n)\s*[+:]*(?:w|wq|write|saveas|x)!?\s+(?![!+])(\S+)")
+_LISP_DELETES = re.compile(r"\(delete-(?:directory|file)\s+\"([^\"]+)\"")
+
+
+def searcher(cmd: Cmd) -> Out | None:
+    """rg: `--pre` starts a program for each file; with `-l` it lists names."""
+    options = read_options(cmd.args, "ABCegfmtTjrM", frozenset({"pre", "type", "glob", "regexp", "file", "max-count"}))
+    before = options.value("pre")
+    if before and "pre" in options.values:
+        cmd.shell(before, NOTHING)
+    names = options.operands[1:] if not options.has("", "files") else options.operands
+    if options.has("l", "files", "files-with-matches", "files-without-match"):
+        return Out(None, cmd.stdin.labels | listed(names))
     return None
 
 
@@ -331,6 +373,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(SHELLS, shell),
     **dict.fromkeys(_RUNNERS, runner),
     "sudo": sudo,
+    "coreutils": coreutils,
     "env": env,
     "command": command,
     "xargs": xargs,
@@ -348,18 +391,11 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "batch": at,
     "tmux": multiplexer,
     "screen": multiplexer,
-    "npx": npx,
-    "bunx": npx,
-    "pnpx": npx,
-    "uvx": npx,
+    **dict.fromkeys(words("npx bunx pnpx uvx"), npx),
     "pipx": runner,
     "nix-shell": nix,
-    "vim": git_like_editor,
-    "vi": git_like_editor,
-    "nvim": git_like_editor,
-    "ex": git_like_editor,
-    "ed": git_like_editor,
-    "emacs": git_like_editor,
+    **dict.fromkeys(words("vim vi nvim ex ed emacs"), editor),
     "entr": partial(wrapped, wrapper=Wrapper("")),
     "capsh": capsh,
+    **dict.fromkeys(words("rg ag ack"), searcher),
 }

@@ -4,14 +4,16 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hermes.tools.approval.effects.databases import framework, sql
+from hermes.tools.approval.effects import tools
+from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import delete_path, is_private, resolve, show, write_path
+from hermes.tools.approval.paths import delete_path, is_private, is_wide, resolve, show, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.streams import feed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.wrappers import HIDDEN
 
 _TOKENS = re.compile(
     r"""(?P<comment>\#(?!\{)[^\n]*|//[^\n]*|/\*.*?(?:\*/|\Z))
@@ -62,15 +64,36 @@ _DELETES = {
     "removeSync": True,
     "emptyDirSync": True,
     "remove_all": True,
+    "RemoveAll": True,
+    "removeItem": True,
+    "Delete": True,
 }
-_DELETE_OWNERS = frozenset(words("os fs shutil path Path pathlib File FileUtils Dir promises fsp fse File::Path io"))
+_COMMANDS = ("rm ", "dd ", "sh ", "bash ", "mkfs", "shred ", "sudo ", "curl ", "chmod ", "/bin/")
+_DECODERS = frozenset(
+    words("b64decode atob fromhex decode_base64 unhexlify base64_decode decompress unpack decode64 hex2bin str_rot13")
+)
+_DOWNLOADS = frozenset(words("urlopen requests fetch URI urlretrieve file_get_contents LWP httpx axios"))
+_RUNS_TEXT = frozenset(
+    words("eval exec compile Function system popen passthru shell_exec execSync spawnSync check_output Popen getoutput")
+)
+_DELETE_OWNERS = frozenset(
+    words("Deno os fs shutil path Path pathlib File FileUtils Dir Directory promises fsp fse File::Path io")
+)
+_LISTS = frozenset(words("rglob glob iterdir walk listdir scandir readdirSync"))
+# What a call does is known for these; in other languages a text that reads as a command is taken for one.
+_UNDERSTOOD = frozenset(words("python pypy node nodejs perl ruby php bun"))
 _NETWORK = re.compile(
     r"\b(?:requests|urllib|urlopen|httpx|aiohttp|fetch|axios|http\.request|https\.request|socket|LWP|Net::HTTP|open-uri|smtplib|ftplib|WebSocket)\b"
 )
 _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 
 
-_SPAWNED = re.compile(r"do shell script \"([^\"]*)\"|\b(?:spawn|exec|system)\s+([^\n;\]]+)")
+_SPAWNED = re.compile(
+    r"do shell script \"([^\"]*)\"|\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)|\b(?:spawn|exec|system)\s+([^\n;\]]+)"
+)
+
+
+_TCL_DELETE = re.compile(r"\bfile\s+delete\s+(?:-\w+\s+)*(?:--\s+)?(\S+)")
 
 
 class Token(NamedTuple):
@@ -82,10 +105,17 @@ def interpreter(cmd: Cmd) -> Out | None:
     """python -c, perl -e, node -e, ruby -e, php -r, awk: the code among the words or on standard input."""
     code_flags, takes_file = _FLAGS.get(cmd.name, ("ce", True))
     args = cmd.args
+    if cmd.name == "deno":
+        return _deno(cmd)
     for position, arg in enumerate(args):
         if arg == "-m" and cmd.name in ("python", "pypy"):
             return _module(cmd, args[position + 1 :])
-        found = _code_flag(arg, code_flags)
+        if arg == "-S" and cmd.name == "php":
+            options = read_options(args, "St")
+            return serve(cmd, [options.values.get("t", ".")])
+        if arg == "-run" and cmd.name == "ruby":
+            return serve(cmd, [word for word in args[position + 1 :] if "/" in word or word.startswith("~")] or ["."])
+        found = _code_flag(arg, code_flags, cmd.name)
         if found is not None:
             body = found or (args[position + 1] if position + 1 < len(args) else "")
             inline(cmd, body)
@@ -106,32 +136,54 @@ def interpreter(cmd: Cmd) -> Out | None:
     return None
 
 
-def _code_flag(arg: str, flags: str) -> str | None:
+def _code_flag(arg: str, flags: str, name: str) -> str | None:
     """The code glued to its option, "" when it is the next word, None when `arg` is no such option."""
-    for name in ("--eval", "--print", "--execute", "--run"):
-        if arg == name:
-            return ""
-        if arg.startswith(name + "="):
-            return arg.partition("=")[2]
+    long, equals, value = arg.partition("=")
+    if long in ("--eval", "--print", "--execute", "--run"):
+        return value if equals else ""
     if re.match(r"-[a-zA-Z]", arg) and not arg.startswith("--"):
         for number, letter in enumerate(arg[1:], 1):
             if letter in flags:
                 return arg[number + 1 :]
-            if letter in "IWXmMrFKT":  # these take the rest of the word as their value
+            if letter in ("WXm" if name == "python" else "IWXmMrFKT"):  # they take the rest of the word as their value
                 return None
     return None
 
 
-def _module(cmd: Cmd, rest: list[str]) -> Out | None:
-    if rest[:1] == ["pip"]:
-        return cmd.nested(["pip", *rest[1:]])
-    if rest[:1] in (["http.server"], ["SimpleHTTPServer"]):
-        options = read_options(rest[1:], "bdp", frozenset({"bind", "directory", "protocol"}))
-        path = resolve(options.value("d", "directory") or ".", cmd.scope, cmd.run)
+def _deno(cmd: Cmd) -> Out | None:
+    verb, rest = (cmd.args[0] if cmd.args else ""), [arg for arg in cmd.args[1:] if not arg.startswith("-")]
+    if verb == "eval" and rest:
+        inline(cmd, rest[0])
+    elif verb == "run" and rest:
+        _file(cmd, rest[0])
+    return None
+
+
+def serve(cmd: Cmd, folders: list[str]) -> Out | None:
+    """A server of files: a private folder must not be one."""
+    for folder in folders:
+        path = resolve(folder, cmd.scope, cmd.run)
         if is_private(path, cmd.run.places):
             cmd.run.add("exfiltration", line(cmd), (show(path, cmd.run.places),))
-        else:
-            cmd.run.add("network", line(cmd), severity=Severity.NOTE)
+            return None
+    cmd.run.add("network", line(cmd), severity=Severity.NOTE)
+    return None
+
+
+def file_server(cmd: Cmd) -> Out | None:
+    """serve, http-server, caddy and their like: the folder among the words, else the one they stand in."""
+    options = read_options(cmd.args, "phradcl", frozenset({"root", "path", "directory", "listen", "port"}))
+    named = options.value("root", "path", "directory", "h", "r", "d")
+    folders = [word for word in options.operands if "/" in word or word in (".", "..")]
+    return serve(cmd, [*([named] if named else []), *folders] or ["."])
+
+
+def _module(cmd: Cmd, rest: list[str]) -> Out | None:
+    if rest[:1] in (["pip"], ["hermes"], ["twine"], ["poetry"], ["uv"]):
+        return cmd.nested(rest)
+    if rest[:1] in (["http.server"], ["SimpleHTTPServer"]):
+        options = read_options(rest[1:], "bdp", frozenset({"bind", "directory", "protocol"}))
+        return serve(cmd, [options.value("d", "directory") or "."])
     return None
 
 
@@ -140,7 +192,9 @@ def _file(cmd: Cmd, word: str) -> None:
     if {"flush", "reset_db"} & set(cmd.args) and path.endswith("/manage.py"):
         cmd.run.add("database_destroy", line(cmd))
     if path.endswith("/artisan"):
-        framework(cmd)
+        tools.judge_words(cmd._replace(name="artisan"))
+    if "://" in word:
+        cmd.run.add("remote_code", line(cmd))
     out = cmd.run.files.get(path)
     if out is None:
         run_file(cmd, word)
@@ -184,43 +238,80 @@ def inline(cmd: Cmd, code: str) -> None:
         else:
             run.add("inline_code", f"run code that only exists while it runs with {cmd.name}")
         return
-    parts = tokens(code)
+    parts = _renamed(tokens(code))
     names = {token.text for token in parts if token.kind == "name"}
-    values = _constants(parts)
-    for position, token in enumerate(parts):
-        if token.kind == "string" and token.text[:1] == "`" and cmd.name in ("perl", "ruby", "php"):
-            cmd.shell(token.text[1:].removesuffix("`"), NOTHING)
-        elif token.kind == "string" and token.text.startswith(("qx", "%x")):
-            cmd.shell(token.text[3:-1], NOTHING)
-        elif token.kind == "name":
-            _name(cmd, parts, position, values)
+    _calls(cmd, parts)
     if "fork" in names and names & {"while", "for", "loop", "until"}:
         run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
-    if names & {"eval", "exec", "compile", "Function"} and names & {
-        "b64decode",
-        "atob",
-        "fromhex",
-        "decode_base64",
-        "unhexlify",
-        "base64_decode",
-        "decompress",
-        "urlopen",
-        "requests",
-        "unpack",
-        "decode64",
-    }:
+    if names & _RUNS_TEXT and (names & _DECODERS or (names & {"eval", "exec", "Function"} and names & _DOWNLOADS)):
         run.add("decoded_code", f"{cmd.name} runs decoded or downloaded text")
     if _NETWORK.search(code):
         _leaks(cmd, parts, names)
     if "dup2" in names or ("socket" in names and "spawn" in names):
         run.add("reverse_shell", line(cmd))
     for script in _SPAWNED.findall(code) if cmd.name in ("osascript", "expect", "tclsh") else ():
-        cmd.shell(script[0] or script[1], NOTHING)
+        cmd.shell("".join(script).replace("\\r", "\n"), NOTHING)
+    for path in _TCL_DELETE.findall(code) if cmd.name == "tclsh" else ():
+        delete_path(cmd.run, cmd.scope, path, line(cmd), recursive=True)
     if names & {"dropDatabase"}:
         run.add("database_destroy", line(cmd))
-    for token in parts:
-        if token.kind == "string" and re.match(r"(?i)\W*(?:drop|truncate|delete from)\s", token.text):
-            sql(cmd, _value(token.text))
+    _texts(cmd, parts, names)
+
+
+def _calls(cmd: Cmd, parts: list[Token]) -> None:
+    values = _constants(parts)
+    for position, token in enumerate(parts):
+        if (
+            token.kind == "string"
+            and token.text[:1] == "`"
+            and (cmd.name in ("perl", "ruby", "php", "julia") or (position and parts[position - 1].text == "$"))
+        ):
+            cmd.shell(token.text[1:].removesuffix("`"), NOTHING)
+        elif token.kind == "string" and token.text.startswith(("qx", "%x")):
+            cmd.shell(token.text[3:-1], NOTHING)
+        elif token.kind == "name":
+            _name(cmd, parts, position, values)
+
+
+def _texts(cmd: Cmd, parts: list[Token], names: set[str]) -> None:
+    """What the strings of the code are: SQL, names of functions, commands of a language that is not followed."""
+    if names & _LISTS and names & {"unlink", "remove", "rmdir"}:
+        cmd.run.add("mass_delete", line(cmd))
+    strings = [_value(token.text) for token in parts if token.kind == "string"]
+    for number, text in enumerate(strings):
+        if re.match(r"(?i)\W*(?:drop|truncate|delete from)\s", text):
+            sql(cmd, text)
+        elif text in ("rimraf", "del") or (cmd.name == "php" and (text in _SHELLS or text in _DELETES)):
+            cmd.run.add("inline_code", line(cmd))
+        elif cmd.name in _UNDERSTOOD:
+            continue
+        elif text in HIDDEN:
+            cmd.nested(strings[number : number + 8], NOTHING)
+        elif text.startswith(_COMMANDS):
+            cmd.shell(text, NOTHING)
+
+
+_IMPORT = frozenset({"import", "require", "from"})
+
+
+def _renamed(parts: list[Token]) -> list[Token]:
+    """Modules under the names they are known by: `import subprocess as s`, `const s = require("child_process")`."""
+    meant: dict[str, str] = {}
+    for position in range(1, len(parts) - 1):
+        token, before, after = parts[position], parts[position - 1], parts[position + 1]
+        if token.text == "as" and before.kind == after.kind == "name":
+            meant[after.text] = before.text
+        elif token.text == "as" and before.text == "*" and position + 3 < len(parts):
+            meant[after.text] = _module_name(parts[position + 3])
+        elif token.text == "=" and before.kind == "name" and after.text in _IMPORT and position + 3 < len(parts):
+            meant[before.text] = _module_name(parts[position + 3])
+    if not meant:
+        return parts
+    return [Token("name", meant[part.text]) if part.kind == "name" and part.text in meant else part for part in parts]
+
+
+def _module_name(token: Token) -> str:
+    return _value(token.text).removeprefix("node:").split("/")[0] if token.kind == "string" else token.text
 
 
 def _leaks(cmd: Cmd, parts: list[Token], names: set[str]) -> None:
@@ -311,13 +402,16 @@ def _unescape(found: re.Match[str]) -> str:
 
 def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
     name = parts[position].text
+    if cmd.name == "php" and name[:1] == "$":  # `$f("…")` calls what `$f` names
+        name = known.get(name, name)
     owner = _owner(parts, position)
     if name in _SHELLS and _runs_programs(cmd, name, owner, parts):
         _starts(cmd, parts, position, known)
     elif name in _DELETES and (
-        name not in ("remove", "delete", "rm", "unlink", "rmdir")
+        name not in ("remove", "delete", "rm", "unlink", "rmdir", "Delete")
         or owner in _DELETE_OWNERS
-        or cmd.name in ("perl", "php")
+        or cmd.name in ("perl", "php", "Rscript", "julia")
+        or any(part.text == "recursive" for part in parts[position : position + 12])
     ):
         _removes(cmd, parts, position, known)
     elif name in (
@@ -346,7 +440,7 @@ def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) ->
     ):
         _, literals, _ = _arguments(parts, position, known)
         numbers = [token.text for token in parts[position + 1 : position + 8]]
-        if "-" in numbers and "1" in numbers:
+        if ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
             cmd.run.add("mass_kill", line(cmd), severity=Severity.HARDLINE)
     elif name in ("__import__", "getattr", "importlib") and cmd.name in ("python", "pypy"):
         _, literals, _ = _arguments(parts, position, known)
@@ -464,7 +558,7 @@ def _removes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str])
     if not literals:
         literals = [_value(token.text) for token in parts[max(0, position - 4) : position] if token.kind == "string"]
     recursive = _DELETES[name]
-    if name in ("rmSync", "rm"):
+    if name in ("rmSync", "rm", "removeSync", "unlink", "remove"):
         recursive = any(token.text == "recursive" for token in parts[position : position + 12])
     for word in literals[:8]:
         home = cmd.run.places.home
@@ -497,6 +591,8 @@ def _writes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) 
     elif name in ("replace", "copy", "move", "rename", "copyfile", "symlink"):
         if owner not in ("os", "shutil", "fs", "File", "FileUtils"):
             return
+        if name in ("move", "rename", "replace") and is_wide(literals[0] if literals else "", cmd.run.places):
+            cmd.run.add("move_away", line(cmd), (literals[0],))
         literals = literals[1:2]
     for word in literals[:1]:
         home = cmd.run.places.home
@@ -510,22 +606,33 @@ def awk(cmd: Cmd) -> Out | None:
         cmd.shell(text.replace('\\"', '"'), NOTHING)
     if re.search(r"system\s*\(\s*[^\")]", program):
         cmd.run.add("inline_code", "awk runs text that is only known when it runs")
+    labels = cmd.stdin.labels
+    for word in options.operands[1:]:
+        labels |= read(word, cmd.scope, cmd.run).labels
     for text in re.findall(r"\|\s*\"((?:[^\"\\]|\\.)*)\"|\"((?:[^\"\\]|\\.)*)\"\s*\|\s*getline", program):
         script = text[0] or text[1]
         if re.match(r"\s*(?:/bin/)?(?:ba|da|z|k)?sh\b", script):
             printed = re.search(r"print\s+\"((?:[^\"\\]|\\.)*)\"", program)
             feed(cmd, Out(printed[1] if printed else None))
         else:
-            cmd.shell(script, NOTHING)
+            cmd.shell(script, Out(None, labels))
     for target in re.findall(r"print[^|;}]*>>?\s*\"([^\"]+)\"", program):
         write_path(cmd.run, cmd.scope, target, line(cmd))
     printed = re.fullmatch(r"\s*BEGIN\s*\{\s*print\s+\"([^\"\\]*)\"\s*;?\s*\}\s*", program)
     if printed:
         return Out(printed[1] + "\n")
-    labels = cmd.stdin.labels
-    for word in options.operands[1:]:
-        labels |= read(word, cmd.scope, cmd.run).labels
-    return Out(None, labels)
+    return Out(None, labels - {"file"})
+
+
+def compiled(cmd: Cmd) -> Out | None:
+    """go run, java, swift, dotnet script: source that the command itself has written."""
+    for word in cmd.args:
+        path = resolve(word, cmd.scope, cmd.run)
+        if path in cmd.run.files and cmd.run.files[path].text:
+            inline(cmd, cmd.run.files[path].text or "")
+        elif len(word) > 5 and " " in word:
+            inline(cmd, word)
+    return None
 
 
 _FLAGS = {
@@ -553,6 +660,8 @@ _FLAGS = {
 }
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
-    **dict.fromkeys([name for name in _FLAGS if name not in ("deno", "bun")], interpreter),
+    **dict.fromkeys([name for name in _FLAGS if name != "bun"], interpreter),
+    **dict.fromkeys(words("serve http-server live-server static-server httpd caddy darkhttpd miniserve"), file_server),
     **dict.fromkeys(["awk", "gawk", "mawk", "nawk"], awk),
+    **dict.fromkeys(words("go java swift dotnet kotlinc rustc gcc cc clang tcc"), compiled),
 }

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable
-from functools import partial
 
-from hermes.tools.approval.effects.network import cloud_copy
+from hermes.tools.approval.effects.network import cloud_copy, sent
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import classify, resolve
-from hermes.tools.approval.state import Cmd, Out, Scope
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.state import NOTHING, Cmd, Out, Scope
+from hermes.tools.approval.text import words
 
 _GLOBAL = frozenset(
     words(
@@ -51,6 +50,8 @@ def docker(cmd: Cmd) -> Out | None:
         cmd.run.add("container_stop" if area == "rmi" else "infrastructure", line(cmd))
     elif area == "exec":
         _inside(cmd, rest, skip=1)
+    elif area == "cp":
+        _copied_in(cmd, rest)
     elif area in ("run", "create"):
         _host_access(cmd, rest)
         _inside(cmd, rest, skip=1)
@@ -75,6 +76,13 @@ def _host_access(cmd: Cmd, args: list[str]) -> None:
         cmd.run.add("open_permissions", line(cmd))
 
 
+def _copied_in(cmd: Cmd, args: list[str]) -> None:
+    """`docker cp file box:`, `kubectl cp file pod:`: a private file leaves its place."""
+    operands = read_options(args, "nc", frozenset({"namespace", "container"})).operands
+    if len(operands) > 1 and ":" in operands[-1] and ":" not in operands[0]:
+        sent(cmd, operands[:-1], operands[-1].split(":", 1)[0])
+
+
 def _inside(cmd: Cmd, args: list[str], skip: int) -> None:
     """What a command inside a container does to the container is judged like any other command."""
     rest = after_options(args, "vewupmlh", _RUN_LONGS)[skip:]
@@ -84,6 +92,8 @@ def _inside(cmd: Cmd, args: list[str], skip: int) -> None:
 
 def kubectl(cmd: Cmd) -> Out | None:
     words = after_options(cmd.args, "ns", _GLOBAL)
+    if words[:1] == ["kubectl"]:  # k3s kubectl, microk8s kubectl
+        return kubectl(cmd._replace(args=words[1:]))
     verb = words[0] if words else ""
     if verb in ("delete", "drain", "cordon", "taint", "replace", "uninstall") or "--force" in cmd.args:
         if verb != "replace" or "--force" in cmd.args:
@@ -94,38 +104,34 @@ def kubectl(cmd: Cmd) -> Out | None:
         or (verb == "apply" and "--prune" in cmd.args)
     ):
         cmd.run.add("infrastructure", line(cmd))
-    elif verb == "exec" and "--" in cmd.args:
+    elif verb == "cp":
+        _copied_in(cmd, words[1:])
+    elif verb in ("exec", "run", "debug", "attach") and "--" in cmd.args:
         cmd.run.start(
             cmd.args[cmd.args.index("--") + 1 :], Scope("/srv/container"), cmd.stdin, (*cmd.via, "kubectl exec")
         )
     return None
 
 
-def verbs(cmd: Cmd, dangerous: re.Pattern[str]) -> Out | None:
-    """Clouds and infrastructure tools: one of their words destroys."""
-    words = [arg for arg in cmd.args if not arg.startswith("--dry")]
-    if (
-        any(dangerous.fullmatch(word) for word in words)
-        and "--help" not in words
-        and not {"--dry-run", "--dryrun"} & set(cmd.args)
-    ):
+def cloud(cmd: Cmd) -> Out | None:
+    """Clouds: what is copied there; the table of tools knows what they destroy."""
+    return cloud_copy(cmd) if "://" in " ".join(cmd.args) else None
+
+
+def vagrant(cmd: Cmd) -> Out | None:
+    return cmd.shell(cmd.args[cmd.args.index("-c") + 1]) if "-c" in cmd.args[:-1] else None
+
+
+def ansible(cmd: Cmd) -> Out | None:
+    """`ansible hosts -a 'command'`: what every host would run."""
+    options = read_options(cmd.args, "ameiuflt", frozenset({"args", "module-name", "extra-vars", "inventory"}))
+    text = options.value("a", "args")
+    if text and "state=absent" in text:
         cmd.run.add("infrastructure", line(cmd))
-    elif any(UNKNOWN in word for word in words[:1]):
-        cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
-    if cmd.name == "vagrant" and "-c" in cmd.args[:-1]:
-        cmd.shell(cmd.args[cmd.args.index("-c") + 1])
-    if "://" in " ".join(cmd.args):
-        cloud_copy(cmd)
+    elif text and (options.value("m", "module-name") or "command") in ("command", "shell", "raw", "script"):
+        return cmd.shell(text, NOTHING)
     return None
 
-
-_TERRAFORM = re.compile(r"destroy|-destroy|--destroy|state-rm|force-unlock|taint|--?auto-approve|run-all-destroy")
-_CLOUD = re.compile(
-    r"(?:delete|terminate|destroy|purge|remove|deregister|disable|revoke|stop|wipe)(?:-.*)?|rb|rm|nuke|drop|release-address|--delete|erase"
-)
-_DELETES = re.compile(
-    r"(?:destroy|delete|uninstall|purge|remove|rm|nuke|down|drop|teardown|undeploy)(?::.*)?|apps:destroy|pg:reset|db:drop"
-)
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(["docker", "podman", "nerdctl"], docker),
@@ -133,46 +139,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
         ["docker-compose", "podman-compose"], lambda cmd: docker(cmd._replace(args=["compose", *cmd.args]))
     ),
     **dict.fromkeys(["kubectl", "oc", "k", "k3s", "microk8s"], kubectl),
-    **dict.fromkeys(["terraform", "tofu", "terragrunt", "cdktf"], partial(verbs, dangerous=_TERRAFORM)),
-    **dict.fromkeys(
-        ["aws", "gcloud", "az", "doctl", "linode-cli", "hcloud", "oci", "ibmcloud", "gsutil", "s3cmd", "mc"],
-        partial(verbs, dangerous=_CLOUD),
-    ),
-    **dict.fromkeys(
-        [
-            "helm",
-            "pulumi",
-            "cdk",
-            "heroku",
-            "fly",
-            "flyctl",
-            "vagrant",
-            "virsh",
-            "VBoxManage",
-            "lxc",
-            "multipass",
-            "eksctl",
-            "kops",
-            "minikube",
-            "kind",
-            "k3d",
-            "serverless",
-            "sls",
-            "sam",
-            "vercel",
-            "netlify",
-            "railway",
-            "gh",
-            "wrangler",
-            "supabase",
-            "firebase",
-            "vault",
-            "consul",
-            "nomad",
-            "qm",
-            "pct",
-            "ansible-vault",
-        ],
-        partial(verbs, dangerous=_DELETES),
-    ),
+    **dict.fromkeys(words("aws gcloud az oci gsutil s3cmd mc"), cloud),
+    "vagrant": vagrant,
+    "ansible": ansible,
 }

@@ -7,9 +7,10 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.sql import judge_sql
 from hermes.tools.approval.state import NOTHING, Cmd, Out
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 _SHELL_ESCAPE = re.compile(r"(?m)^\s*(?:\\!|\.(?:shell|system)|system|!)\s+(.+)$")
+_PROGRAM = re.compile(r"(?i)\bprogram\s+'([^']+)'")
 _MONGO = re.compile(
     r"\.\s*(?:dropDatabase|drop|dropIndexes|dropUser)\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*(?:\{\s*\}\s*)?\)"
 )
@@ -27,7 +28,7 @@ def client(cmd: Cmd) -> Out | None:
         texts.append(cmd.stdin.text)
     for text in dict.fromkeys(texts):
         sql(cmd, text)
-        for script in _SHELL_ESCAPE.findall(text):
+        for script in [*_SHELL_ESCAPE.findall(text), *_PROGRAM.findall(text)]:
             cmd.shell(script, NOTHING)
     if cmd.stdin.text is None and cmd.stdin.labels & {"remote", "decoded"}:
         cmd.run.add("remote_code", f"run downloaded statements with {cmd.name}")
@@ -59,68 +60,15 @@ def redis(cmd: Cmd) -> Out | None:
     return None
 
 
-def drop_tool(cmd: Cmd) -> Out | None:
-    if not read_options(cmd.args).has("?", "help", "version"):
-        cmd.run.add("database_destroy", line(cmd))
-    return None
-
-
-def admin(cmd: Cmd) -> Out | None:
-    if any(arg.lower() == "drop" for arg in cmd.args):
-        cmd.run.add("database_destroy", line(cmd))
-    return None
-
-
-def framework(cmd: Cmd) -> Out | None:
-    """rails, rake, artisan, prisma, alembic: tasks that drop or reset the database."""
-    pattern = (
-        r"db:(?:drop|reset|purge|schema:load)|migrate:(?:fresh|reset|refresh)|db:wipe|--force-reset|downgrade base"
-    )
-    text = " ".join(cmd.args)
-    if re.search(pattern, text) or (cmd.name == "prisma" and re.search(r"migrate reset", text)):
-        cmd.run.add("database_destroy", line(cmd))
-    return None
-
-
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(
-        [
-            "psql",
-            "mysql",
-            "mariadb",
-            "sqlite3",
-            "sqlite",
-            "sqlcmd",
-            "isql",
-            "cockroach",
-            "clickhouse-client",
-            "clickhouse",
-            "duckdb",
-            "cqlsh",
-            "bq",
-            "snowsql",
-            "sqlplus",
-            "pgcli",
-            "mycli",
-            "litecli",
-            "usql",
-            "trino",
-            "presto",
-        ],
+        words(
+            "psql mysql mariadb sqlite3 sqlite sqlcmd isql cockroach clickhouse-client clickhouse duckdb cqlsh bq "
+            "snowsql sqlplus pgcli mycli litecli usql trino presto wrangler"
+        ),
         client,
     ),
-    **dict.fromkeys(["drop", "DROP", "delete", "DELETE", "update", "UPDATE"], bare),
-    "TRUNCATE": bare,
-    "mongo": mongo,
-    "mongosh": mongo,
-    "redis-cli": redis,
-    "valkey-cli": redis,
-    "dropdb": drop_tool,
-    "dropuser": drop_tool,
-    "mysqladmin": admin,
-    "rails": framework,
-    "rake": framework,
-    "artisan": framework,
-    "prisma": framework,
-    "alembic": framework,
+    **dict.fromkeys(words("drop DROP delete DELETE update UPDATE TRUNCATE"), bare),
+    **dict.fromkeys(words("mongo mongosh"), mongo),
+    **dict.fromkeys(words("redis-cli valkey-cli"), redis),
 }

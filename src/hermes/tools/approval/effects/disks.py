@@ -8,7 +8,6 @@ from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import classify, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
-from hermes.tools.approval.text import words
 
 _HELP = frozenset({"--help", "-h", "--version", "-V", "help"})
 
@@ -46,22 +45,6 @@ def layout(cmd: Cmd, reads: frozenset[str]) -> Out | None:
     return None
 
 
-def verbs(cmd: Cmd, dangerous: frozenset[str]) -> Out | None:
-    if {arg.lower() for arg in cmd.args} & dangerous:
-        cmd.run.add("disk_layout", line(cmd), path_class="disk")
-    return None
-
-
-def device_tool(cmd: Cmd) -> Out | None:
-    """hdparm, nvme, sg_format, smartctl: only the erasing commands ask."""
-    text = " ".join(cmd.args).lower()
-    if any(
-        word in text for word in ("erase", "format", "sanitize", "trim-sector", "write-sector", "discard", "delete-ns")
-    ):
-        cmd.run.add("disk_layout", line(cmd), severity=Severity.ASK, path_class="disk")
-    return None
-
-
 def wipe(cmd: Cmd) -> Out | None:
     options = read_options(cmd.args, "oltp")
     if cmd.name == "wipefs" and not options.has("aof", "all", "offset", "force"):
@@ -82,16 +65,15 @@ def copy_stream(cmd: Cmd) -> Out | None:
     return None
 
 
-_READS = frozenset({"l", "list", "print", "p", "s", "dump", "d", "i", "info", "J", "x", "show-size", "version", "h"})
-_DESTROYS = frozenset(
-    words(
-        "destroy destroyvolume erasedisk erasevolume eraseoptical zerodisk secureerase partitiondisk reformat "
-        "luksformat lukserase erase lukskillslot luksremovekey deletecontainer deletevolume labelclear remove "
-        "delete zero-superblock --zero-superblock --stop rollback offline mklabel mktable mkpart rm "
-        "resizepart"
-    )
-)
+def image(cmd: Cmd) -> Out | None:
+    """qemu-img: what it converts to or makes."""
+    options = read_options(cmd.args, "fOoSst")
+    if options.operands[:1] in (["convert"], ["create"], ["dd"]) and len(options.operands) > 2:
+        write_path(cmd.run, cmd.scope, options.operands[-1], line(cmd))
+    return None
 
+
+_READS = frozenset({"l", "list", "print", "p", "s", "dump", "d", "i", "info", "J", "x", "show-size", "version", "h"})
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(["mkfs", "mke2fs", "mkswap", "mkdosfs", "mkntfs", "format.com", "mformat"], mkfs),
     "dd": dd,
@@ -100,14 +82,6 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "ddrescue": copy_stream,
     "pv": copy_stream,
     **dict.fromkeys(["fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "cgdisk"], partial(layout, reads=_READS)),
-    **dict.fromkeys(
-        ["lvremove", "vgremove", "pvremove", "lvreduce", "vgreduce", "resize2fs", "tune2fs", "badblocks"],
-        partial(layout, reads=frozenset({"t", "test", "help", "l"})),
-    ),
-    **dict.fromkeys(
-        ["zpool", "zfs", "btrfs", "diskutil", "cryptsetup", "mdadm", "dmsetup", "parted"],
-        partial(verbs, dangerous=_DESTROYS),
-    ),
-    **dict.fromkeys(["hdparm", "nvme", "sg_format", "sg_sanitize", "smartctl"], device_tool),
+    "qemu-img": image,
     **dict.fromkeys(["wipefs", "blkdiscard"], wipe),
 }

@@ -11,7 +11,8 @@ from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled, sed
 from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.streams import listed
+from hermes.tools.approval.text import UNKNOWN, words
 
 _NOWHERE = frozenset({"/dev/null", "/dev/zero"})
 _FIND_STARTS = ("-", "(", ")", "!", ",")
@@ -201,6 +202,8 @@ def chmod(cmd: Cmd) -> Out:
     paths = tuple(show(resolve(word, cmd.scope, run), run.places) for word in targets)
     if _opens(mode):
         run.add("world_writable", line(cmd), paths)
+    if _sets_user(mode):
+        run.add("open_permissions", line(cmd), paths)
     for word in targets:
         path = resolve(word, cmd.scope, run)
         kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
@@ -213,6 +216,11 @@ def chmod(cmd: Cmd) -> Out:
         if re.search(r"x|[157]", mode):
             run.executables.add(path)
     return NOTHING
+
+
+def _sets_user(mode: str) -> bool:
+    """The file would run as its owner, whoever starts it."""
+    return bool(re.fullmatch(r"0?[4-7][0-7]{3}|(?:.*,)?(?!g[+=])[ugoa]*[+=][rwxXt]*s.*", mode))
 
 
 def _opens(mode: str) -> bool:
@@ -262,7 +270,7 @@ def find(cmd: Cmd) -> Out | None:
             write_path(cmd.run, cmd.scope, args[position + 1], line(cmd))
         position += 1
     private = any(is_private(resolve(root, cmd.scope, cmd.run), cmd.run.places) for root in roots)
-    return Out(None, frozenset({"private"}) if private else frozenset())
+    return Out(None, frozenset({"private"}) if private else listed(roots))
 
 
 def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
@@ -291,7 +299,11 @@ def fd(cmd: Cmd) -> Out | None:
             elif rest:
                 cmd.nested(rest, NOTHING)
             break
-    return None
+    return Out(None, listed([word for word in read_options(cmd.args, "etdEcj").operands if "/" in word]))
+
+
+def listing(cmd: Cmd) -> Out:
+    return Out(None, listed(read_options(cmd.args, "Iw").operands) | labelled(cmd, DARK).labels)
 
 
 _RUNS_TEXT = ("--to-command", "--use-compress", "--info-script", "--rsh-command", "--unzip-command")
@@ -311,12 +323,16 @@ def archive(cmd: Cmd) -> Out | None:
             cmd.shell(args[position + 1], NOTHING)
         elif arg == "--remove-files" or (cmd.name == "zip" and re.fullmatch(r"-\w*m\w*", arg)):
             run.add("move_away", line(cmd))
-    extracts = any(re.fullmatch(r"-?\w*x\w*", arg) for arg in args[:1]) or "--extract" in args
+    extracts = cmd.name in ("unzip", "7z") or any(
+        re.fullmatch(r"-\w*[xi]\w*|--extract|--get" if number or arg[0:1] == "-" else r"\w*x\w*", arg)
+        for number, arg in enumerate(args)
+    )
     for position, arg in enumerate(args[:-1]):
-        if arg in ("-C", "--directory", "-d") and (extracts or cmd.name == "unzip"):
+        if extracts and arg in ("-C", "--directory", "-d", "-D"):
             path = resolve(args[position + 1], cmd.scope, run)
-            inside = {"root": "/etc/x", "top": f"{path}/x"}.get(classify(path, run.places), path)
-            write_path(run, cmd.scope, inside, line(cmd))
+            # What an archive holds is not known: in these folders it may be anything.
+            inside = {"root": "/etc/x", "top": f"{path}/{'.profile' if path == run.places.home else 'x'}"}
+            write_path(run, cmd.scope, inside.get(classify(path, run.places), path), line(cmd))
     out = labelled(cmd, DARK)
     if "private" in out.labels:
         for word in args:
@@ -329,9 +345,9 @@ def install(cmd: Cmd) -> Out:
     options = read_options(cmd.args, "mogtS", frozenset({"mode", "owner", "group", "target-directory"}))
     targets = options.operands if options.has("d", "directory") else options.operands[-1:]
     mode = options.value("m", "mode")
-    if mode and _opens(mode):
+    if mode and (_opens(mode) or _sets_user(mode)):
         cmd.run.add("world_writable", line(cmd))
-    for word in targets:
+    for word in targets if cmd.name == "install" else ():
         write_path(cmd.run, cmd.scope, word, line(cmd))
         for source in options.operands[:-1]:
             _carry(cmd, source, resolve(word, cmd.scope, cmd.run))
@@ -339,7 +355,7 @@ def install(cmd: Cmd) -> Out:
 
 
 def attributes(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args).operands:
+    for word in read_options(cmd.args, "mMxX").operands:
         if classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
             "root",
             "top",
@@ -354,7 +370,7 @@ def attributes(cmd: Cmd) -> Out:
 def setfacl(cmd: Cmd) -> Out:
     if any(re.search(r"(?:\A|,)o(?:ther)?::?[r-]?w", arg) for arg in cmd.args):
         cmd.run.add("world_writable", line(cmd))
-    return NOTHING
+    return attributes(cmd)
 
 
 def patch(cmd: Cmd) -> Out:
@@ -375,54 +391,28 @@ def touch(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def trash(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args).operands:
-        delete_path(cmd.run, cmd.scope, word, line(cmd))
-    return NOTHING
-
-
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
-    "rm": rm,
-    "grm": rm,
-    "unlink": unlink,
+    **dict.fromkeys(words("rm grm"), rm),
+    **dict.fromkeys(words("unlink trash trash-put"), unlink),
     "rmdir": rmdir,
     "shred": partial(destroy, values="ns"),
-    "srm": destroy,
-    "wipe": destroy,
-    "scrub": destroy,
+    **dict.fromkeys(words("srm wipe scrub"), destroy),
     "truncate": truncate,
-    "cp": copy,
-    "gcp": copy,
-    "ln": copy,
-    "link": copy,
-    "mv": move,
-    "gmv": move,
-    "tee": tee,
-    "sponge": tee,
-    "sed": edit,
-    "gsed": edit,
+    **dict.fromkeys(words("cp gcp ln link"), copy),
+    **dict.fromkeys(words("mv gmv"), move),
+    **dict.fromkeys(words("tee sponge"), tee),
+    **dict.fromkeys(words("sed gsed"), edit),
     "rsync": sync,
     "chmod": chmod,
-    "chown": chown,
-    "chgrp": chown,
-    "find": find,
-    "gfind": find,
-    "fd": fd,
-    "fdfind": fd,
-    "tar": archive,
-    "gtar": archive,
-    "bsdtar": archive,
-    "zip": archive,
-    "unzip": archive,
-    "7z": archive,
-    "cpio": archive,
-    "install": install,
+    **dict.fromkeys(words("chown chgrp"), chown),
+    **dict.fromkeys(words("find gfind"), find),
+    **dict.fromkeys(words("fd fdfind"), fd),
+    **dict.fromkeys(words("tar gtar bsdtar zip unzip 7z cpio"), archive),
+    **dict.fromkeys(words("install mkdir"), install),
     "chattr": attributes,
     "setfacl": setfacl,
     "touch": touch,
     "patch": patch,
-    "rimraf": rimraf,
-    "del-cli": rimraf,
-    "trash": trash,
-    "trash-put": trash,
+    **dict.fromkeys(words("rimraf del-cli"), rimraf),
+    "ls": listing,
 }

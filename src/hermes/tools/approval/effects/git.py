@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+from hermes.tools.approval.effects.network import sent
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
-from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import delete_path, write_path
+from hermes.tools.approval.options import Options, read_options
+from hermes.tools.approval.paths import classify, delete_path, is_credential, resolve, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 
 _EXEC_KEYS = (
@@ -22,18 +23,27 @@ _EXEC_KEYS = (
 )
 
 
+_LASTING = frozenset(_EXEC_KEYS) - {"core.editor", "core.pager", "sequence.editor", "diff.external", "gpg.program"}
+
+
 def git(cmd: Cmd) -> Out | None:
     args = _without_globals(cmd)
     if not args:
         return None
     verb, rest = args[0], [plain(word) for word in args[1:]]
-    if verb == "clone" and len(read_options(rest, "bo", frozenset({"depth", "branch"})).operands) > 1:
-        write_path(cmd.run, cmd.scope, rest[-1], line(cmd))
+    if verb == "clone":
+        _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
+    for text in _started(rest):
+        cmd.shell(text, NOTHING)
     rule = _RULES.get(verb)
     if rule is not None and rule(rest):
         cmd.run.add("git_history", line(cmd))
     if verb == "config":
         _config(cmd, rest)
+    elif verb == "add" and (keys := [word for word in rest if _is_key(cmd, word)]):
+        sent(cmd, keys, "the repository")
+    elif (verb == "ls-files" or {"--name-only", "-l"} & set(rest)) and not cmd.args[0].startswith("-"):
+        return Out(None, frozenset({"listed"}))
     elif verb == "rm" and read_options(rest).has("r"):
         delete_path(cmd.run, cmd.scope, ".", line(cmd), recursive=True) if "." in rest or "*" in rest else None
     elif verb == "submodule" and "foreach" in rest:
@@ -44,6 +54,37 @@ def git(cmd: Cmd) -> Out | None:
     elif verb == "rebase":
         _rebase_exec(cmd, rest)
     return None
+
+
+def _started(rest: list[str]) -> list[str]:
+    """The programs that options of fetch, archive, grep or difftool name, and the transport `ext::`."""
+    found = []
+    for position, word in enumerate(rest):
+        name, equals, value = word.partition("=")
+        if name in ("--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "-u", "-x"):
+            text = value if equals else "".join(rest[position + 1 : position + 2])
+            found += [text] if " " in text or equals else []
+        elif word.startswith("ext::"):
+            found.append(word[5:])
+    return found
+
+
+def _clone(cmd: Cmd, options: Options) -> None:
+    """What is cloned is somebody else's; scripts in it are remote code until a person has looked."""
+    if not options.operands:
+        return
+    if "c" in options.values or "config" in options.values:
+        _setting(cmd, options.value("c", "config") or "")
+    source = options.operands[0].rstrip("/")
+    folder = options.operands[1] if len(options.operands) > 1 else source.rsplit("/", 1)[-1].removesuffix(".git")
+    if len(options.operands) > 1:
+        write_path(cmd.run, cmd.scope, folder, line(cmd))
+    if "://" in source or ":" in source.split("/")[0]:
+        cmd.run.cloned.append(resolve(folder, cmd.scope, cmd.run))
+
+
+def _is_key(cmd: Cmd, word: str) -> bool:
+    return "/" in word and is_credential(resolve(word, cmd.scope, cmd.run), cmd.run.places)
 
 
 def _without_globals(cmd: Cmd) -> list[str]:
@@ -63,6 +104,9 @@ def _setting(cmd: Cmd, text: str) -> None:
     key, _, value = text.partition("=")
     if value.startswith("!"):
         cmd.shell(value[1:], NOTHING)
+    elif key.lower() == "core.hookspath":
+        if classify(resolve(value, cmd.scope, cmd.run), cmd.run.places) != "workspace":
+            cmd.run.add("inline_code", line(cmd))
     elif key.lower() in _EXEC_KEYS and value:
         cmd.shell(value, NOTHING)
 
@@ -70,7 +114,14 @@ def _setting(cmd: Cmd, text: str) -> None:
 def _config(cmd: Cmd, rest: list[str]) -> None:
     options = read_options(rest, "f", frozenset({"file"}))
     if len(options.operands) > 1:
+        key = options.operands[0].lower()
         _setting(cmd, f"{options.operands[0]}={options.operands[1]}")
+        if options.has("", "system"):
+            cmd.run.add("system_config", line(cmd))
+        elif options.has("", "global") and (
+            key in _LASTING or key.endswith((".insteadof", ".proxy")) or key.startswith(("credential.", "http.ssl"))
+        ):
+            cmd.run.add("user_files", line(cmd))
     if options.value("f", "file"):
         write_path(cmd.run, cmd.scope, options.value("f", "file") or "", line(cmd))
 
@@ -109,7 +160,7 @@ def _branch(rest: list[str]) -> bool:
 
 def _checkout(rest: list[str]) -> bool:
     options = read_options(rest, "bB")
-    return options.has("f", "force") or ("." in rest and ("--" in rest or options.operands == ["."])) or "*" in rest
+    return options.has("fB", "force") or ("." in rest and ("--" in rest or options.operands == ["."])) or "*" in rest
 
 
 def _restore(rest: list[str]) -> bool:
@@ -147,7 +198,7 @@ def _tag(rest: list[str]) -> bool:
 
 
 def _switch(rest: list[str]) -> bool:
-    return read_options(rest, "cC").has("f", "force", "discard-changes")
+    return read_options(rest, "cC").has("fC", "force", "discard-changes", "force-create")
 
 
 _RULES: dict[str, Callable[[list[str]], bool]] = {

@@ -78,15 +78,35 @@ def curl(cmd: Cmd) -> Out:
     for config in (options.value("K", "config"),):
         if config == "-" or (config and UNKNOWN in config):
             run.unknown("curl takes its arguments from text that is only known when it runs")
+        elif config:
+            sent(cmd, [config], host)
+    _deletes(cmd, options.value("X", "request") or "", urls)
+    folder = options.value("output-dir")
     target = options.value("o", "output")
     if target is not None and target != "-":
-        _save(cmd, target)
+        _save(cmd, f"{folder}/{target}" if folder else target)
         return NOTHING
     if options.has("O", "remote-name", "remote-name-all"):
-        for url in urls:
-            _save(cmd, url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or "index.html")
+        _save_named(cmd, urls, folder)
         return NOTHING
     return Out(None, _REMOTE)
+
+
+def _deletes(cmd: Cmd, method: str, urls: list[str]) -> None:
+    """DELETE is everyday work on a service one develops; elsewhere, or of everything, a person decides."""
+    if method.upper() != "DELETE":
+        return
+    for url in map(plain, urls):
+        here = host_of(url) in ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 - a name in a command
+        if not here or ":9200" in url or re.search(r"/(?:_all|\*|_delete_by_query)", url):
+            cmd.run.add("infrastructure", line(cmd), hosts=(host_of(url),))
+
+
+def _save_named(cmd: Cmd, urls: Iterable[str], folder: str | None) -> None:
+    """Files that get the last part of their address as a name: it has no slash, so it stays in the folder."""
+    for url in urls:
+        name = url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or "index.html"
+        _save(cmd, f"{folder or '.'}/{'x' if UNKNOWN in name else name}")
 
 
 def _uploads(args: list[str]) -> Iterable[str]:
@@ -146,10 +166,7 @@ def wget(cmd: Cmd) -> Out:
     _credential_out(cmd, [*options.operands, options.value("post-data", "body-data") or ""], host)
     target = options.value("O", "output-document")
     if target is None:
-        folder = options.value("P", "directory-prefix")
-        for url in options.operands:
-            name = url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or "index.html"
-            _save(cmd, f"{folder}/{name}" if folder else name)
+        _save_named(cmd, options.operands, options.value("P", "directory-prefix"))
         return NOTHING
     if target in ("-", "/dev/stdout"):
         return Out(None, _REMOTE)
@@ -165,13 +182,35 @@ def fetch(cmd: Cmd) -> Out:
     cmd.run.add("network", f"contact {host}", hosts=(host,), severity=Severity.NOTE)
     sent(cmd, [word.split("@", 1)[1] for word in words if "@" in word and "://" not in word], host)
     _stream_out(cmd, host)
+    _put(cmd, host)
+    _deletes(cmd, "DELETE" if any(word in ("DELETE", "delete") for word in words[:1]) else "", urls)
+    options = read_options(cmd.args, "odO", frozenset({"out", "output", "dir"}))
+    if cmd.name in ("aria2c", "axel", "wget2") or options.has("dO", "download"):
+        named = options.value("o", "out", "output")
+        _save(cmd, named) if named else _save_named(cmd, urls[:1], options.value("d", "dir"))
     return Out(None, _REMOTE)
+
+
+_PUT = re.compile(r"(?i)\b(?:m?put|reput|send)\s+(?:-\w+\s+)*(\S+)")
+
+
+def _put(cmd: Cmd, host: str) -> None:
+    """sftp, ftp, smbclient, tftp: `put file` among the words or on standard input."""
+    texts = [" ".join(cmd.args), cmd.stdin.text or ""]
+    found = [word.strip("'\";") for text in texts for word in _PUT.findall(text)]
+    if found:
+        sent(
+            cmd, [word.replace("~", cmd.run.places.home, 1) if word[0] == "~" else word for word in found if word], host
+        )
 
 
 def copy_away(cmd: Cmd) -> Out:
     """scp, sftp: files to `host:`."""
-    operands = read_options(cmd.args, "cDFiJloPSX").operands
+    operands = read_options(cmd.args, "cDFiJloPSXb").operands
     target = operands[-1] if operands else ""
+    _put(cmd, target) if cmd.name == "sftp" else None
+    if cmd.name == "sftp" and len(operands) < 2:
+        return DARK
     if _is_remote(target):
         sent(cmd, operands[:-1], target.split(":", 1)[0].rpartition("@")[2])
         there = target.split(":", 1)[-1]
@@ -179,6 +218,9 @@ def copy_away(cmd: Cmd) -> Out:
             write_path(cmd.run, cmd.scope, there, line(cmd))
     elif target:
         write_path(cmd.run, cmd.scope, target, line(cmd))
+        path = resolve(target, cmd.scope, cmd.run)
+        for name in (word.rsplit("/", 1)[-1].rpartition(":")[2] for word in operands[:-1] if _is_remote(word)):
+            cmd.run.files[path] = cmd.run.files[f"{path}/{name}"] = Out(None, _REMOTE)
     return DARK
 
 
@@ -231,10 +273,20 @@ def mail(cmd: Cmd) -> Out | None:
     return None
 
 
-def keys(cmd: Cmd) -> Out | None:
-    """Programs that print stored secrets."""
-    if any("secret" in arg or arg.startswith("find-") for arg in cmd.args):
-        return Out(None, frozenset({"private"}))
+def keygen(cmd: Cmd) -> Out | None:
+    """ssh-keygen: the key file that it makes; looking at one, and forgetting a host, makes none."""
+    options = read_options(cmd.args, "tbCNfmOIVnDPRFJ")
+    if "f" in options.values and not options.has("ylRFHBLr"):
+        write_path(cmd.run, cmd.scope, options.values["f"], line(cmd))
+    return None
+
+
+def gist(cmd: Cmd) -> Out | None:
+    """gh gist create, and what sends files to somebody by a code."""
+    if cmd.name != "gh" or cmd.args[:2] == ["gist", "create"]:
+        sent(
+            cmd, [word for word in cmd.args if not word.startswith("-") and ("/" in word or "." in word)], "the public"
+        )
     return None
 
 
@@ -248,39 +300,18 @@ def lookup(cmd: Cmd) -> Out:
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "curl": curl,
     "wget": wget,
-    "aria2c": fetch,
-    "http": fetch,
-    "https": fetch,
-    "xh": fetch,
-    "httpie": fetch,
-    "lynx": fetch,
-    "links": fetch,
-    "w3m": fetch,
-    "fetch": fetch,
-    "axel": fetch,
-    "GET": fetch,
-    "ftp": fetch,
-    "lftp": fetch,
-    "tftp": fetch,
-    "curlie": fetch,
-    "wget2": fetch,
-    "scp": copy_away,
-    "sftp": copy_away,
-    "nc": netcat,
-    "ncat": netcat,
-    "netcat": netcat,
-    "telnet": netcat,
+    **dict.fromkeys(
+        words(
+            "aria2c http https xh httpie lynx links w3m fetch axel GET ftp lftp tftp smbclient curlie wget2 transfer"
+        ),
+        fetch,
+    ),
+    **dict.fromkeys(words("scp sftp"), copy_away),
+    **dict.fromkeys(words("nc ncat netcat telnet"), netcat),
     "socat": socat,
     "rclone": cloud_copy,
-    "mail": mail,
-    "mailx": mail,
-    "mutt": mail,
-    "sendmail": mail,
-    "gpg": keys,
-    "security": keys,
-    "dig": lookup,
-    "nslookup": lookup,
-    "host": lookup,
-    "ping": lookup,
-    "transfer": fetch,
+    **dict.fromkeys(words("mail mailx mutt sendmail"), mail),
+    **dict.fromkeys(words("dig nslookup host ping"), lookup),
+    "ssh-keygen": keygen,
+    **dict.fromkeys(words("gh wormhole magic-wormhole croc ffsend"), gist),
 }

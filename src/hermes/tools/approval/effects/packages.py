@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable
 
+from hermes.tools.approval.effects.code import interpreter
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.streams import feed, read
 from hermes.tools.approval.text import words
 
 _ESSENTIAL = re.compile(
@@ -45,74 +48,58 @@ def manager(cmd: Cmd) -> Out | None:
     return None
 
 
-def python_packages(cmd: Cmd) -> Out | None:
-    """pip: removing packages from a file of names at once is asked about; a git or local install is not."""
-    if "uninstall" in cmd.args and read_options(cmd.args, "r").has("", "break-system-packages"):
-        cmd.run.add("packages", line(cmd))
-    return None
-
-
 def publish(cmd: Cmd) -> Out | None:
-    """npm, cargo, gem: what cannot be undone in public."""
+    """npm and its like start programs, too."""
     operands = [arg for arg in cmd.args if not arg.startswith("-")]
-    if operands[:1] in (["unpublish"], ["yank"], ["deprecate"]):
-        cmd.run.add("infrastructure", line(cmd))
     if operands[:1] in (["exec"], ["x"], ["dlx"]) and len(operands) > 1:
         start = cmd.args.index(operands[1])
         cmd.nested(cmd.args[start:], NOTHING)
     for position, arg in enumerate(cmd.args):
         if arg in ("-c", "--call") and position + 1 < len(cmd.args) and operands[:1] == ["exec"]:
             cmd.shell(cmd.args[position + 1], NOTHING)
+    if cmd.name == "bun" and {"-e", "--eval", "-p", "--print"} & set(cmd.args):
+        return interpreter(cmd)
     return None
 
 
+def cmake(cmd: Cmd) -> Out | None:
+    """`cmake -E`: the file commands that it brings along."""
+    if cmd.args[:1] == ["-E"] and len(cmd.args) > 1:
+        verb = {"remove_directory": ["rm", "-r"], "remove": ["rm"], "copy": ["cp"], "rename": ["mv"]}
+        cmd.nested([*verb.get(cmd.args[1], [cmd.args[1]]), *cmd.args[2:]])
+    return None
+
+
+_RECIPE = re.compile(r"(?m)\$\(shell ([^)]*)\)|^\t[@+-]*(.*)$|^[\w.%-]+:[^;\n]*;(.*)$")
+
+
 def make(cmd: Cmd) -> Out | None:
-    """make: `--eval`, `SHELL=` and a makefile from standard input carry commands."""
-    for position, arg in enumerate(cmd.args):
-        text = (
-            cmd.args[position + 1]
-            if arg in ("--eval", "-E") and position + 1 < len(cmd.args)
-            else arg.partition("--eval=")[2]
-        )
-        for script in re.findall(r"\$\(shell ([^)]*)\)|(?:\A|\n)[\w.-]+:[^;\n]*;(.*)|\n\t@?(.*)", text):
-            cmd.shell(next((part for part in script if part), ""), NOTHING)
-    if {"-", "/dev/stdin"} & set(cmd.args) and cmd.stdin.text:
-        for script in re.findall(r"(?m)^\t@?-?(.*)$|^[\w.-]+:[^;\n]*;(.*)$", cmd.stdin.text):
-            cmd.shell(next((part for part in script if part), ""), NOTHING)
+    """make: `--eval` and a makefile that the command itself writes or pipes in carry commands."""
+    options = read_options(cmd.args, "fEICjlo", frozenset({"eval", "file", "makefile", "directory"}))
+    texts = [options.value("E", "eval") or ""]
+    name = options.value("f", "file", "makefile")
+    made = (one for one in ("Makefile", "makefile") if resolve(one, cmd.scope, cmd.run) in cmd.run.files)
+    if name is None:
+        name = next(made, None)
+    if name is not None:
+        source = cmd.stdin if name in ("-", "/dev/stdin") else read(name, cmd.scope, cmd.run)
+        texts.append(source.text or "")
+        if source.text is None and source.labels & {"remote", "decoded"}:
+            feed(cmd, source)
+    for text in texts:
+        for found in _RECIPE.findall(text):
+            cmd.shell(next((part for part in found if part), ""), NOTHING)
     return None
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(
-        [
-            "apt",
-            "apt-get",
-            "aptitude",
-            "dpkg",
-            "dnf",
-            "yum",
-            "rpm",
-            "zypper",
-            "pacman",
-            "yay",
-            "paru",
-            "apk",
-            "snap",
-            "pkg",
-            "emerge",
-            "xbps-remove",
-            "opkg",
-            "microdnf",
-        ],
+        words(
+            "apt apt-get aptitude dpkg dnf yum rpm zypper pacman yay paru apk snap pkg emerge xbps-remove opkg microdnf"
+        ),
         manager,
     ),
-    "pip": python_packages,
-    "npm": publish,
-    "cargo": publish,
-    "gem": publish,
-    "pnpm": publish,
-    "yarn": publish,
-    "bun": publish,
-    "make": make,
-    "gmake": make,
+    **dict.fromkeys(words("npm pnpm yarn bun"), publish),
+    **dict.fromkeys(words("make gmake"), make),
+    "cmake": cmake,
 }

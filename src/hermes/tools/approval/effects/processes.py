@@ -4,12 +4,16 @@ import re
 from collections.abc import Callable
 
 from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import is_wide
 from hermes.tools.approval.state import Cmd, Out
+from hermes.tools.approval.streams import listed
 from hermes.tools.approval.text import UNKNOWN, words
 
 _OWN = re.compile(r"(?i)hermes|\bgateway\b")
+_EVERYONE = frozenset(("", ".", ".*", "^", "systemd", "init", "sshd", "dockerd", "containerd"))
 _FORCE = re.compile(r"(?i)-?(?:9|kill|sigkill)\Z")
 
 
@@ -33,10 +37,16 @@ def kill(cmd: Cmd) -> Out | None:
     if any(target in ("-1", "1", "0", "-0") for target in targets) or cmd.args == ["-1"]:
         severity = Severity.ASK if targets == ["0"] else Severity.HARDLINE
         cmd.run.add("mass_kill", line(cmd), severity=severity)
+    elif any(has_glob(target) for target in targets):
+        cmd.run.add("mass_kill", line(cmd))
     elif any(UNKNOWN in target for target in targets):
-        kind = "self_kill" if "own" in cmd.run.substituted else "force_kill"
-        if kind == "self_kill" or (force and "process" in cmd.run.substituted):
-            cmd.run.add(kind, line(cmd))
+        found = cmd.run.substituted
+        if "own" in found:
+            cmd.run.add("self_kill", line(cmd))
+        elif "everyone" in found:
+            cmd.run.add("mass_kill", line(cmd))
+        elif force and "process" in found:
+            cmd.run.add("force_kill", line(cmd))
     return None
 
 
@@ -59,7 +69,14 @@ def by_name(cmd: Cmd) -> Out | None:
 
 
 def find_process(cmd: Cmd) -> Out:
-    labels = {"process"} | ({"own"} if _OWN.search(" ".join(cmd.args)) else set())
+    """pgrep, pidof, ps, lsof: numbers of processes; of the runtime, of everybody, or of those that were looked for."""
+    labels = {"process"} if cmd.name != "lsof" else set()
+    if _OWN.search(" ".join(cmd.args)):
+        labels.add("own")
+    if cmd.name != "ps" and any(
+        word in _EVERYONE or (word.startswith("/") and is_wide(word, cmd.run.places)) for word in map(plain, cmd.args)
+    ):
+        labels.add("everyone")
     return Out(None, frozenset(labels))
 
 
@@ -67,6 +84,9 @@ def search(cmd: Cmd) -> Out | None:
     """`ps | grep hermes | awk … | xargs kill` keeps what it looks for."""
     if "process" in cmd.stdin.labels and _OWN.search(" ".join(cmd.args)):
         return Out(None, cmd.stdin.labels | {"own"})
+    options = read_options(cmd.args, "ABCefmd")
+    if options.has("lL", "files-with-matches", "files-without-match"):
+        return Out(None, cmd.stdin.labels | listed(options.operands[0 if "e" in options.values else 1 :]))
     return None
 
 
@@ -90,31 +110,8 @@ def systemctl(cmd: Cmd) -> Out | None:
     return None
 
 
-def service(cmd: Cmd) -> Out | None:
-    if cmd.name == "brew" and cmd.args[:1] != ["services"]:
-        return None
-    if set(cmd.args) & {"stop", "restart", "disable", "force-stop", "delete", "down", "del", "remove", "off"}:
-        cmd.run.add("service_control", line(cmd))
-    return None
-
-
-def launchctl(cmd: Cmd) -> Out | None:
-    if set(cmd.args) & {"unload", "bootout", "remove", "stop", "kill", "disable", "kickstart"}:
-        kind = "own_runtime" if _OWN.search(" ".join(cmd.args)) else "service_control"
-        cmd.run.add(kind, line(cmd))
-    elif set(cmd.args) & {"load", "bootstrap", "submit"}:
-        cmd.run.add("cron_write", line(cmd))
-    return None
-
-
 def power(cmd: Cmd) -> Out | None:
     if not read_options(cmd.args).has("c", "help", "version", "show", "wtmp-only"):
-        cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
-    return None
-
-
-def init(cmd: Cmd) -> Out | None:
-    if cmd.args[:1] and cmd.args[0] in ("0", "6", "1", "S", "s"):
         cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
     return None
 
@@ -139,7 +136,7 @@ _OWN_VERBS = {
 
 
 def hermes(cmd: Cmd) -> Out | None:
-    operands = [arg for arg in cmd.args if not arg.startswith("-")]
+    operands = read_options(cmd.args, "pm", frozenset({"profile", "model"})).operands
     area, verb = (operands[0] if operands else ""), (operands[1] if len(operands) > 1 else "")
     run = cmd.run
     if (
@@ -153,50 +150,22 @@ def hermes(cmd: Cmd) -> Out | None:
     return None
 
 
-def gateway(cmd: Cmd) -> Out | None:
-    if cmd.args[:1] and cmd.args[0] in ("run", "stop", "restart"):
-        cmd.run.add("own_runtime", line(cmd))
-    return None
-
-
 def fuser(cmd: Cmd) -> Out | None:
     options = read_options(cmd.args)
-    if options.has("k", "kill") and options.has("m", "mount"):
+    wide = any(word.startswith("/") and is_wide(word, cmd.run.places) for word in options.operands)
+    if options.has("k", "kill") and (options.has("m", "mount") or wide):
         cmd.run.add("mass_kill", line(cmd))
     return None
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "kill": kill,
-    "pkill": by_name,
-    "killall": by_name,
-    "skill": by_name,
-    "killall5": power,
-    "pgrep": find_process,
-    "pidof": find_process,
-    "ps": find_process,
+    **dict.fromkeys(words("pkill killall skill"), by_name),
+    **dict.fromkeys(words("pgrep pidof ps lsof"), find_process),
     "grep": search,
     "systemctl": systemctl,
-    "service": service,
-    "brew": service,
-    "rc-service": service,
-    "initctl": service,
-    "rc-update": service,
-    "chkconfig": service,
-    "update-rc.d": service,
-    "supervisorctl": service,
-    "sv": service,
-    "launchctl": launchctl,
-    "shutdown": power,
-    "reboot": power,
-    "halt": power,
-    "poweroff": power,
-    "init": init,
-    "telinit": init,
+    **dict.fromkeys(words("shutdown reboot halt poweroff"), power),
     "crontab": crontab,
-    "hermes": hermes,
-    "hermes-agent": hermes,
-    "hermes-acp": hermes,
-    "gateway": gateway,
+    **dict.fromkeys(words("hermes hermes-agent hermes-acp"), hermes),
     "fuser": fuser,
 }

@@ -1,0 +1,165 @@
+"""Programs whose own words tell what they do: a table of effect, programs and words."""
+
+import re
+from typing import NamedTuple
+
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.state import Cmd
+from hermes.tools.approval.text import UNKNOWN
+
+# effect: programs: expression over the words. It must start and end at a word; a word with blanks in it is text, and
+# reads `_`; one that only running would tell reads `…`. `!` after the effect puts it on the floor.
+_TABLE = r"""
+infrastructure: terraform tofu terragrunt cdktf: --?destroy|destroy|force-unlock|taint|--?auto-approve|state (?:rm|push)|workspace delete
+infrastructure: aws gcloud az doctl linode-cli hcloud oci ibmcloud gsutil s3cmd mc openstack scw exo vultr-cli bq influx: (?:batch-)?(?:delete|terminate|destroy|purge|remove|deregister|disable|revoke|stop|wipe)(?:-\S*)?|rb|rm|del|nuke|drop|release-address|--delete\S*|erase|schedule-key-deletion|rsync (?:.* )?-\w*d\w*
+open_permissions: aws gcloud az gsutil: authorize-security-group-\w+|attach-\w+-policy|put-\w+-policy|create-access-key|put-(?:bucket|object)-acl|(?:set|add)-iam-policy\S*|role assignment create|iam ch|acl (?:ch|set)
+infrastructure: helm helmfile pulumi cdk heroku fly flyctl vagrant virsh VBoxManage lxc incus multipass eksctl kops minikube kind k3d serverless sls sam vercel netlify railway gh glab wrangler supabase firebase vault consul nomad qm pct argocd flux velero ctr crictl oc rancher tkn istioctl linkerd cf ansible-galaxy spin render: (?:\S+:)?(?:destroy|delete|uninstall|purge|remove|rm|nuke|down|drop|teardown|undeploy|undefine|unregistervm|rollback)(?::\S*)?|pg:reset|job stop|secrets disable|kv destroy|operator raft remove-peer|api (?:.* )?(?:-X|--method)[ =]?DELETE
+infrastructure: k3s microk8s kubectl oc: patch .*--type[ =]json .*remove
+infrastructure: restic borg duplicity kopia rdiff-backup: forget|prune|delete|remove-\S+|snapshot delete|--remove-older-than
+infrastructure: etcdctl zkCli.sh kafka-topics kafka-topics.sh kafka-consumer-groups rabbitmqctl rabbitmqadmin nats: (?:--)?delete\S*|del|deleteall|rmr|purge\S*|reset|force_reset|stop\S*|shutdown
+container_stop: podman nerdctl: system reset|pod (?:rm|stop|kill)|machine (?:rm|reset)
+publish: npm pnpm yarn bun cargo gem poetry flit hatch uv vsce lerna: \A(?:--\S+ )*(?:npm )?(?:publish|unpublish|yank|deprecate|push)
+publish: twine pod mvn dotnet: upload|trunk (?:push|delete)|deploy|nuget (?:push|delete)
+database_destroy: rails rake artisan prisma sequelize sequelize-cli knex typeorm mix alembic diesel sqlx dotnet ef supabase doctrine: db:(?:drop|reset|purge|schema:load|wipe)\S*|migrate:(?:fresh|reset|refresh)|migrate reset|(?:db push )?--force-reset|downgrade base|ecto\.(?:drop|reset)|schema:drop|database (?:drop|reset)|db reset|migrate:rollback --all
+database_destroy: flyway liquibase django-admin: clean|drop-?[aA]ll|flush|reset_db
+database_destroy: mysqladmin: (?i:drop|shutdown)
+database_destroy: dropdb dropuser pg_dropcluster: .*
+database_destroy: pg_restore: -\w*c\w*|--clean
+database_destroy: pg_ctl pg_ctlcluster: stop|restart|.* stop
+disk_layout: lvremove vgremove pvremove lvreduce vgreduce resize2fs tune2fs badblocks debugfs: \A(?!-[lth]\Z|--test).+
+disk_layout: zpool zfs btrfs diskutil cryptsetup mdadm dmsetup parted losetup: (?i:(?:subvolume )?(?:destroy|delete|remove|erase|offline|rollback|reformat|mklabel|mktable|mkpart|resizepart|rm|labelclear)|destroyvolume|erase(?:disk|volume|optical)|zerodisk|secureerase|partitiondisk|luks(?:format|erase|killslot|removekey)|delete(?:container|volume)|--zero-superblock|--stop|-S)
+disk_layout: hdparm nvme sg_format sg_sanitize smartctl: (?i:\S*(?:erase|format|sanitize|trim-sector|write-sector|discard|delete-ns)\S*)
+destroy_data: fallocate: -\w*[pcz]\w*|--(?:punch-hole|collapse-range|zero-range|dig-holes)
+mass_delete: gio kioclient: trash|remove|delete
+defence_off: iptables ip6tables nft ebtables arptables ipset iptables-restore: -[FXDZ]\w*|--flush|--delete(?:-chain)?|flush|delete|destroy|-P \w+ ACCEPT|--policy \w+ ACCEPT
+defence_off: pfctl: -\w*[dF]\w*
+system_config: iptables ip6tables nft ebtables ipset: -[AIP]|--append|--insert|--policy|add|insert
+defence_off: ufw firewall-cmd setenforce auditctl fail2ban-client apparmor_parser csrutil spctl socketfilterfw netsh: (?i:disable|reset|stop|--panic-\w+|off|0|permissive|delete|--remove-\S*|flush|--set-default-zone=trusted|--master-disable|unban)|-D|-R|-e ?0
+defence_off: aa-disable aa-teardown aa-complain: .*
+defence_off: logrotate: -f|--force
+defence_off: journalctl dmesg: --(?:vacuum|rotate|flush|clear)\S*|-\w*[Cc]
+system_config: tc bpftool: .*(?:del|delete|add|replace|change|detach|attach|load|pin)(?: .*)?
+system_config: ip: (?:.* )?(?:set|del|delete|flush|add|change|replace)(?: .*)?
+system_config: ifconfig route nmcli netplan wpa_cli iw rfkill: (?:.* )?(?:down|up|del|delete|flush|add|modify|off|apply|block|disconnect)(?: .*)?
+system_config: insmod rmmod modprobe kexec efibootmgr grub-install update-grub dpkg-reconfigure: \A(?!-[hVlva]+\Z|--(?:list|all)\Z).*
+system_config: hostnamectl timedatectl localectl: set-\S+|hostname \S+
+system_config: swapoff setcap ldconfig chcon setsebool update-ca-certificates grubby authconfig: \A(?!-p\Z|-\w*p\b).*
+system_config: date hwclock: -s|--set\S*|-w|--systohc
+system_config: defaults dconf update-alternatives gsettings: write|delete|reset\S*|--set|--remove\S*|--install|load
+system_config: sysctl: \S+=\S*|-[wp]|--write|--load\S*|--system
+system_config: do-release-upgrade: .*
+system_config: security: add-trusted-cert
+system_config: reg bcdedit vssadmin wbadmin schtasks sc net: (?i:delete|add|/create|/delete|/set|/change|stop|import|user|localgroup)
+open_permissions: xhost: \+\S*
+open_permissions: icacls takeown cacls: (?i:/grant\S*|/setowner|/f)
+accounts: userdel deluser groupdel delgroup useradd adduser usermod groupadd groupmod chpasswd gpasswd chage vipw chsh chfn dscl: .*
+accounts: passwd: \A(?!-S|--status).*
+user_files: ssh-copy-id: .*
+user_files: aws: configure (?:import|set \S*(?:key|token|secret|credential_process|role_arn)\S*)
+user_files: npm pnpm yarn: config (?:set|delete|rm) (?:.* )?\S*(?:registry|auth|token|proxy|script-shell|prefix)\S*
+user_files: pip: config (?:set|unset) \S*(?:index|host|proxy|find-links)\S*
+user_files: gpg gpg2: --delete-\S+
+user_files: security: delete-\S+|set-\S+
+user_files: kubectl: config (?:delete-\S+|unset|set-credentials|set-cluster)
+user_files: gh glab: auth logout
+user_files: pass gopass: rm|generate -f|edit
+service_control: service rc-service initctl rc-update chkconfig update-rc.d supervisorctl sv monit: stop|restart|disable|force-stop|delete|down|del|remove|off|shutdown
+service_control: snap: stop|restart|disable
+service_control: brew: services (?:stop|restart|kill)
+service_control: s6-svc svc: -\w*[dxkt]\w*
+service_control: pm2 forever: delete|kill|stop|restart|stopall
+service_control: nginx: -s (?:stop|quit)
+service_control: apachectl apache2ctl httpd catalina.sh: stop|restart|graceful-stop|-k (?:stop|restart|graceful-stop)
+service_control: loginctl: (?:terminate|kill|disable|lock)-\S+
+service_control: busctl dbus-send gdbus: \S*(?:StopUnit|RestartUnit|KillUnit|Terminate\w+|KillSession)
+shutdown!: busctl dbus-send gdbus: \S*(?:PowerOff|Reboot|Halt|KExec|Hibernate|Suspend)
+shutdown!: init telinit: [06sS1]
+service_control: launchctl: unload|bootout|remove|stop|kill|disable|kickstart
+cron_write: launchctl: load|bootstrap|submit
+mass_kill: killall5 slay xkill: .*
+mass_kill: taskkill: (?i:/f|/im)
+packages: brew: (?:uninstall|remove|rm) (?:.*--ignore-dependencies.*|.*…)
+packages: pip pip3: uninstall (?:.* )?(?:pip|setuptools|wheel|hermes\S*|--break-system-packages|-r|…)
+packages: apt apt-get: (?:.* )?autoremove .*--purge|(?:.* )?--purge .*autoremove
+packages: emerge: --unmerge|-\w*C\w*|--depclean
+packages: flatpak snap port pkg: (?:uninstall|remove|delete) (?:.*)?(?:--all|--purge|-a|all)
+packages: nix-collect-garbage guix: -d|--delete-\S+|gc .*
+packages: aptitude: (?:purge|remove) (?:.* )?~\S+
+git_history: hg: strip|rollback|(?:update|up|checkout|co) (?:.* )?(?:-C|--clean)|purge
+git_history: svn: revert (?:.* )?-\w*R\w*|(?:delete|rm|remove) (?:.* )?\S+://\S+
+git_history: jj: abandon|op (?:restore|abandon)|git push --delete \S+
+exfiltration: ngrok cloudflared: (?:.* )?file://\S*
+remote_code: certutil bitsadmin mshta regsvr32 rundll32 msiexec wmic: \S*(?:https?:|javascript:)\S*|(?:.* )\S*https?:\S*
+remote_code: iex Invoke-Expression: .*
+remote_code: pip uv: (?:pip )?install (?:.* )?(?:--(?:extra-)?index-url|-i|--find-links|-f)[ =]http://(?!localhost|127\.)\S*
+own_runtime: gateway: run|stop|restart
+own_runtime: launchctl: .*hermes\S*
+prints: kubectl oc: get (?:.* )?secrets?(?:/\S+)?(?: .*)?
+prints: pass gopass: show .*|[\w/-]+
+prints: vault: read|kv get
+prints: op bw lpass: read|get|item get|show
+prints: aws: secretsmanager get-secret-value|ssm get-parameters?\S* .*--with-decryption
+prints: gcloud: secrets versions access
+prints: gpg gpg2: --export-secret\S*|--decrypt|-d
+prints: security: find-\S+|dump-keychain|export
+"""  # noqa: E501 - one line is one rule
+_NOT_DONE = frozenset({"--help", "--version", "--dry-run", "--dryrun", "--dry-run=client", "--dry-run=server"})
+# Verbs that destroy in whatever tool has them; `remove` and `uninstall` are what one does to a dependency.
+_DESTROYS = re.compile(
+    r"(?i)(?:[\w.-]*[:.-])?(?:delete|destroy|purge|terminate|wipe|erase|nuke|teardown|undeploy|obliterate|decommission"
+    r"|factory-reset|drop)(?:[-_:]\w+)*"
+)
+_MAX_VERB = 3
+
+
+class Rule(NamedTuple):
+    kind: str
+    severity: Severity
+    pattern: re.Pattern[str]
+
+
+def _rules() -> dict[str, list[Rule]]:
+    found: dict[str, list[Rule]] = {}
+    for row in _TABLE.strip().splitlines():
+        kind, programs, expression = row.split(": ", 2)
+        severity = Severity.HARDLINE if kind.endswith("!") else Severity.ASK
+        rule = Rule(kind.rstrip("!"), severity, re.compile(rf"(?:\A|(?<= ))(?:{expression})(?=[ =]|\Z)"))
+        for program in programs.split():
+            found.setdefault(program, []).append(rule)
+    return found
+
+
+RULES = _rules()
+
+
+def judge_words(cmd: Cmd) -> bool:
+    """Record what the table says of the command; whether it prints what somebody keeps secret."""
+    if not _NOT_DONE.isdisjoint(cmd.args):
+        return False
+    text = _readable(cmd.args)
+    prints = False
+    for kind, severity, pattern in RULES[cmd.name]:
+        if pattern.search(text) is None:
+            continue
+        if kind == "prints":
+            prints = True
+        else:
+            cmd.run.add(kind, line(cmd), severity=severity)
+    if UNKNOWN in "".join(cmd.args[:1]):
+        cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
+    return prints
+
+
+def judge_verb(cmd: Cmd) -> None:
+    """A tool without a rule: a verb among its first words may still say that it destroys."""
+    if not _NOT_DONE.isdisjoint(cmd.args):
+        return
+    leading = [word for word in cmd.args if not word.startswith("-")][:_MAX_VERB]
+    if any(_DESTROYS.fullmatch(word) for word in leading):
+        cmd.run.add("infrastructure", line(cmd))
+
+
+def _readable(args: list[str]) -> str:
+    return plain(" ".join("_" if " " in word or "\n" in word else word for word in args)).replace(UNKNOWN, "…")
