@@ -3,10 +3,13 @@
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+from hermes.testing.replies import says
+from hermes.testing.server import ServerThread
 from tests.surfaces.cli.conftest import Run
 
 FIXED = "    return total - total * percent // 100\n"
@@ -60,6 +63,28 @@ def test_with_nobody_to_ask_the_folder_stays_and_the_demo_goes_on(run: Run, tmp_
     assert sorted(path.name for path in (tmp_path / "hermes-demo-1" / "build").iterdir()) == ["prices.py"]
     assert "nobody to ask means no" in done.stdout
     assert FIXED in (tmp_path / "hermes-demo-1" / "prices.py").read_text(encoding="utf-8")
+
+
+def test_the_commands_it_ends_with_can_be_typed_as_they_stand(run: Run, tmp_path: Path) -> None:
+    launcher = tmp_path / "hermes"
+    launcher.write_text(f'#!/bin/sh\nexec {sys.executable} -m hermes.surfaces.cli.main "$@"\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    ending = run("demo", "--yes", "--fast", HERMES_LAUNCHER=str(launcher)).stdout.partition("That was session")[2]
+    shown, searched, model, resumed = (line.strip() for line in ending.splitlines() if line.startswith("  "))
+
+    for words, told in ((shown, "test_prices.py"), (searched, "discounted")):
+        assert words.startswith("./hermes ")
+        done = run(*shlex.split(words)[1:])
+        assert (done.returncode, told in done.stdout) == (0, True)
+    assert model == "./hermes model"
+    with ServerThread(lambda _: says("The last one.")) as server:
+        done = run(*shlex.split(resumed)[1:], "--base-url", server.base_url, "--model", "scripted")
+        asked = str(server.requests[0].json)
+    assert done.stdout == "The last one.\n", done.stderr
+    assert "Which line did you change?" in asked
+    assert "without a test: shipping" in asked
+    elsewhere = run("demo", "--yes", "--fast", HERMES_LAUNCHER="/else/where/hermes").stdout
+    assert "  /else/where/hermes model\n" in elsewhere
 
 
 def test_each_demo_gets_a_folder_of_its_own_outside_the_home(run: Run, tmp_path: Path) -> None:

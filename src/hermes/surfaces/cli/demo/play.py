@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 from hermes import AIAgent
@@ -38,15 +39,25 @@ def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
     if not result["completed"]:
         cli.out.error(f"the demo did not get to its end ({result['turn_exit_reason']}); see: hermes doctor")
         return Exit.FAILED
+    hermes = _typed(cli)
     cli.out.line(
-        f"\nThat was session {session_id}. Now:\n"
-        f"  hermes sessions show {session_id}\n"
-        "  hermes sessions search discounted\n"
-        f'  hermes chat --resume {session_id} -q "Which line did you change?"    (with a model of your own)\n'
-        "  hermes model                                                         (to connect one)\n"
+        f"\nThat was session {session_id}. Look at it, search all sessions, connect a model of your own, and go on:\n"
+        f"  {hermes} sessions show {session_id}\n"
+        f"  {hermes} sessions search discounted\n"
+        f"  {hermes} model\n"
+        f'  {hermes} chat --resume {session_id} -q "Which line did you change?"\n'
         f"The folder {folder.name} can be deleted."
     )
     return Exit.ANSWERED
+
+
+def _typed(cli: Cli) -> str:
+    """The word that starts Hermes from here: a checkout's launcher is on no PATH."""
+    launcher = cli.environ.get("HERMES_LAUNCHER", "")
+    found = shutil.which("hermes")
+    if not launcher or (found and Path(found).resolve() == Path(launcher)):
+        return "hermes"
+    return "./hermes" if Path.cwd() == Path(launcher).parent else launcher
 
 
 def scratch_folder(cli: Cli, here: Path) -> Path:
