@@ -64,6 +64,20 @@ def test_the_variables_a_skill_names_reach_its_commands(run: Run) -> None:
     assert ["length 7." in printed[0], "length 0." in printed[1]] == [True, True]
 
 
+def test_scripts_get_them_too_and_never_a_key_of_a_provider(run: Run, home: Path) -> None:
+    (home / "skills" / "tabs" / "SKILL.md").write_text(
+        "---\nrequired_environment_variables: [OVEN_TOKEN, LAB_KEY, OPENAI_API_KEY]\n---\nx"
+    )
+    given = {"providers": {"lab": {"base_url": "http://127.0.0.1:1", "key_env": "LAB_KEY"}}}
+    (home / "config.yaml").write_text(json.dumps(given))
+    variables = {"OVEN_TOKEN": "t", "LAB_KEY": "k", "OPENAI_API_KEY": "sk-own"}
+    code = f"import os\nprint([name for name in {list(variables)} if name in os.environ])"
+    with ServerThread([calls("execute_code", code=code), says("1")]) as server:
+        told = run("chat", "-q", "x", "-s", "tabs", "--yolo", *model(server), **variables)
+    assert "['OVEN_TOKEN']" in str(messages(server, 1)[-1]["content"])
+    assert told.stderr.count("a key of a model's provider; no command is given it") == 2
+
+
 def test_what_lacks_is_told_before_anything_is_sent(run: Run, home: Path) -> None:
     with ServerThread([says("1"), says("2")]) as server:
         gone = run("chat", "-q", "x", "-s", "tab", *model(server))

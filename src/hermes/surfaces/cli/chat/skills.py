@@ -5,6 +5,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from hermes.config.sections.terminal import Section as Terminal
+from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
 from hermes.extensions.skills import Skill, Skills
 from hermes.models.catalogue import providers
@@ -30,7 +31,7 @@ def loaded_skills(cli: Cli, wish: Wish, settings: Settings) -> tuple[Loaded | No
     book = Skills(settings, wish.source)
     skills = tuple(book.load(name) for name in wish.skills)
     passed = list(settings.of(Terminal).env_passthrough)
-    own = {variable for entry in providers().values() for variable in entry.env}
+    own = _keys_of_providers(settings)
     for skill in skills:
         for variable in skill.variables:
             if variable in own:
@@ -41,3 +42,11 @@ def loaded_skills(cli: Cli, wish: Wish, settings: Settings) -> tuple[Loaded | No
                 passed.append(variable)
     changed = {**settings.flags, "terminal.env_passthrough": list(dict.fromkeys(passed))}
     return Loaded(book, skills), replace(settings, flags=changed, _made={})
+
+
+def _keys_of_providers(settings: Settings) -> set[str]:
+    """The variables that hold keys of models' providers: the usual ones, and those that the configuration names."""
+    top = settings.of(Top)
+    usual = {name for entry in providers().values() for name in entry.env}
+    own = {each.key_env for each in (*top.providers.values(), *top.custom_providers)}
+    return usual | own | {each.key_env for each in top.fallback_providers}
