@@ -51,3 +51,12 @@ def test_a_table_in_a_terminal_fits_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_colours_are_shown_only_where_they_are_wanted(environ: dict[str, str], colours: bool) -> None:
     assert (output(Screen(), **environ).style("x", "red") != "x") == colours
     assert output(io.StringIO(), **environ).style("x", "red") == "x"
+
+
+def test_a_table_that_does_not_fit_is_stacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    screen, pipe = Screen(), io.StringIO()
+    for out in (output(screen, NO_COLOR="1"), output(pipe)):
+        out.table(["NAME", "MODEL", "FOR", "COST"], [["custom", "a-long-model", "模型的标题", "unknown"]])
+    assert screen.getvalue() == "custom\n  model: a-long-model\n  for: 模型的标题\n  cost: unknown\n"
+    assert pipe.getvalue().splitlines()[1].split() == ["custom", "a-long-model", "模型的标题", "unknown"]

@@ -59,16 +59,35 @@ class Output:
         return self._styled(text, names, self.colours)
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]], *, flexible: int | None = None) -> None:
-        """Aligned columns. In a terminal the column `flexible` is cut so that a row fits; in a pipe nothing is cut."""
+        """Aligned columns. In a terminal the column `flexible` is cut so that a row fits; in a pipe nothing is cut.
+
+        Where a terminal is too narrow even so, each row takes several lines.
+        """
         cells = [[_one_line(cell) for cell in row] for row in rows]
         widths = [max(width_of(text) for text in column) for column in zip(headers, *cells, strict=True)]
         if flexible is not None and self.is_terminal:
             spare = self.width - (sum(widths) - widths[flexible] + 2 * (len(widths) - 1))
             widths[flexible] = max(8, min(widths[flexible], spare))
+        if self.is_terminal and sum(widths) + 2 * (len(widths) - 1) > self.width:
+            self._stacked(headers, cells)
+            return
         for number, row in enumerate([list(headers), *cells]):
             fitted = [padded(cut(text, width), width) for text, width in zip(row, widths, strict=True)]
             text = "  ".join(fitted).rstrip()
             self.line(self.style(text, "bold") if number == 0 else text)
+
+    def _stacked(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Each row as its first cell, and below it the others by name."""
+        for first, *others in rows:
+            self.line(self.style(first, "bold"))
+            line = ""
+            for name, text in zip(headers[1:], others, strict=True):
+                part = f"  {name.lower()}: {text}"
+                if line and width_of(line + part) > self.width:
+                    self.line(line)
+                    line = ""
+                line += part if text else ""
+            self.line(line)
 
     @property
     def width(self) -> int:

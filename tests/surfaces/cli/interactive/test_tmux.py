@@ -62,7 +62,8 @@ def test_a_narrower_and_a_wider_window(tmux: Tmux, environ: dict[str, str], proj
         words = [sys.executable, "-m", "hermes.surfaces.cli.main", "--model", "scripted", "--base-url", server.base_url]
         size = ("-x", "100", "-y", "30", "-c", str(project))
         tmux.run("-f", "/dev/null", "new-session", "-d", *size, "env", *settings, *words)
-        tmux.wait_until(lambda seen: "scripted · " in seen)
+        tmux.wait_until(lambda seen: "scripted · " in seen and "Ask something" in seen)
+        assert tmux.run("capture-pane", "-p", "-S", "-50").count("scripted · ") == 1
         tmux.run("send-keys", "Talk.", "Enter")
         tmux.wait_until(lambda seen: "word50" in seen)
         tmux.run("send-keys", "-l", "a draft that is long enough to need a second row in a window of sixty columns")

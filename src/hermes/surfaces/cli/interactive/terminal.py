@@ -193,6 +193,7 @@ class TerminalFace:
         self._app.timeoutlen = ESCAPE_S
         self._set_title()
         self._started_at = time.monotonic()
+        self.flush()  # above a prompt that is already drawn it would leave a copy of that in tmux's history
         try:
             await self._app.run_async(set_exception_handler=False, handle_sigint=True)
         except (EOFError, OSError, termios.error):
@@ -260,7 +261,7 @@ class TerminalFace:
         """Print what is pending above the live part: one erase and one redraw, however much there is."""
         self._is_scheduled = False
         app = self._app
-        if app is not None and app._running_in_terminal:  # the screen is the editor's
+        if not self._pending or (app is not None and app._running_in_terminal):  # the screen is the editor's
             return
         if app is None or not app.is_running:
             self.flush()

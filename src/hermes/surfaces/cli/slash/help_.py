@@ -1,6 +1,7 @@
 """List the commands and keys, or explain one command."""
 
 from hermes.surfaces.cli.interactive.chat import Chat
+from hermes.surfaces.cli.interactive.painting import folded
 from hermes.surfaces.cli.interactive.slashes import SLASHES, Slash, find
 from hermes.surfaces.cli.output import padded
 
@@ -37,10 +38,13 @@ async def run(chat: Chat, words: str) -> None:
     for heading, lines in (("Commands", rows), ("Keys", list(KEYS))):
         chat.say(heading, "bold")
         for head, told in lines:
-            chat.face.write(chat.painter.line(f"  {padded(head, WIDTH)}  {told}"))
+            first, *more = folded(told, max(20, chat.painter.width - WIDTH - 4))
+            chat.say(f"  {padded(head, WIDTH)}  {first}")
+            for row in more:
+                chat.say(f"  {padded('', WIDTH)}  {row}")
     chat.say("In a message", "bold")
     for reference in REFERENCES:
-        chat.face.write(chat.painter.line(f"  {reference}"))
+        chat.say(f"  {reference}")
     chat.say("/help COMMAND tells more about one.", "dim")
 
 
