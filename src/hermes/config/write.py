@@ -47,6 +47,31 @@ def unset_key(home: Path, key: str) -> bool:
     return True
 
 
+def migrate(home: Path) -> list[str]:
+    """Bring older spellings in config.yaml to the present ones; what changed, in words. The old file is kept."""
+    file = paths.config_file(home)
+    document = _open(file)
+    done: list[str] = []
+    if document.pop("_config_version", None) is not None:
+        done.append("_config_version is gone: it means nothing here")
+    older = document.pop("fallback_model", None)
+    if older is not None and document.get("fallback_providers"):
+        done.append("fallback_model is gone: fallback_providers had its place")
+    elif older is not None:
+        document["fallback_providers"] = [older]
+        done.append("fallback_model is now fallback_providers")
+    for provider in document.pop("custom_providers", None) or ():
+        name = provider.pop("name", "")
+        if not name or name in document.get("providers", {}):
+            raise ConfigError(f"{file}: an entry of custom_providers has no name of its own; nothing was changed")
+        document.setdefault("providers", {})[name] = provider
+        done.append(f"custom_providers: {name} is now providers.{name}")
+    if done:
+        write_private(file.with_name("config.yaml.before-migrate"), file.read_text(encoding="utf-8-sig"))
+        _save(file, document)
+    return done
+
+
 def _resolve(key: str) -> tuple[tuple[str, ...], Any]:
     """The path of `key` in the file and its type; `ConfigError` with the nearest name when there is none."""
     parts = tuple(key.split("."))

@@ -27,6 +27,26 @@ def test_set_get_explain_and_unset(run: Run, home: Path) -> None:
     assert run("config", "get", "agent.max_turns").stdout == "90\n"
 
 
+def test_older_spellings_are_migrated_and_nothing_else_changes(run: Run, home: Path) -> None:
+    file = home / "config.yaml"
+    old = (
+        "# mine\n_config_version: 7\nmodel: some-model  # the usual one\n"
+        "fallback_model: {model: other, provider: openai}\n"
+        "custom_providers:\n- name: here\n  base_url: http://127.0.0.1:9/v1\nlsp: {enabled: true}\n"
+    )
+    file.write_text(old)
+    done = run("config", "migrate")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 3)
+    assert "known, but without effect in this version: lsp.enabled" in done.stderr
+    text = file.read_text()
+    assert text.startswith("# mine\nmodel: some-model  # the usual one\n")
+    assert (home / "config.yaml.before-migrate").read_text() == old
+    assert json.loads(run("config", "get", "fallback_providers", "--json").stdout)[0]["model"] == "other"
+    assert run("config", "get", "providers.here.base_url").stdout == "http://127.0.0.1:9/v1\n"
+    assert run("config", "migrate").stdout == "There is nothing to migrate.\n"
+    assert file.read_text() == text
+
+
 def test_a_change_that_something_overrides_says_so(run: Run) -> None:
     done = run("config", "set", "agent.max_turns", "7", HERMES_MAX_ITERATIONS="9")
     assert "warning: HERMES_MAX_ITERATIONS in the environment overrides it" in done.stderr

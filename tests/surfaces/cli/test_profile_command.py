@@ -1,9 +1,11 @@
 """`hermes profile`: separate homes, made and moved whole."""
 
 import json
+import os
 import sqlite3
 import stat
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes.surfaces.cli.exit_codes import Exit
+from tests.surfaces.cli.conftest import SOURCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -115,3 +118,26 @@ def test_what_cannot_be_done_is_one_sentence(run: Run, words: list[str], told: s
     done = run("profile", *words)
     assert (done.returncode, done.stderr.count("\n")) == (Exit.FAILED, 1)
     assert told in done.stderr
+
+
+def test_an_alias_is_a_command_that_uses_the_profile(run: Run, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "hermes").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hermes.surfaces.cli.main "$@"\n')
+    (tmp_path / "hermes").chmod(0o755)
+    run("profile", "create", "work")
+    made = run("profile", "alias", "work")
+    assert f'export PATH="{home / "bin"}:$PATH"' in made.stderr
+    assert "is a command already" in run("profile", "alias", "work", "--name", "ls").stderr
+    assert run("profile", "alias", "nobody").returncode == Exit.FAILED
+
+    def asked(name: str) -> str:
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HERMES_HOME": str(home), "PYTHONPATH": str(SOURCE)}
+        words = [str(home / "bin" / name), "config", "path"]
+        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    assert asked("work").endswith("profiles/work/config.yaml\n")
+    run("profile", "rename", "work", "job")
+    assert asked("work").endswith("profiles/job/config.yaml\n")
+    run("profile", "alias", "job", "--name", "w2")
+    assert run("profile", "alias", "job", "--remove", "--name", "w2").stdout == "Removed: w2\n"
+    run("profile", "delete", "job", "--yes")
+    assert list((home / "bin").iterdir()) == []

@@ -12,8 +12,9 @@ from hermes.config.atomic import write_private
 from hermes.errors import UserError
 
 _CLONED = ("config.yaml", ".env", "SOUL.md", "memories", "skills")
-_LEFT_OUT = ("profiles", "active_profile", "cache", "logs", "gateway.pid", "processes.json")
+_LEFT_OUT = ("profiles", "active_profile", "bin", "cache", "logs", "gateway.pid", "processes.json")
 _SECRET = (".env", "auth.json")
+_SCRIPT = '#!/bin/sh\nexec hermes -p {profile} "$@"\n'
 
 
 def every(root: Path) -> list[tuple[str, Path]]:
@@ -59,6 +60,8 @@ def rename(root: Path, old: str, new: str) -> None:
         raise UserError("the default profile keeps its name; its home is the root of the others")
     target = _free(root, new)
     home.rename(target)
+    for file in aliases(root, old):
+        file.write_text(_SCRIPT.format(profile=new), encoding="utf-8")
     if paths.sticky_profile(root) == old:
         use(root, new)
 
@@ -70,7 +73,33 @@ def delete(root: Path, name: str) -> None:
     home.rename(gone)  # from here on it is no profile, even if the rest is interrupted
     if paths.sticky_profile(root) == name:
         use(root, paths.DEFAULT_PROFILE)
+    for file in aliases(root, name):
+        file.unlink()
     shutil.rmtree(gone)
+
+
+def alias(root: Path, profile: str, name: str, search: str) -> Path:
+    """Make a command that is `hermes -p PROFILE`; its file. It must not hide another one on the PATH `search`."""
+    existing(root, profile)
+    paths.check_profile_name(name)
+    file = _bin(root) / name
+    other = shutil.which(name, path=search)
+    if other is not None and Path(other) != file:
+        raise UserError(f"{name!r} is a command already ({other}); choose another name with --name")
+    paths.made(file.parent)
+    file.write_text(_SCRIPT.format(profile=profile), encoding="utf-8")
+    file.chmod(0o700)
+    return file
+
+
+def aliases(root: Path, profile: str) -> list[Path]:
+    """The commands that stand for this profile."""
+    files = sorted(_bin(root).iterdir()) if _bin(root).is_dir() else []
+    return [file for file in files if file.read_text(encoding="utf-8") == _SCRIPT.format(profile=profile)]
+
+
+def _bin(root: Path) -> Path:
+    return root / "bin"
 
 
 def facts(home: Path) -> dict[str, str]:

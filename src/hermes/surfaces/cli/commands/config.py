@@ -181,6 +181,21 @@ def check(cli: Cli, as_json: bool) -> int:
     return Exit.FAILED if problems else Exit.ANSWERED
 
 
+@config.command("migrate")
+@click.pass_obj
+def migrate(cli: Cli) -> int:
+    """Bring older spellings in config.yaml to the present ones; the old file stays beside it."""
+    from hermes.config.write import migrate as migrated  # noqa: PLC0415
+
+    done = migrated(cli.home)
+    for line in done:
+        cli.out.line(line)
+    if not done:
+        cli.out.line("There is nothing to migrate.")
+    cli.settings()  # what is known but without effect is told
+    return Exit.ANSWERED
+
+
 @config.command("edit")
 @click.pass_obj
 def edit(cli: Cli) -> int:

@@ -1,5 +1,7 @@
 """Keep separate homes: settings, sessions, memory and skills of their own."""
 
+import os
+
 import click
 
 from hermes.config import paths
@@ -74,6 +76,26 @@ def show(cli: Cli, name: str | None, as_json: bool) -> None:
     cli.out.line(cli.out.style(name or cli.profile, "bold"))
     for key, value in facts.items():
         cli.out.line(f"  {key:<10} {value}")
+
+
+@profile.command("alias")
+@click.argument("profile_name")
+@click.option("--name", metavar="NAME", help="Name of the command; that of the profile when left out.")
+@click.option("--remove", is_flag=True, help="Remove the commands of this profile.")
+@click.pass_obj
+def alias(cli: Cli, profile_name: str, name: str | None, remove: bool) -> None:
+    """Make a command that is `hermes -p PROFILE`, in the folder bin of the home."""
+    if remove:
+        found = [file for file in profiles.aliases(cli.root, profile_name) if name in (None, file.name)]
+        for file in found:
+            file.unlink()
+        cli.out.line(f"Removed: {', '.join(file.name for file in found) or 'nothing, there is none'}")
+        return
+    search = cli.environ.get("PATH", "")
+    file = profiles.alias(cli.root, profile_name, name or profile_name, search)
+    cli.out.line(f"{file.name} is now: hermes -p {profile_name}")
+    if str(file.parent) not in search.split(os.pathsep):
+        cli.out.note(f'To find it, add to your shell\'s start file: export PATH="{file.parent}:$PATH"')
 
 
 @profile.command("rename")
