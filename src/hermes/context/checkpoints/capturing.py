@@ -11,7 +11,7 @@ from hermes.context.checkpoints.git import GitStore, Import
 from hermes.context.checkpoints.metadata import FILES, META, git_mode, meta_of
 from hermes.context.checkpoints.model import CheckpointError, Limits, Sig, State
 from hermes.context.checkpoints.records import Known, large_state
-from hermes.context.checkpoints.scanning import Scan, scan
+from hermes.context.checkpoints.scanning import Scan, look
 
 InThread: TypeAlias = Callable[..., Awaitable[Any]]
 _BATCH_FILES = 200
@@ -33,8 +33,9 @@ class Capture:
 
     async def into(self, store: GitStore, ref: str, message: str, at: float, own_home: bytes) -> Known | None:
         """The new state of knowledge with `ref` on it, or None when nothing has changed."""
-        found: Scan = await self._in_thread(scan, self._root, self._limits, own_home)
+        found: Scan = await self._in_thread(look, self._root, self._known.as_scan(), self._limits, own_home)
         if self._known.tree and found.same_as(self._known.as_scan()):
+            self._known.listed = found.listed
             return None
         now, suspects = self._carried(found)
         one: Import | None = None
@@ -65,7 +66,8 @@ class Capture:
             gone = self._known.files.keys() - now.files.keys()
             if not (one or gone or now.meta != self._known.meta or not self._known.tree):
                 self._known.files, self._known.folders = now.files, now.folders
-                self._known.too_large, self.is_fresher = now.too_large, True
+                self._known.too_large, self._known.listed = now.too_large, now.listed
+                self.is_fresher = True
                 return None
             one = one or await self._begin(store, ref, message, at)
             for path in sorted(gone - self._removed):
@@ -90,7 +92,13 @@ class Capture:
         """What of the old knowledge still holds, and the files that must be read."""
         known = self._known
         self._removed = set(known.files.keys() - found.files.keys())
-        now = Known(files=dict(found.files), folders=found.folders, too_large=found.too_large, seq=known.seq)
+        now = Known(
+            files=dict(found.files),
+            folders=found.folders,
+            too_large=found.too_large,
+            listed=found.listed,
+            seq=known.seq,
+        )
         suspects = []
         for path, sig in found.files.items():
             if known.files.get(path) == sig:
@@ -105,10 +113,6 @@ class Capture:
         self.changed |= known.files.keys() - now.files.keys()
         others = {*known.folders, *now.folders, *known.too_large, *now.too_large}
         self.changed |= {path for path in others if known.state(path) != now.state(path)}
-
-    def _is_stored(self, path: bytes, content: str, sig: Sig) -> bool:
-        old = self._known.files.get(path)
-        return old is not None and self._known.contents[path] == content and git_mode(old[3]) == git_mode(sig[3])
 
     def _read(self, paths: list[bytes]) -> dict[bytes, tuple[str, bytes] | None]:
         return {path: read_entry(self._root, path) for path in paths}

@@ -22,7 +22,7 @@ from hermes.context.checkpoints.places import folder_for, is_folder_of_work, pro
 from hermes.context.checkpoints.pruning import Pruner
 from hermes.context.checkpoints.records import Known, Ledger, Project, Records
 from hermes.context.checkpoints.restoring import Plan, Restorer, differing
-from hermes.context.checkpoints.scanning import Scan, scan
+from hermes.context.checkpoints.scanning import Scan, look
 from hermes.seams import Supervisor
 
 _HASH = re.compile(r"[0-9a-f]{4,64}")
@@ -80,7 +80,8 @@ class Checkpoints:
                     self._taken[key] = touch.turn_id
                     taken += [found] if found else []
                 if touch.is_command:
-                    self._before.setdefault(touch.call_id, []).append((root, await self._scan(root)))
+                    known = (await self._in_thread(self.records.known, key)).as_scan()
+                    self._before.setdefault(touch.call_id, []).append((root, await self._look(root, known)))
         if taken and await self._pruner.is_due(self._now(), self._in_thread):
             await self.prune()
         return tuple(taken)
@@ -88,8 +89,7 @@ class Checkpoints:
     async def after(self, touch: Touch, files: Iterable[str] = ()) -> None:
         """Write down how the call left what it changed; `files` are paths it says it has changed."""
         for root, was in self._before.pop(touch.call_id, ()):
-            now = await self._scan(root)
-            await self._note(root, _changed(was, now))
+            await self._note(root, _changed(was, await self._look(root, was)))
         if touch.is_command:
             return
         named = _resolved(touch.cwd, (*touch.paths, *files))
@@ -215,9 +215,9 @@ class Checkpoints:
         async with here, locked(self._store_lock, shared=True), locked(self.records.lock_file(key)):
             yield
 
-    async def _scan(self, root: Path) -> Scan:
+    async def _look(self, root: Path, was: Scan) -> Scan:
         own = os.fsencode(self._own_home)
-        found: Scan = await self._in_thread(scan, os.fsencode(root), self.limits, own)
+        found: Scan = await self._in_thread(look, os.fsencode(root), was, self.limits, own)
         return found
 
     async def _take(self, root: Path, key: str, reason: str, kind: Reason, facts: dict[str, str]) -> Snapshot | None:

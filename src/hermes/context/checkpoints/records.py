@@ -20,10 +20,11 @@ class Known(Struct, kw_only=True):
     contents: dict[bytes, str] = field(default_factory=dict)
     folders: dict[bytes, int] = field(default_factory=dict)
     too_large: dict[bytes, Sig] = field(default_factory=dict)
+    listed: dict[bytes, int] = field(default_factory=dict)
     meta: bytes = b""
 
     def as_scan(self) -> Scan:
-        return Scan(self.files, self.folders, self.too_large)
+        return Scan(self.files, self.folders, self.too_large, self.listed)
 
     def state(self, path: bytes) -> State:
         """What the path was."""

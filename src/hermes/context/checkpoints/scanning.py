@@ -22,10 +22,37 @@ class Scan:
     files: dict[bytes, Sig] = field(default_factory=dict)
     folders: dict[bytes, int] = field(default_factory=dict)  # mode
     too_large: dict[bytes, Sig] = field(default_factory=dict)
+    listed: dict[bytes, int] = field(default_factory=dict)  # mtime in ns of each folder that was looked into
 
     def same_as(self, other: "Scan") -> bool:
         """Whether nothing can have changed between the two."""
         return self.files == other.files and self.folders == other.folders and self.too_large == other.too_large
+
+
+def look(root: bytes, was: Scan, limits: Limits, own_home: bytes) -> Scan:
+    """What is there now: the earlier look itself when nothing has changed since."""
+    return was if is_unchanged(root, was) else scan(root, limits, own_home)
+
+
+def is_unchanged(root: bytes, was: Scan) -> bool:
+    """Whether all is still as an earlier look has found it.
+
+    Costs one `lstat` a file and lists no folder: what is made, removed or renamed changes the time of its folder.
+    """
+    lstat = os.lstat
+    try:
+        for rel, changed in was.listed.items():
+            info = lstat(root + b"/" + rel)
+            if info.st_mtime_ns != changed or (rel and info.st_mode != was.folders[rel]):
+                return False
+        for files in (was.files, was.too_large):
+            for rel, sig in files.items():
+                info = lstat(root + b"/" + rel)
+                if (info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode) != sig:
+                    return False
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
+    return bool(was.listed)
 
 
 def scan(root: bytes, limits: Limits, own_home: bytes) -> Scan:
@@ -36,9 +63,11 @@ def scan(root: bytes, limits: Limits, own_home: bytes) -> Scan:
     while pending:
         below, path = pending.pop()
         try:
+            changed = os.lstat(path).st_mtime_ns  # before its names are read: what comes later makes another time
             entries = os.scandir(path)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue  # gone meanwhile, or not ours to read: nothing of it can be kept
+        found.listed[below] = -fresh if changed > fresh else changed
         with entries:
             for rel, folder in _look(entries, below, found, (limits.max_file_bytes, fresh)):
                 if folder != own_home:
