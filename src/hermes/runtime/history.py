@@ -23,15 +23,25 @@ class History:
     last_user: str = ""
     chars: int = 0
     memo: dict[str, Any] = field(default_factory=dict)  # what transports keep of it, encoded
+    places: dict[str, int] = field(default_factory=dict)  # of the newest calls, in the order they were asked for
 
     def add(self, message: Message, context: str = "") -> None:
         """Take one more message. What is added is never changed afterwards."""
         self.builder.add(message, context)
-        self.dicts.append(to_dict(message))
+        self._show(to_dict(message))
+        if message.tool_calls:
+            self.places = {call.id: place for place, call in enumerate(message.tool_calls)}
         text = text_of(message.content)
         self.chars += len(text) + sum(len(call.arguments) for call in message.tool_calls)
         if message.role == "user":
             self.last_user = text
+
+    def _show(self, shown: JsonObject) -> None:
+        """Results are stored as they come; a caller sees them in the order of their calls."""
+        place, mine = len(self.dicts), self.places.get(str(shown.get("tool_call_id")), -1)
+        while mine >= 0 and place and self.places.get(str(self.dicts[place - 1].get("tool_call_id")), -1) > mine:
+            place -= 1
+        self.dicts.insert(place, shown)
 
 
 def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:

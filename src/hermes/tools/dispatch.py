@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from hermes.errors import ToolError
 from hermes.seams import ToolContext
-from hermes.tools.loops import run_on_tools_loop, run_sync
+from hermes.tools.loops import contained, run_on_tools_loop, run_sync
+from hermes.tools.pool import left_with
 from hermes.tools.prints import quiet_prints
 from hermes.tools.registry import Registered, ToolRegistry, tool_error
 from hermes.tools.results import error_content, normalise
@@ -48,11 +48,11 @@ async def invoke(
         if not is_coroutine(tool, handler):
             value = await ctx.in_thread(handler, args, **keywords)
             if inspect.isawaitable(value):
-                value = await value
+                value = await contained(value)
         elif tool.origin in _FOREIGN and "ctx" not in keywords:
             value = await run_on_tools_loop(_awaited(handler, args, keywords), handler)
         else:
-            value = await _awaited(handler, args, keywords)
+            value = await contained(_awaited(handler, args, keywords))
     return normalise(value, tool.entry.name)
 
 
@@ -78,7 +78,7 @@ def call_now(tool: Registered, args: JsonObject, keywords: Mapping[str, Any]) ->
     try:
         value = handler(args, **fitting)
     except SystemExit as error:
-        raise ToolError(f"the tool tried to leave with SystemExit: {error}") from error
+        raise left_with(error) from error
     if inspect.isawaitable(value):
         return run_sync(_finish(value), tool.traits.timeout_s)
     return value
@@ -95,11 +95,8 @@ def is_coroutine(tool: Registered, handler: Callable[..., Any]) -> bool:
 
 
 async def _awaited(handler: Callable[..., Any], args: JsonObject, keywords: Mapping[str, Any]) -> Any:
-    try:
-        value = handler(args, **keywords)
-        return await value if inspect.isawaitable(value) else value
-    except (SystemExit, KeyboardInterrupt) as error:  # either would end the loop for everybody
-        raise ToolError(f"the tool tried to leave with {type(error).__name__}: {error}") from error
+    value = handler(args, **keywords)
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _finish(value: Any) -> Any:

@@ -59,11 +59,12 @@ class _Job:
         started = perf_counter()
         try:
             self.outcome = self.context.run(self.work, *self.args, **self.kwargs)
-        except (SystemExit, KeyboardInterrupt, StopIteration) as error:
-            # These would end the loop that waits, or cannot leave a coroutine at all.
-            self.error = ToolError(f"the tool tried to leave with {type(error).__name__}: {error}")
-        except BaseException as error:  # noqa: BLE001 - carried to the coroutine that waits, where it is raised
+        except StopIteration as error:  # cannot leave a coroutine
+            self.error = left_with(error)
+        except Exception as error:  # noqa: BLE001 - carried to the coroutine that waits, where it is raised
             self.error = error
+        except BaseException as error:  # noqa: BLE001 - would end the loop that waits, or pass for its cancellation
+            self.error = left_with(error)
         self.took_s = perf_counter() - started
 
     def value(self) -> Any:
@@ -171,14 +172,21 @@ class DaemonPool:
                 future = job.future
             job.ended.release()
             if future is not None:
-                _wake(future)
+                wake(future)
             del job, future  # an idle thread keeps nothing of its last work alive
         with self._lock:
             self._threads -= 1
             self._free -= 1
 
 
-def _wake(future: "asyncio.Future[None]") -> None:
+def left_with(error: BaseException) -> ToolError:
+    """What is told of a function that tried to end more than itself."""
+    return ToolError(f"the tool tried to leave with {type(error).__name__}: {error}")
+
+
+def wake(future: "asyncio.Future[None]") -> None:
+    """Set the future from any thread."""
+
     def set_result() -> None:
         if not future.done():
             future.set_result(None)
