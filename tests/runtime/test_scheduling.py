@@ -1,14 +1,23 @@
 """The scheduler against a model: however the calls of a wave interleave, the outcome is that of running in order."""
 
+import asyncio
+import json
 import os
 import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes.runtime.scheduling import next_wave
-from hermes.seams import Effects
-from hermes.tools.traits import BARRIER, conflict, overlap
+from hermes.seams import Effects, ToolContext
+from hermes.tools.registry import tool_result
+from hermes.tools.traits import BARRIER, Traits, conflict, overlap
+from hermes.types import ToolCall, text_of
+from tests.runtime.rooms import room, tool
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
 
@@ -90,6 +99,51 @@ def test_a_call_waits_only_for_calls_it_conflicts_with(batch: list[Effects]) -> 
     for number, wave in wave_of.items():
         before = [wave_of[earlier] for earlier in range(number) if conflict(batch[earlier], batch[number])]
         assert wave == 1 + max(before, default=-1)
+
+
+async def through_the_executor(batch: list[Effects], seed: int, folder: Path) -> tuple[State, list[int]]:
+    """The same batch as real calls: async ones on the loop, sync ones in threads, each giving way in its middle."""
+    state, chance = dict.fromkeys(CELLS, 0), random.Random(seed)
+    pauses = [chance.randrange(4) for _ in batch]
+
+    def effects_of(args: Mapping[str, Any], _ctx: ToolContext) -> Effects:
+        return batch[int(args["n"])]
+
+    async def on_the_loop(args: dict[str, Any], **_: object) -> str:
+        seen = look(args["n"], batch[args["n"]], state)
+        for _pause in range(pauses[args["n"]]):
+            await asyncio.sleep(0)
+        act(batch[args["n"]], seen, state)
+        return tool_result(seen=seen)
+
+    def in_a_thread(args: dict[str, Any], **_: object) -> str:
+        seen = look(args["n"], batch[args["n"]], state)
+        time.sleep(0)  # another thread's turn
+        act(batch[args["n"]], seen, state)
+        return tool_result(seen=seen)
+
+    number = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    tools = [
+        tool(name, handler, number, traits=Traits(effects=effects_of))
+        for name, handler in (("loop", on_the_loop), ("thread", in_a_thread))
+    ]
+    asked = [
+        ToolCall(str(place), chance.choice(("loop", "thread")), f'{{"n": {place}}}') for place in range(len(batch))
+    ]
+    async with room(folder, *tools) as it:
+        results = await it.run(*asked)
+    assert [result.call_id for result in results] == [call.id for call in asked]
+    kept = [call_id for wave in it.persisted for call_id in wave]
+    assert len(kept) == len(set(kept)), "no result is kept twice"
+    return state, [json.loads(text_of(result.content))["seen"] for result in results]
+
+
+@settings(
+    max_examples=1000 if FULL else 100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(batch=st.lists(effects, max_size=7), seed=st.integers(0, 2**32))
+def test_the_executor_leaves_what_running_in_order_leaves(batch: list[Effects], seed: int, tmp_path: Path) -> None:
+    assert asyncio.run(through_the_executor(batch, seed, tmp_path)) == in_order(batch)
 
 
 def test_a_folder_covers_its_files_and_not_its_namesakes() -> None:
