@@ -92,4 +92,8 @@ class StoreUnavailable(StoreError):
 
 
 class BudgetExceeded(HermesError):
-    """A cap would be passed by the next model call."""
+    """A cap leaves no room for the next model call. `is_crowded`: there may be some when calls under way have ended."""
+
+    def __init__(self, message: str, *, is_crowded: bool = False) -> None:
+        super().__init__(message)
+        self.is_crowded = is_crowded

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from hermes.spend import NOTHING, SpendLimit, Spent
 from hermes.types import JsonObject, Message, ResultStatus, ToolCall, Usage
 
 Outcome: TypeAlias = Literal["ok", "partial", "failed", "cancelled", "unknown"]
@@ -70,7 +71,11 @@ class CallClosed(Struct, frozen=True):
 
 
 class AttemptOpened(Struct, frozen=True, kw_only=True):
-    """One request to a model is about to be sent."""
+    """One request to a model is about to be sent.
+
+    With `limits`, `BudgetExceeded` unless each of them has room; the sums are taken in the same transaction, so
+    nobody else can take that room meanwhile. `held` is what the attempt may come to: it counts until the closing.
+    """
 
     attempt_id: str
     session_id: str | None
@@ -79,10 +84,12 @@ class AttemptOpened(Struct, frozen=True, kw_only=True):
     model: str
     base_url: str = ""
     started_at: float = 0.0
+    held: Spent = NOTHING
+    limits: tuple[SpendLimit, ...] = ()
 
 
 class AttemptClosed(Struct, frozen=True, kw_only=True):
-    """The request ended; tokens and price are None where they are unknown."""
+    """The request ended; tokens and price are None where they are unknown. Caps then count `held` in their place."""
 
     attempt_id: str
     session_id: str | None
@@ -93,6 +100,15 @@ class AttemptClosed(Struct, frozen=True, kw_only=True):
     latency_ms: float = 0.0
     first_byte_ms: float | None = None
     error: str | None = None
+    held: Spent = NOTHING
+
+    @property
+    def spent(self) -> Spent:
+        """What caps count."""
+        usage = self.usage
+        is_counted = usage.output_tokens is not None
+        tokens = (usage.prompt_tokens or 0) + (usage.output_tokens or 0) if is_counted else self.held.tokens
+        return Spent(self.held.usd if self.cost_usd is None else self.cost_usd, tokens, self.latency_ms / 1000)
 
 
 class ApprovalRecorded(Struct, frozen=True, kw_only=True):

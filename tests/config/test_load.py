@@ -195,7 +195,7 @@ def test_a_partly_given_struct_keeps_its_own_defaults(load: Load) -> None:
     settings = load(
         "auxiliary: {title_generation: {model: small}}\ntool_loop_guardrails: {warn_after: {exact_failure: 9}}"
     )
-    assert settings.of(auxiliary.Section).title_generation == auxiliary.Task(model="small", timeout=30)
+    assert settings.of(auxiliary.Section).title_generation == auxiliary.TitleTask(model="small", timeout=30)
     assert settings.of(tool_loop_guardrails.Section).warn_after == tool_loop_guardrails.WarnAfter(exact_failure=9)
 
 

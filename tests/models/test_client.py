@@ -1,86 +1,27 @@
 """The one client: a row per attempt, retries, keys, models that take over, caps; against the scripted server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from hermes.errors import BudgetExceeded, ProviderError
+from hermes.errors import ProviderError
 from hermes.models import client as client_module
-from hermes.models.client import CallPlan, ClientOptions, ModelClient
+from hermes.models.client import CallPlan
 from hermes.models.credentials import Credential, CredentialPool
 from hermes.models.http import HttpClient
 from hermes.models.pooled import PooledModel
-from hermes.models.spending import Cap, Caps, SpendGuard, SqliteLedger
 from hermes.models.wire_modes import make_model
-from hermes.ops import AttemptClosed, AttemptOpened, SessionCreated
-from hermes.runtime.shared import SystemClock
 from hermes.scope import TurnScope
-from hermes.seams import HttpLimits, Model, ModelRequest
-from hermes.state.sqlite_store import SqliteStore
-from hermes.testing.fakes import CountedIds, HandClock
-from hermes.testing.memory_store import MemoryStore
+from hermes.seams import ModelRequest
+from hermes.testing.fakes import HandClock
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import Reply, fault, says
 from hermes.testing.server import RecordedRequest, ScriptedServer
-from hermes.types import PrefixBroken, StatusChanged, Usage
-from tests.models.wires import CASES, CHAT, MESSAGES, WireCase, asked, every_wire
-
-QUICK = HttpLimits(connect_s=5.0, first_byte_s=1.0, idle_s=1.0)
-
-
-class Sleepless(TurnScope):
-    """A scope whose waits are noted instead of waited."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-
-class Room:
-    """A client, its store, and what it told."""
-
-    def __init__(self, *chain: Model, store: Any = None, **options: Any) -> None:
-        self.store = store or MemoryStore()
-        self.clock = HandClock()
-        self.told: list[Any] = []
-        self.scope = Sleepless()
-        options.setdefault("jitter", lambda: 0.0)
-        ids = options.pop("ids", None) or CountedIds()
-        self.client = ModelClient(chain, self.store, self.clock, ids, ClientOptions(**options))
-
-    async def ask(self, request: ModelRequest | None = None, **plan: Any) -> Any:
-        plan.setdefault("purpose", "turn")
-        plan.setdefault("session_id", None)
-        answer = await self.client.call(request or asked(), CallPlan(on_status=self.told.append, **plan), self.scope)
-        await self.store.commit(answer.closing)
-        return answer
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        """(model, provider, outcome) of each attempt, in order."""
-        return [
-            (opened.model, opened.provider, closed.outcome if closed else "open")
-            for opened, closed in self.store.attempts.values()
-        ]
-
-    def statuses(self, kind: str) -> list[str]:
-        return [one.message for one in self.told if isinstance(one, StatusChanged) and one.kind == kind]
-
-
-def scripted(name: str, *script: Any) -> ScriptedModel:
-    model = ScriptedModel(*script)
-    model.name, model.provider = name, f"{name}-provider"
-    return model
-
-
-def failing(reason: Any, **more: Any) -> ProviderError:
-    return ProviderError(f"it is {reason}", reason=reason, **more)
-
+from hermes.types import PrefixBroken
+from tests.models.rooms import QUICK, Room, failing, scripted
+from tests.models.wires import CHAT, MESSAGES, WireCase, asked, every_wire
 
 # -- retries -----------------------------------------------------------------------------------------------------
 
@@ -288,112 +229,6 @@ def test_strategies_choose_among_the_keys_that_are_ready() -> None:
     assert fill.pick().key == "b"
     clock.at += 301
     assert fill.pick().key == "a"
-
-
-# -- the ledger --------------------------------------------------------------------------------------------------
-
-
-async def test_ledger_and_provider_agree_in_a_mixed_run(http: HttpClient, tmp_path: Path) -> None:
-    """Retries, fallback, partial answers, whole answers, all four protocols: the sums are the provider's own."""
-    store = SqliteStore(tmp_path / "state.db")
-    await store.commit(SessionCreated(session_id="s"))
-    script: list[Reply] = []
-    for n in range(6):
-        script += [
-            fault("server_error"),
-            says(f"answer {n}").with_usage(input_tokens=100 + n, output_tokens=7, cache_read_tokens=n),
-            says("no count").without_usage(),
-            says("a longer text that is cut").failing("disconnect", after=6),
-            fault("rate_limit", retry_after=1),
-            fault("reset"),
-            says("late"),
-        ]
-    unknown, ids = 0, CountedIds()
-    async with ScriptedServer(script) as server, asyncio.timeout(60):
-        done = False
-        while not done:
-            for case in CASES:
-                if server.answered >= len(script):
-                    done = True
-                    break
-                model = case.model(server, http)
-                room = Room(model, store=store, max_attempts=4, ids=ids)
-                answer = await room.ask(session_id="s", purpose="title" if case is CHAT else "turn")
-                unknown += answer.response.usage == Usage()
-    server.assert_finished()
-    rows = store.read(
-        lambda conn: conn.execute(
-            "SELECT outcome, input_tokens, output_tokens, cache_read_tokens FROM attempts"
-        ).fetchall()
-    )
-    await store.close()
-    assert len(rows) == len(script)
-    counted = [row for row in rows if row[2] is not None]
-    assert len(counted) == len(server.reported_usage)
-    for place, name in ((1, "input_tokens"), (2, "output_tokens")):
-        assert sum(row[place] for row in counted) == sum(getattr(one, name) or 0 for one in server.reported_usage)
-    assert sum(row[3] or 0 for row in counted) == sum(one.cache_read_tokens or 0 for one in server.reported_usage)
-    assert unknown == sum(1 for row in rows if row[2] is None and row[0] in ("ok", "partial"))
-    assert {row[0] for row in rows} == {"ok", "partial", "failed"}
-
-
-async def spend(check: Callable[[], Awaitable[Any]], most: int = 1000) -> int:
-    for number in range(most):
-        try:
-            await check()
-        except BudgetExceeded:
-            return number
-    raise AssertionError("the cap was never reached")
-
-
-@pytest.mark.parametrize("what", ["turn", "session", "day"])
-async def test_a_looping_model_under_a_dollar_cap_stops(tmp_path: Path, what: str) -> None:
-    """Each call costs 7 cents; 15 calls are $1.05, and the sixteenth is refused before it is sent."""
-    store = SqliteStore(tmp_path / "state.db")
-    await store.commit(SessionCreated(session_id="s"))
-    await store.commit(SessionCreated(session_id="child", parent_session_id="s"))
-    guard = SpendGuard(Caps(**{what: Cap(usd=1.0)}), SqliteLedger(store))
-    model = scripted("looping", *[says("again").with_usage(input_tokens=1, output_tokens=7)] * 40)
-    room = Room(model, store=store, price=lambda *key: (key[2].output_tokens / 100, "user_override"), guard=guard)
-    room.clock = SystemClock()  # type: ignore[assignment]  # today's sums are asked for by the real date
-    room.client._clock = room.clock
-    sessions = iter(["s", "child"] * 100)
-    calls_made = await spend(lambda: room.ask(session_id=next(sessions) if what != "session" else "s"))
-    spent = await SqliteLedger(store).spent()
-    await store.close()
-    assert calls_made == 15
-    assert spent.usd == pytest.approx(1.05)
-
-
-async def test_children_and_helpers_count_towards_the_session(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "state.db")
-    await store.commit(SessionCreated(session_id="s"))
-    await store.commit(SessionCreated(session_id="child", parent_session_id="s"))
-    await store.commit(SessionCreated(session_id="other"))
-    for number, session in enumerate(("s", "child", "child", "other")):
-        await store.commit(
-            AttemptOpened(attempt_id=f"a{number}", session_id=session, purpose="title", provider="p", model="m"),
-            AttemptClosed(attempt_id=f"a{number}", session_id=session, outcome="ok", usage=Usage(10, 5), cost_usd=0.25),
-        )
-    spent = await SqliteLedger(store).spent(session_id="s")
-    await store.close()
-    assert (spent.usd, spent.tokens) == (0.75, 45)
-
-
-async def test_a_refused_call_still_keeps_what_had_to_be_stored() -> None:
-    guard = SpendGuard(Caps(turn=Cap(tokens=1)), None)
-    room = Room(scripted("m", says("a").with_usage(input_tokens=1, output_tokens=1)), guard=guard)
-    await room.ask()
-    before = SessionCreated(session_id="kept")
-    with pytest.raises(BudgetExceeded, match="tokens"):
-        await room.ask(before=[before])
-    assert room.store.commits[-1] == (before,)
-
-
-async def test_a_price_nobody_knows_is_unknown() -> None:
-    room = Room(scripted("m", says("a")))
-    answer = await room.ask()
-    assert (answer.closing.cost_usd, answer.closing.cost_source) == (None, "none")
 
 
 # -- mending -----------------------------------------------------------------------------------------------------

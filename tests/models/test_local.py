@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.errors import UserError
-from hermes.models.client import CallPlan, ClientOptions, ModelClient
+from hermes.models.attempts import ClientOptions
+from hermes.models.client import CallPlan, ModelClient
 from hermes.models.endpoint import Endpoint
 from hermes.models.http import HttpClient
 from hermes.models.local import LocalModel, look

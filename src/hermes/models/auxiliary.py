@@ -9,7 +9,8 @@ from msgspec.structs import replace as with_fields
 from hermes.config.sections import auxiliary as auxiliary_section
 from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
-from hermes.models.client import CallPlan, ClientOptions, ModelClient, Notice
+from hermes.models.attempts import ClientOptions
+from hermes.models.client import CallPlan, ModelClient, Notice
 from hermes.models.resolve import Asked, resolve_model
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, HttpStream, Ids, Model, ModelRequest, RequestOptions, Unit
@@ -54,13 +55,14 @@ class AuxiliaryClient:
 
     async def respond(self, question: Question, scope: TurnScope) -> ModelResponse:
         """The whole response. Its ledger row is written."""
-        task, parts = self._task(question.task), self._parts
+        task, parts = self.task(question.task), self._parts
+        attempts = parts.settings.of(auxiliary_section.Section).transient_retries + 1
         client = ModelClient(
             [self._model(question.task, task)],
             parts.store,
             parts.clock,
             parts.ids,
-            replace(parts.options, timeout_s=task.timeout),
+            replace(parts.options, max_attempts=attempts, timeout_s=task.timeout),
         )
         plan = CallPlan(purpose=question.task, session_id=question.session_id, on_status=question.on_status)
         limit = scope.child(question.task, timeout_s=task.timeout)
@@ -72,7 +74,8 @@ class AuxiliaryClient:
             raise ProviderError(f"no answer for {question.task} within {task.timeout:g} s", reason="timeout")
         return answer.response
 
-    def _task(self, name: str) -> auxiliary_section.Task:
+    def task(self, name: str) -> auxiliary_section.Task:
+        """How a task is configured; `UserError` when there is none of that name."""
         found = getattr(self._parts.settings.of(auxiliary_section.Section), name, None)
         if not isinstance(found, auxiliary_section.Task):
             raise UserError(f"there is no helper task {name!r}; see the auxiliary section of config.yaml")

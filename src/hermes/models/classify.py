@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 
 from hermes.errors import ProviderError, ProviderReason
-from hermes.models.http_errors import HttpBodyError, HttpConnectError, HttpError, HttpStatusError, HttpTimeoutError
+from hermes.models.http_errors import (
+    HttpBodyError,
+    HttpConnectError,
+    HttpDisconnected,
+    HttpError,
+    HttpStatusError,
+    HttpTimeoutError,
+)
+from hermes.models.sizes import Size
 
 _CONTEXT = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long"
@@ -32,6 +40,8 @@ _TOOL = re.compile(
     re.IGNORECASE,
 )
 _POLICY = re.compile(r"content.?(policy|filter)|safety|usage polic", re.IGNORECASE)
+_SHORT_CHARS = 30  # a refusal in fewer letters gives no reason
+_SMALL_WINDOW = 256_000
 _TRANSIENT_STATUS: dict[int, ProviderReason] = {408: "timeout", 409: "server_error", 425: "server_error"}
 
 
@@ -52,16 +62,38 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
     if isinstance(error, HttpError):
         return ProviderError(f"the connection to {model!r} broke: {error}", reason="connection", retryable=True)
     message, code = _message_of(error)
-    return _judge(message, code if isinstance(code, int) else None, model, retry_after_s=None)
+    return _judge(message.strip(), code if isinstance(code, int) else None, model, retry_after_s=None)
+
+
+def sized(error: ProviderError, size: Size, window: int) -> ProviderError:
+    """`error`, or the overflow that it most likely is: a refusal without a reason, or a hang-up, of much text."""
+    cause = error.__cause__
+    is_long = False
+    if isinstance(cause, HttpDisconnected):
+        is_long = _is_long(size, window, share=0.6, tokens=120_000, messages=200)
+    elif isinstance(cause, HttpStatusError) and cause.status == 400 and len(_words(cause)) < _SHORT_CHARS:
+        is_long = _is_long(size, window, share=0.4, tokens=80_000, messages=80)
+    if not is_long:
+        return error
+    told = f"{error}. It gave no reason; the request is long (about {size.tokens} tokens, window {window})"
+    return ProviderError(told, reason="context_overflow", status=error.status)
+
+
+def _is_long(size: Size, window: int, *, share: float, tokens: int, messages: int) -> bool:
+    is_many = window <= _SMALL_WINDOW and (size.tokens > tokens or size.messages > messages)
+    return size.tokens > share * window or is_many
 
 
 def _from_status(error: HttpStatusError, model: str) -> ProviderError:
+    return _judge(_words(error), error.status, model, retry_after_s=retry_after(error.headers))
+
+
+def _words(error: HttpStatusError) -> str:
     try:
         body: Any = msgspec.json.decode(error.body)
     except msgspec.DecodeError:
         body = error.body.decode("utf-8", "replace")
-    message, _ = _message_of(body)
-    return _judge(message, error.status, model, retry_after_s=retry_after(error.headers))
+    return _message_of(body)[0].strip()
 
 
 def _judge(message: str, status: int | None, model: str, *, retry_after_s: float | None) -> ProviderError:
@@ -69,7 +101,7 @@ def _judge(message: str, status: int | None, model: str, *, retry_after_s: float
     named = _TOOL.search(message) if reason == "format_error" else None
     if named:
         reason = "tool_rejected"
-    text = message.strip() or "no reason given"
+    text = message or "no reason given"
     where = f" (HTTP {status})" if status else ""
     return ProviderError(
         f"{model!r} answered{where}: {text[:600]}{advice}",

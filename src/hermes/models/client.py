@@ -1,22 +1,34 @@
 """The one client of model calls: a ledger row per attempt, retries, other keys, other models, one answer out."""
 
 import asyncio
-import random
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec.structs import replace
 
-from hermes.errors import ProviderError, ProviderReason, StoreError
+from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
+from hermes.models.attempts import Attempt, Book, ClientOptions, Described
+from hermes.models.classify import sized
+from hermes.models.endpoint import Endpoint
 from hermes.models.local import Ask
-from hermes.models.spending import Caps, SpendGuard
-from hermes.ops import AttemptClosed, AttemptOpened, Outcome, StoreOp
+from hermes.models.sizes import size_of
+from hermes.models.spending import SpendGuard
+from hermes.ops import AttemptClosed, Outcome, StoreOp
 from hermes.scope import TurnScope, unbroken
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
-from hermes.types import ModelDelta, ModelEvent, ModelResponse, PrefixBroken, ReasoningDelta, StatusChanged, Usage
+from hermes.types import (
+    CallAnnounced,
+    ModelDelta,
+    ModelEvent,
+    ModelResponse,
+    PrefixBroken,
+    ReasoningDelta,
+    StatusChanged,
+    Usage,
+)
 
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
@@ -24,8 +36,8 @@ HOLD_OFF_S = 60.0
 STILL_WAITING_S = 10.0
 MAX_THOUGHT_CHARS = 1_000_000  # more than any model's budget for thinking
 PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
+CROWDED_S = 0.05, 1.0  # how often room under a cap is asked for again: at first, and after a while
 
-Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
 Notice: TypeAlias = StatusChanged | PrefixBroken
 Repair: TypeAlias = Callable[[ModelRequest, ProviderError], ModelRequest | None]
 
@@ -88,25 +100,6 @@ class Answer:
     provider: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientOptions:
-    """How persistent a client is, and what it may spend. `price` gives dollars and their source, None is unknown."""
-
-    max_attempts: int = 3
-    timeout_s: float | None = 1800.0  # of one request, from its first byte sent to the last one read
-    price: Price = lambda *_: (None, "none")
-    guard: SpendGuard = field(default_factory=lambda: SpendGuard(Caps(), None))
-    jitter: Callable[[], float] = random.random
-
-
-@dataclass(slots=True)
-class _Attempt:
-    id: str
-    model: Model
-    started: float
-    first_byte: float | None = None
-
-
 class ModelClient:
     """Calls the first model of `chain`; the others take over, in order, when it cannot answer.
 
@@ -120,21 +113,17 @@ class ModelClient:
         self._chain = tuple(chain)
         self._store = store
         self._clock = clock
-        self._ids = ids
         self._options = options or ClientOptions()
+        self._book = Book(clock, ids, self._options)
         # Asked once: a check against a protocol walks its methods each time.
         self._preparing = tuple(one if isinstance(one, Preparing) else None for one in self._chain)
         self._rotating = tuple(one if isinstance(one, Rotating) else None for one in self._chain)
         self._remarking = tuple(one if isinstance(one, Remarking) else None for one in self._chain)
+        self._described = tuple(one if isinstance(one, Described) else None for one in self._chain)
         self._place = 0
         self._held_off_until = 0.0
         self._output_limits: dict[str, int] = {}  # by model, as its provider told them
-
-    def _limited(self, request: ModelRequest) -> ModelRequest:
-        limit = self._output_limits.get(self.model.name)
-        if limit is None or (request.options.max_tokens or limit + 1) <= limit:
-            return request
-        return replace(request, options=replace(request.options, max_tokens=limit))
+        self._warned: set[str] = set()  # models whose price nobody knows
 
     @property
     def model(self) -> Model:
@@ -145,6 +134,12 @@ class ModelClient:
     def guard(self) -> SpendGuard:
         """What this agent has spent in its turn, and the caps on it."""
         return self._options.guard
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where that is, for a model that has an address."""
+        described = self._described[self._place]
+        return described.endpoint if described else None
 
     def new_turn(self) -> None:
         """Begin with the first model again, and count anew what the turn costs."""
@@ -186,43 +181,103 @@ class _Flight:
         self._options = client._options
         self._plan = plan
         self._scope = scope
-        self._request = client._limited(request)
+        self._request = request
         self._before: tuple[StoreOp, ...] = tuple(plan.before)
         self._tries = 0  # of the model in use
         self._repaired: set[str] = set()
 
     async def attempt(self) -> Answer | None:
         """Ask once: the answer, or None when it is worth asking again."""
-        await self._client.guard.check(self._plan.session_id)
-        if not await self._prepared():
-            return None
-        model, clock = self._client.model, self._client._clock
-        attempt = _Attempt(self._client._ids.new("att"), model, clock.monotonic())
-        before, self._before = self._before, ()
-        self._tries += 1
         try:
-            await unbroken(self._client._store.commit(*before, self._opening(attempt)))
-            response = await self._ask(attempt)
-        except StoreError:
-            raise  # nothing was opened, so there is nothing to close
+            await self._prepare()
+            return await self._once()
         except ProviderError as error:
-            self._before = (self._closing(attempt, "failed", error=str(error)),)
             await self._recover(error)
             return None
-        except asyncio.CancelledError as stopped:
-            if stopped.__cause__ is None:  # else the opening failed
+
+    async def _once(self) -> Answer:
+        """One attempt. After a failure, the row that closes it is the next thing to be written."""
+        model, book = self._client.model, self._client._book
+        attempt = book.begin(model, self._plan.purpose, self._plan.session_id)
+        self._tries += 1
+        self._request = self._limited()
+        try:
+            await self._open(attempt)
+            response = await self._ask(attempt)
+        except (StoreError, BudgetExceeded):
+            raise  # nothing was opened, so there is nothing to close
+        except ProviderError as error:
+            self._before = (book.closing(attempt, "failed", error=str(error)),)
+            raise
+        except asyncio.CancelledError:
+            if attempt.is_open:
                 async with self._scope.cleanup():
-                    await self._client._store.commit(self._closing(attempt, "cancelled"))
+                    await self._client._store.commit(book.closing(attempt, "cancelled"))
             raise
         except Exception as error:
-            self._before = (self._closing(attempt, "failed", error=repr(error)),)
+            self._before = (book.closing(attempt, "failed", error=repr(error)),)
             raise
         remarking = self._client._remarking[self._client._place]
         if remarking is not None and (remark := remarking.remark(response.usage)) is not None:
             self._plan.on_status(StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
-        closing = self._closing(attempt, outcome, usage=response.usage)
+        closing = book.closing(attempt, outcome, usage=response.usage)
         return Answer(response=response, closing=closing, model=model.name, provider=model.provider)
+
+    def _limited(self) -> ModelRequest:
+        """The request, with the output limit that is configured for the model in use, or that its provider told."""
+        endpoint, options = self._client.endpoint, self._request.options
+        asked = options.max_tokens or (endpoint.max_tokens if endpoint else None)
+        most = self._client._output_limits.get(self._client.model.name)
+        limits = [limit for limit in (asked, most) if limit is not None]
+        if not limits or min(limits) == options.max_tokens:
+            return self._request
+        return replace(self._request, options=replace(options, max_tokens=min(limits)))
+
+    async def _open(self, attempt: Attempt) -> None:
+        """Open the row; while calls under way may use up what a cap leaves, wait for them."""
+        self._warn_of_unknown_price(attempt.model)
+        pause_s = CROWDED_S[0]
+        while (refusal := await self._try_to_open(attempt)) is not None:
+            if not refusal.is_crowded:
+                raise refusal
+            if pause_s == CROWDED_S[0]:
+                self._plan.on_status(StatusChanged("waiting", str(refusal)))
+            await self.settle()  # a closing among it may be what others wait for
+            await self._scope.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, CROWDED_S[1])
+
+    async def _try_to_open(self, attempt: Attempt) -> BudgetExceeded | None:
+        """Commit the opening together with what must be durable before; the refusal when a cap has no room for it."""
+        before, self._before = self._before, ()
+        book = self._client._book
+        try:
+            await unbroken(self._client._store.commit(*before, book.opening(attempt, self._request)))
+            attempt.is_open = True
+        except BudgetExceeded as refusal:
+            self._before = before
+            return refusal
+        except asyncio.CancelledError as stopped:
+            attempt.is_open = stopped.__cause__ is None  # else it was not written
+            if isinstance(stopped.__cause__, BudgetExceeded):
+                self._before = before
+            raise
+        finally:
+            if not attempt.is_open:
+                book.not_opened(attempt)
+        return None
+
+    def _warn_of_unknown_price(self, model: Model) -> None:
+        if model.name in self._client._warned or not self._client._book.is_unpriced(model):
+            return
+        self._client._warned.add(model.name)
+        self._plan.on_status(
+            StatusChanged(
+                "warning",
+                f"nobody knows what {model.name} costs, so the caps in dollars cannot stop it: its calls count as $0 "
+                "for them. Cap tokens (spending.*_tokens), or tell its price (providers.NAME.prices)",
+            )
+        )
 
     async def settle(self) -> None:
         """Write what is still to be written when the call has ended without an answer."""
@@ -233,39 +288,33 @@ class _Flight:
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
-    async def _prepared(self) -> bool:
+    async def _prepare(self) -> None:
         model = self._client._preparing[self._client._place]
         if model is None or model.is_ready:
-            return True
+            return
         self._plan.on_status(StatusChanged("probe", f"asking {self._client.model.base_url} which model it serves"))
         try:
             await model.prepare(self._probe if self._request.tools else None)
-        except ProviderError as error:
+        except ProviderError:
             self._tries += 1
-            await self._recover(error)
-            return False
-        return True
+            raise
 
     async def _probe(self, request: ModelRequest) -> ModelResponse:
         """One request of the runtime's own to the model in use, in the ledger like any other."""
-        inner = _Flight(self._client, CallPlan(purpose="probe", session_id=None), self._scope, request)
-        attempt = _Attempt(self._client._ids.new("att"), self._client.model, self._client._clock.monotonic())
-        before, self._before = self._before, ()
-        await unbroken(self._client._store.commit(*before, inner._opening(attempt)))
+        plan = CallPlan(purpose="probe", session_id=None, before=self._before)
+        self._before = ()
+        inner = _Flight(self._client, plan, self._scope, request)
         try:
-            response = await inner._ask(attempt)
-        except ProviderError as error:
-            await self._client._store.commit(inner._closing(attempt, "failed", error=str(error)))
-            raise
-        except asyncio.CancelledError:
-            async with self._scope.cleanup():
-                await self._client._store.commit(inner._closing(attempt, "cancelled"))
-            raise
-        await self._client._store.commit(inner._closing(attempt, "ok", usage=response.usage))
-        return response
+            answer = await inner._once()
+            inner._before = (answer.closing,)
+        finally:
+            await inner.settle()
+        return answer.response
 
-    async def _ask(self, attempt: _Attempt) -> ModelResponse:
-        limit = self._scope.child(attempt.id, timeout_s=self._options.timeout_s)
+    async def _ask(self, attempt: Attempt) -> ModelResponse:
+        endpoint = self._client.endpoint
+        timeout_s = (endpoint.timeout_s if endpoint else None) or self._options.timeout_s
+        limit = self._scope.child(attempt.id, timeout_s=timeout_s)
         on_delta = self._plan.on_delta
         response: ModelResponse | None = None
         waiting, thought = _Waiting(self._plan.on_status, attempt.model.name), 0
@@ -279,6 +328,8 @@ class _Flight:
                         response = event  # the last one; the loop ends by itself, and with it the request
                         continue
                     thought = thought + len(event.text) if isinstance(event, ReasoningDelta) else 0
+                    if attempt.is_held and not isinstance(event, CallAnnounced):
+                        attempt.received_chars += len(event.text)
                     if thought > MAX_THOUGHT_CHARS:
                         raise ProviderError(
                             f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True
@@ -290,7 +341,7 @@ class _Flight:
             return response
         if limit.expired:
             raise ProviderError(
-                f"{attempt.model.name!r} was not done within {self._options.timeout_s:g} s",
+                f"{attempt.model.name!r} was not done within {timeout_s:g} s",
                 reason="timeout",
                 retryable=True,
             )
@@ -302,7 +353,9 @@ class _Flight:
         """Make the next attempt possible: mended, with another key, from another model, or later. Else raise."""
         if self._mended(error) or self._rotated(error):
             return
-        is_last = self._tries >= self._options.max_attempts or not error.retryable
+        is_last = self._tries >= self._most_attempts(error) or not error.retryable
+        if is_last:
+            error = self._seen_in_its_size(error)
         wants_other = error.reason not in _FINAL and (is_last or self._better_elsewhere(error))
         if wants_other and self._client.fall_back(f"failed ({_short(error)})", self._plan.on_status):
             if error.reason in _HELD_OFF:
@@ -312,6 +365,17 @@ class _Flight:
         if is_last:
             raise error
         await self._wait(error)
+
+    def _seen_in_its_size(self, error: ProviderError) -> ProviderError:
+        """Some servers refuse what is too long without saying so; then the length itself is the sign."""
+        endpoint = self._client.endpoint
+        window = endpoint.context_length if endpoint else None
+        return sized(error, size_of(self._request), window) if window else error
+
+    def _most_attempts(self, error: ProviderError) -> int:
+        retries = self._options.stream_retries
+        is_silent = error.reason in ("timeout", "connection")
+        return self._options.max_attempts if retries is None or not is_silent else retries + 1
 
     def _mended(self, error: ProviderError) -> bool:
         """Each thing that a provider names is taken out once."""
@@ -333,7 +397,7 @@ class _Flight:
         if len(limits) < 2:
             return None
         self._client._output_limits[self._client.model.name] = min(limits)
-        return self._client._limited(self._request)
+        return self._limited()
 
     def _rotated(self, error: ProviderError) -> bool:
         model = self._client._rotating[self._client._place]
@@ -356,43 +420,10 @@ class _Flight:
             delay = min(BACKOFF_BASE_S * 2 ** (self._tries - 1), BACKOFF_MAX_S) * (1 + self._options.jitter() / 2)
         self._plan.on_status(
             StatusChanged(
-                "retry", f"{error}; trying again in {delay:.0f} s ({self._tries}/{self._options.max_attempts})"
+                "retry", f"{error}; trying again in {delay:.0f} s ({self._tries}/{self._most_attempts(error)})"
             )
         )
         await self._scope.sleep(delay)
-
-    # -- the ledger -------------------------------------------------------------------------------------------------
-
-    def _opening(self, attempt: _Attempt) -> AttemptOpened:
-        return AttemptOpened(
-            attempt_id=attempt.id,
-            session_id=self._plan.session_id,
-            purpose=self._plan.purpose,
-            provider=attempt.model.provider,
-            model=attempt.model.name,
-            base_url=attempt.model.base_url,
-            started_at=self._client._clock.now(),
-        )
-
-    def _closing(
-        self, attempt: _Attempt, outcome: Outcome, *, usage: Usage | None = None, error: str | None = None
-    ) -> AttemptClosed:
-        usage = usage or Usage()
-        cost, source = self._options.price(attempt.model.provider, attempt.model.name, usage)
-        first = attempt.first_byte
-        closing = AttemptClosed(
-            attempt_id=attempt.id,
-            session_id=self._plan.session_id,
-            outcome=outcome,
-            usage=usage,
-            cost_usd=cost,
-            cost_source=source,
-            latency_ms=(self._client._clock.monotonic() - attempt.started) * 1000,
-            first_byte_ms=None if first is None else (first - attempt.started) * 1000,
-            error=error,
-        )
-        self._client.guard.add(closing)
-        return closing
 
 
 @asynccontextmanager

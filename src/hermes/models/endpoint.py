@@ -38,7 +38,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = field(default_factory=dict)
     extra_body: JsonObject = field(default_factory=dict)  # of the provider's entry; the request's own win over it
     limits: HttpLimits = DEFAULT_LIMITS
+    timeout_s: float | None = None  # of one request in all; None is the client's own
     quirks: Quirks = Quirks()
+    max_tokens: int | None = None  # what a request asks for at most, unless it says otherwise
     max_output: int | None = None  # what the model can write at most, where that is known
     context_length: int | None = None
     region: str = ""  # Bedrock

@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 from hermes.errors import ProviderError
 from hermes.models.credentials import ROTATING, Credential, CredentialPool
+from hermes.models.endpoint import Endpoint
 from hermes.models.transport import HttpModel
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
@@ -34,9 +35,9 @@ class PooledModel:
         return self._model().base_url
 
     @property
-    def endpoint_model(self) -> HttpModel:
-        """The model under the key in use."""
-        return self._model()
+    def endpoint(self) -> Endpoint:
+        """With the key in use."""
+        return self._model().endpoint
 
     async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
         async with aclosing(self._model().stream(request, scope)) as events:  # type: ignore[type-var]  # a generator

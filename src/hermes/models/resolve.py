@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hermes.config import paths
+from hermes.config.sections import agent as agent_section
 from hermes.config.sections import bedrock as bedrock_section
 from hermes.config.sections import model as model_section
+from hermes.config.sections import openrouter as openrouter_section
 from hermes.config.sections import prompt_caching as caching_section
+from hermes.config.sections import provider_routing as routing_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import ConfigError, UserError
@@ -28,7 +32,8 @@ NO_MODEL = (
     "no model is configured: run hermes model, or give --model and --base-url, "
     "or set model.default in config.yaml (hermes config set model.default NAME)"
 )
-LOCAL_LIMITS = HttpLimits(connect_s=30.0, first_byte_s=1800.0, idle_s=1800.0)  # a large prompt takes minutes to read
+CONNECT_S = 30.0
+PARETO_ROUTER = "pareto-router"  # of OpenRouter: chooses among models that are good at code
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -92,7 +97,8 @@ def resolve(settings: Settings, asked: Asked) -> Resolved:
     if not base_url or (not name and entry.kind != "local" and not is_loopback(base_url)):
         raise UserError(NO_MODEL if not name else f"{entry.id!r} has no address of its own: set model.base_url")
     keys = _keys(settings, asked, section, entry, base_url)
-    endpoint = _endpoint(settings, entry, base_url, name, asked)
+    own_entry = settings.of(top_section.Section).providers.get(entry.id) or top_section.Provider()
+    endpoint = _endpoint(settings, asked, entry, own_entry, base_url, name)
     pool = asked.pool or _pool(settings, entry, keys)
     first = pool.pick().key if pool is not None else ""
     return Resolved(_with_key(endpoint, entry, first), entry, source, pool)
@@ -144,7 +150,7 @@ def _box(settings: Settings, asked: Asked, entry: ProviderEntry, source: str) ->
             base_url="",
             model=asked.name or (section.default if is_configured else ""),
             provider=entry.id,
-            limits=LOCAL_LIMITS,
+            limits=_local_limits(settings),
             quirks=entry.quirks,
             context_length=section.context_length if is_configured else None,
         ),
@@ -218,26 +224,37 @@ def _with_key(endpoint: Endpoint, entry: ProviderEntry, key: str) -> Endpoint:
 # -- in which form -----------------------------------------------------------------------------------------------
 
 
-def _endpoint(settings: Settings, entry: ProviderEntry, base_url: str, name: str, asked: Asked) -> Endpoint:
-    own = settings.of(top_section.Section).providers.get(entry.id) or top_section.Provider()
+def _endpoint(
+    settings: Settings, asked: Asked, entry: ProviderEntry, own: top_section.Provider, base_url: str, name: str
+) -> Endpoint:
     section = settings.of(model_section.Section)
-    configured = section.api_mode if _is_configured(asked, section) else ""
-    mode = _mode(asked.api_mode or own.api_mode or configured) or api_mode_for(base_url, entry)
+    is_configured = _is_configured(asked, section)
+    mode = _mode(asked.api_mode or own.api_mode or (section.api_mode if is_configured else ""))
+    mode = mode or api_mode_for(base_url, entry)
     facts = load_metadata(paths.cache_dir(settings.home)).find(name) if name else None
-    window = own.context_length or (section.context_length if _is_configured(asked, section) else None)
+    known = own.models.get(name) if isinstance(own.models, dict) else None
+    special = known or top_section.ProviderModel()
+    window = special.context_length or own.context_length or (section.context_length if is_configured else None)
+    is_local = entry.kind == "local" or (entry.kind == "any" and is_loopback(base_url))
+    stale_s = special.stale_timeout_seconds or own.stale_timeout_seconds
+    limits = _local_limits(settings) if is_local else _limits(settings)
+    is_bedrock = mode == "bedrock_converse"
+    extra = {**(_guardrail(settings) if is_bedrock else {}), **own.extra_body, **_routing(settings, asked, entry)}
     return Endpoint(
         base_url=base_url,
         model=name,
         provider=entry.id,
         api_mode=mode,
-        headers={**entry.headers, **own.headers},
-        extra_body={**own.extra_body, **_routing(asked.routing, entry)},
-        limits=_limits(settings, own, base_url, entry),
+        headers={**entry.headers, **_cache_headers(settings, entry), **own.headers},
+        extra_body=extra,
+        limits=HttpLimits(CONNECT_S, stale_s, stale_s) if stale_s else limits,
+        timeout_s=special.request_timeout_seconds or own.request_timeout_seconds,
         quirks=_quirks(settings, entry, mode, name),
-        max_output=own.max_tokens or (facts.output if facts else None),
+        max_tokens=special.max_tokens or own.max_tokens,
+        max_output=facts.output if facts else None,
         context_length=window or (facts.context if facts else None),
-        region=_region(settings) if mode == "bedrock_converse" else "",
-        profile=(settings.lookup("AWS_PROFILE") or "") if mode == "bedrock_converse" else "",
+        region=_region(settings) if is_bedrock else "",
+        profile=(settings.lookup("AWS_PROFILE") or "") if is_bedrock else "",
     )
 
 
@@ -259,35 +276,68 @@ def _quirks(settings: Settings, entry: ProviderEntry, mode: ApiMode, name: str) 
     return quirks
 
 
-def _routing(routing: Mapping[str, Any], entry: ProviderEntry) -> JsonObject:
-    if routing and not entry.quirks.is_aggregator:
-        raise UserError(
-            f"routing between providers was asked for, and {entry.name} is no aggregator; "
-            "use openrouter, or leave the routing out"
-        )
-    return dict(routing)
+def _routing(settings: Settings, asked: Asked, entry: ProviderEntry) -> JsonObject:
+    """The fields that tell an aggregator whom to ask. Asked of another provider they are refused."""
+    if not entry.quirks.is_aggregator:
+        if asked.routing:
+            raise UserError(
+                f"routing between providers was asked for, and {entry.name} is no aggregator; "
+                "use openrouter, or leave the routing out"
+            )
+        return {}
+    section, score = settings.of(routing_section.Section), settings.of(openrouter_section.Section).min_coding_score
+    given = {name: value for name, value in msgspec.to_builtins(section).items() if value}
+    configured: JsonObject = {"provider": given} if given else {}
+    if score is not None and entry.id == "openrouter":
+        configured["plugins"] = [{"id": PARETO_ROUTER, "min_coding_score": score}]
+    return {**configured, **asked.routing}
 
 
-def _limits(settings: Settings, own: top_section.Provider, base_url: str, entry: ProviderEntry) -> HttpLimits:
-    if entry.kind == "local" or (entry.kind == "any" and is_loopback(base_url)):
-        base = LOCAL_LIMITS
-    else:
-        first = _seconds(settings, "HERMES_API_CALL_STALE_TIMEOUT", HttpLimits().first_byte_s)
-        idle = _seconds(settings, "HERMES_STREAM_STALE_TIMEOUT", HttpLimits().idle_s)
-        base = HttpLimits(connect_s=30.0, first_byte_s=first, idle_s=idle)
-    if own.stale_timeout_seconds is not None:
-        base = replace(base, first_byte_s=own.stale_timeout_seconds, idle_s=own.stale_timeout_seconds)
-    return base
+def _cache_headers(settings: Settings, entry: ProviderEntry) -> dict[str, str]:
+    section = settings.of(openrouter_section.Section)
+    if entry.id != "openrouter" or not section.response_cache:
+        return {}
+    return {"x-openrouter-cache": "true", "x-openrouter-cache-ttl": str(section.response_cache_ttl)}
 
 
-def _seconds(settings: Settings, variable: str, default: float) -> float:
+def _guardrail(settings: Settings) -> JsonObject:
+    guardrail = settings.of(bedrock_section.Section).guardrail
+    if not guardrail.guardrail_identifier:
+        return {}
+    return {
+        "guardrailConfig": {
+            "guardrailIdentifier": guardrail.guardrail_identifier,
+            "guardrailVersion": guardrail.guardrail_version or "DRAFT",
+            "streamProcessingMode": guardrail.stream_processing_mode,
+            "trace": guardrail.trace,
+        }
+    }
+
+
+def _limits(settings: Settings) -> HttpLimits:
+    first_s = seconds(settings, "HERMES_API_CALL_STALE_TIMEOUT", HttpLimits().first_byte_s)
+    told = [seconds(settings, f"HERMES_STREAM_{name}_TIMEOUT", 0.0) for name in ("READ", "STALE")]
+    return HttpLimits(CONNECT_S, first_s, min((s for s in told if s), default=HttpLimits().idle_s))
+
+
+def _local_limits(settings: Settings) -> HttpLimits:
+    """On this machine a large prompt may take minutes to read."""
+    stale_s = settings.of(agent_section.Section).local_stream_stale_timeout
+    return HttpLimits(CONNECT_S, stale_s, stale_s)
+
+
+def seconds(settings: Settings, variable: str, default: float) -> float:
+    """What an environment variable says, or the default; `ConfigError` when it is not a positive number."""
     text = settings.lookup(variable)
     if not text:
         return default
     try:
-        return float(text)
-    except ValueError as error:
-        raise ConfigError(f"the variable {variable} should hold seconds, not {text!r}") from error
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise ConfigError(f"the variable {variable} should hold seconds, not {text!r}")
+    return found
 
 
 # -- servers of the user's own -----------------------------------------------------------------------------------
@@ -309,21 +359,8 @@ def _own(settings: Settings, asked: Asked, section: model_section.Section, own: 
     if not name and not is_loopback(base_url):
         raise UserError(f"name a model of {provider!r}: set model.default, or providers.{provider}.model")
     known = provider_of_host(base_url) or providers()["custom"]
-    entry = replace(known, id=provider, kind="any" if known.kind == "key" else known.kind, env=())
-    mode = _mode(asked.api_mode or own.api_mode) or api_mode_for(base_url, entry)
-    facts = load_metadata(paths.cache_dir(settings.home)).find(name) if name else None
+    entry = replace(known, id=provider, kind="any" if known.kind == "key" else known.kind, env=(), headers={})
     key = asked.api_key or own.api_key or (_variable(settings, own.key_env) if own.key_env else "")
-    endpoint = Endpoint(
-        base_url=base_url,
-        model=name,
-        provider=provider,
-        api_mode=mode,
-        headers=own.headers,
-        extra_body={**own.extra_body, **_routing(asked.routing, entry)},
-        limits=_limits(settings, own, base_url, entry),
-        quirks=_quirks(settings, entry, mode, name),
-        max_output=own.max_tokens or (facts.output if facts else None),
-        context_length=own.context_length or (facts.context if facts else None),
-    )
+    endpoint = _endpoint(settings, asked, entry, own, base_url, name)
     pool = asked.pool or _pool(settings, entry, [Credential(key)] if key else [])
     return Resolved(_with_key(endpoint, entry, pool.pick().key if pool else key), entry, f"providers.{provider}", pool)

@@ -1,4 +1,4 @@
-"""What was spent, and the caps on it: per turn, session and day, in money, tokens and time."""
+"""The caps on what an agent may spend, and reports on what was spent."""
 
 import sqlite3
 import time
@@ -7,52 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from hermes.errors import BudgetExceeded
-from hermes.models.daemon import in_daemon_thread
-from hermes.ops import AttemptClosed
+from hermes.spend import NOTHING, Cap, SpendLimit, Spent
 
 Answer = TypeVar("Answer")
-
-
-class Spent(Struct, frozen=True):
-    """A sum of attempts. Attempts without a price or a count add nothing to it and are counted apart."""
-
-    usd: float = 0.0
-    tokens: int = 0
-    seconds: float = 0.0
-    unpriced: int = 0
-
-    def plus(self, closing: AttemptClosed) -> "Spent":
-        """The sum with one more attempt."""
-        usage = closing.usage
-        priced = closing.cost_usd is not None
-        return Spent(
-            usd=self.usd + (closing.cost_usd or 0.0),
-            tokens=self.tokens + (usage.prompt_tokens or 0) + (usage.output_tokens or 0),
-            seconds=self.seconds + closing.latency_ms / 1000,
-            unpriced=self.unpriced + (not priced and usage.output_tokens is not None),
-        )
-
-
-class Cap(Struct, frozen=True, kw_only=True):
-    """The most that may be spent; None is no cap."""
-
-    usd: float | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-
-    def __bool__(self) -> bool:
-        return any(limit is not None for limit in (self.usd, self.tokens, self.seconds))
-
-    def reached(self, spent: Spent) -> str | None:
-        """Which cap is reached, in words; None when there is room."""
-        if self.usd is not None and spent.usd >= self.usd:
-            return f"${spent.usd:.4f} of ${self.usd:g}"
-        if self.tokens is not None and spent.tokens >= self.tokens:
-            return f"{spent.tokens} of {self.tokens} tokens"
-        if self.seconds is not None and spent.seconds >= self.seconds:
-            return f"{spent.seconds:.0f} of {self.seconds:g} seconds"
-        return None
 
 
 class Caps(Struct, frozen=True, kw_only=True):
@@ -62,84 +19,54 @@ class Caps(Struct, frozen=True, kw_only=True):
     session: Cap = Cap()
     day: Cap = Cap()
 
+
+NO_CAPS = Caps()
+
+
+class SpendGuard:
+    """What an agent's turn has spent, and the caps that hold for its next call. Helpers share their agent's guard.
+
+    The caps of session and day are held by the store, where all processes meet: see `AttemptOpened.limits`.
+    """
+
+    def __init__(self, caps: Caps = NO_CAPS, now: Callable[[], float] = time.time) -> None:
+        self._caps = caps
+        self._now = now
+        self._under_way: dict[str, Spent] = {}
+        self.turn = NOTHING
+        self.has_money_cap = any(cap.usd is not None for cap in (caps.turn, caps.session, caps.day))
+
     def __bool__(self) -> bool:
-        return bool(self.turn or self.session or self.day)
+        return bool(self._caps.turn or self._caps.session or self._caps.day)
 
+    def new_turn(self) -> None:
+        """Forget what the last turn cost."""
+        self.turn = NOTHING
 
-class Ledger(Protocol):
-    """Where sums over the ledger come from."""
+    def limits(self, session_id: str | None) -> tuple[SpendLimit, ...]:
+        """What the store is asked to hold the next call to."""
+        limits = []
+        if self._caps.session and session_id is not None:
+            limits.append(SpendLimit(span="session", cap=self._caps.session, session_id=session_id))
+        if self._caps.day:
+            limits.append(SpendLimit(span="day", cap=self._caps.day, since=_midnight(self._now())))
+        return tuple(limits)
 
-    async def spent(self, *, since: float = 0.0, session_id: str | None = None) -> Spent:
-        """Over attempts since a time; of one session with its children, or of all."""
-        ...
+    def enter(self, attempt_id: str, most: Spent) -> None:
+        """A call that may come to `most` begins; `BudgetExceeded` when the turn has no room for it."""
+        if self._caps.turn:
+            under_way = sum(self._under_way.values(), NOTHING)
+            SpendLimit(span="turn", cap=self._caps.turn).require_room(self.turn, under_way)
+        self._under_way[attempt_id] = most
+
+    def leave(self, attempt_id: str, spent: Spent) -> None:
+        """The call has ended, also one that failed."""
+        if self._under_way.pop(attempt_id, None) is not None:
+            self.turn = self.turn + spent
 
 
 class _Readable(Protocol):
     def read(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer: ...
-
-
-_SUMS = (
-    "SELECT coalesce(sum(cost_usd), 0), coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)"
-    " + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)), 0), coalesce(sum(latency_ms), 0) / 1000.0,"
-    " count(*) FILTER (WHERE cost_usd IS NULL AND output_tokens IS NOT NULL) FROM attempts WHERE started_at >= ?"
-)
-_OF_SESSION = (
-    " AND session_id IN (WITH RECURSIVE tree(id) AS (SELECT ? UNION"
-    " SELECT s.id FROM sessions s JOIN tree ON s.parent_session_id = tree.id) SELECT id FROM tree)"
-)
-
-
-class SqliteLedger:
-    """`Ledger` over the state file."""
-
-    def __init__(self, store: _Readable) -> None:
-        self._store = store
-
-    async def spent(self, *, since: float = 0.0, session_id: str | None = None) -> Spent:
-        sql, values = (_SUMS, (since,)) if session_id is None else (_SUMS + _OF_SESSION, (since, session_id))
-
-        def work(conn: sqlite3.Connection) -> tuple[Any, ...]:
-            row: tuple[Any, ...] = conn.execute(sql, values).fetchone()
-            return row
-
-        return Spent(*await in_daemon_thread(lambda: self._store.read(work), "hermes-ledger"))
-
-
-class SpendGuard:
-    """Refuses the next call once a cap is reached. One guard per agent; children are handed its `turn`."""
-
-    def __init__(self, caps: Caps, ledger: Ledger | None, now: Callable[[], float] = time.time) -> None:
-        self._caps = caps
-        self._ledger = ledger
-        self._now = now
-        self.turn = Spent()
-
-    def new_turn(self) -> None:
-        """Forget what the last turn cost."""
-        self.turn = Spent()
-
-    def add(self, closing: AttemptClosed) -> None:
-        """Count one attempt, also one that failed."""
-        self.turn = self.turn.plus(closing)
-
-    async def check(self, session_id: str | None) -> None:
-        """Raise `BudgetExceeded` when there is no room for another call."""
-        if not self._caps:
-            return
-        self._refuse("turn", self._caps.turn.reached(self.turn))
-        if self._ledger is None:
-            return
-        if self._caps.session and session_id is not None:
-            self._refuse("session", self._caps.session.reached(await self._ledger.spent(session_id=session_id)))
-        if self._caps.day:
-            self._refuse("day", self._caps.day.reached(await self._ledger.spent(since=_midnight(self._now()))))
-
-    def _refuse(self, what: str, reached: str | None) -> None:
-        if reached is not None:
-            raise BudgetExceeded(
-                f"the cap of this {what} is reached: {reached} are spent. "
-                f"Raise spending.{what}_* in config.yaml to go on (hermes usage shows what was spent)"
-            )
 
 
 def _midnight(now: float) -> float:

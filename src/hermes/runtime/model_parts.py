@@ -11,13 +11,14 @@ from hermes.config.sections import spending as spending_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import UserError
-from hermes.models.client import ClientOptions
+from hermes.models.attempts import ClientOptions
 from hermes.models.credentials import pool_from
 from hermes.models.prices import price_list
-from hermes.models.resolve import Asked, resolve_model
-from hermes.models.spending import Cap, Caps, SpendGuard, SqliteLedger
+from hermes.models.resolve import PARETO_ROUTER, Asked, resolve_model, seconds
+from hermes.models.spending import Caps, SpendGuard
 from hermes.runtime.options import AgentOptions, ModelOptions
-from hermes.seams import EventStore, HttpStream, Model, RequestOptions, Supervisor
+from hermes.seams import HttpStream, Model, RequestOptions, Supervisor
+from hermes.spend import Cap
 from hermes.types import JsonObject
 
 if TYPE_CHECKING:
@@ -51,15 +52,17 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return boxes
 
 
-def client_options(settings: Settings, store: EventStore) -> ClientOptions:
+def client_options(settings: Settings, _store: object = None) -> ClientOptions:
     """Persistence, prices and caps."""
-    caps = _caps(settings.of(spending_section.Section))
-    ledger = SqliteLedger(store) if hasattr(store, "read") else None  # type: ignore[arg-type]  # only the file has it
+    retries = settings.lookup("HERMES_STREAM_RETRIES")
+    if retries and not retries.isdecimal():
+        raise UserError(f"the variable HERMES_STREAM_RETRIES should hold a whole number, not {retries!r}")
     return ClientOptions(
         max_attempts=settings.of(agent_section.Section).api_max_retries,
-        timeout_s=_timeout(settings),
+        stream_retries=int(retries) if retries else None,
+        timeout_s=seconds(settings, "HERMES_API_TIMEOUT", 1800.0),
         price=price_list(settings),
-        guard=SpendGuard(caps, ledger),
+        guard=SpendGuard(_caps(settings.of(spending_section.Section))),
     )
 
 
@@ -70,7 +73,9 @@ def request_options(options: AgentOptions, settings: Settings) -> RequestOptions
     for name in _NOT_OVERRIDABLE:
         if name in overrides:
             raise UserError(f"request_overrides cannot replace {name!r}: it is built from the session")
-    effort: JsonObject | None = {"effort": agent.reasoning_effort} if agent.reasoning_effort else None
+    name = model.model if isinstance(model.model, str) else model.model.name
+    chosen = agent.reasoning_overrides.get(name or settings.of(model_section.Section).default) or agent.reasoning_effort
+    effort: JsonObject | None = {"effort": chosen} if chosen else None
     return RequestOptions(
         max_tokens=model.max_tokens or settings.of(model_section.Section).max_tokens,
         reasoning=dict(model.reasoning_config) if model.reasoning_config is not None else effort,
@@ -107,7 +112,7 @@ def _routing(wanted: ModelOptions) -> JsonObject:
         score = wanted.openrouter_min_coding_score
         if not 0 <= score <= 1:
             raise UserError(f"openrouter_min_coding_score is between 0 and 1, not {score!r}")
-        routing["plugins"] = [{"id": "pareto-router", "min_coding_score": score}]
+        routing["plugins"] = [{"id": PARETO_ROUTER, "min_coding_score": score}]
     return routing
 
 
@@ -118,7 +123,8 @@ def _listed(names: Sequence[str] | None) -> list[str] | None:
 def _fallbacks(wanted: ModelOptions, settings: Settings) -> list[Asked]:
     given = wanted.fallback_model
     if given is None:
-        entries: Sequence[Any] = settings.of(top_section.Section).fallback_providers
+        top = settings.of(top_section.Section)
+        entries: Sequence[Any] = top.fallback_providers or ([top.fallback_model] if top.fallback_model.model else [])
     else:
         entries = [given] if isinstance(given, Mapping | str) else list(given)
     return [_fallback(entry) for entry in entries]
@@ -144,15 +150,3 @@ def _caps(section: spending_section.Section) -> Caps:
         return Cap(**{unit: getattr(section, f"{what}_{unit}") for unit in ("usd", "tokens", "seconds")})
 
     return Caps(turn=cap("turn"), session=cap("session"), day=cap("day"))
-
-
-def _timeout(settings: Settings) -> float:
-    section = settings.of(model_section.Section)
-    own = settings.of(top_section.Section).providers.get(section.provider)
-    if own is not None and own.request_timeout_seconds is not None:
-        return own.request_timeout_seconds
-    text = settings.lookup("HERMES_API_TIMEOUT")
-    try:
-        return float(text) if text else 1800.0
-    except ValueError as error:
-        raise UserError(f"the variable HERMES_API_TIMEOUT should hold seconds, not {text!r}") from error

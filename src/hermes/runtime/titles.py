@@ -5,6 +5,7 @@ import logging
 import re
 import unicodedata
 
+from hermes.config.sections.auxiliary import TitleTask
 from hermes.errors import HermesError
 from hermes.models.auxiliary import AuxiliaryClient, Question
 from hermes.ops import SessionChanged
@@ -52,8 +53,13 @@ class Titles:
             await asyncio.wait(late)
 
     async def _make(self, session_id: str, asked: str, answered: str) -> None:
+        task = self._helper.task(TASK)
+        assert isinstance(task, TitleTask)
+        if not task.enabled:
+            return
+        system = f"{SYSTEM} The title is in {task.language}." if task.language else SYSTEM
         quoted = f"User: {asked[:MAX_QUOTED_CHARS]}\n\nAssistant: {answered[:MAX_QUOTED_CHARS]}"
-        question = Question(task=TASK, system=SYSTEM, text=quoted, session_id=session_id, max_tokens=2_000)
+        question = Question(task=TASK, system=system, text=quoted, session_id=session_id, max_tokens=2_000)
         try:
             title = clean_title(await self._helper.ask(question, TurnScope("title")))
             if title:

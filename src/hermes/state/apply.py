@@ -23,6 +23,7 @@ from hermes.ops import (
 )
 from hermes.state.codec import Blobs, bind_text, encode_content, encode_json, sha256
 from hermes.state.schema import SESSION_COLUMNS
+from hermes.state.spending import require_room
 from hermes.types import Message
 
 TEXT_REF = "\0ref:"  # a session column that holds this and a digest has its text in `texts`
@@ -59,13 +60,13 @@ _OPEN_CALL = (
 )
 _CLOSE_CALL = "UPDATE tool_runs SET status = ?, duration_ms = ? WHERE session_id = ? AND status IS NULL AND call_id = ?"
 _OPEN_ATTEMPT = (
-    "INSERT INTO attempts(attempt_id, session_id, purpose, provider, model, base_url, owner, started_at)"
-    " VALUES (?,?,?,?,?,?,?,?)"
+    "INSERT INTO attempts(attempt_id, session_id, purpose, provider, model, base_url, owner, started_at, held_usd,"
+    " held_tokens) VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
 _CLOSE_ATTEMPT = (
     "UPDATE attempts SET outcome = ?, input_tokens = ?, output_tokens = ?, cache_read_tokens = ?,"
     " cache_write_tokens = ?, reasoning_tokens = ?, cost_usd = ?, cost_source = ?, latency_ms = ?,"
-    " first_byte_ms = ?, error = ? WHERE attempt_id = ? AND outcome IS NULL"
+    " first_byte_ms = ?, error = ?, held_usd = ?, held_tokens = ? WHERE attempt_id = ? AND outcome IS NULL"
 )
 _ATTACH = (
     "INSERT INTO request_context(message_id, text) VALUES (?, ?)"
@@ -175,8 +176,16 @@ class Plan:
 
     def _open_attempt(self, op: AttemptOpened) -> _Step:
         at = op.started_at or self._now()
-        values = (op.attempt_id, op.session_id, op.purpose, op.provider, op.model, op.base_url, self._owner, at)
-        return _insert(_OPEN_ATTEMPT, values)
+        who = (op.attempt_id, op.session_id, op.purpose, op.provider, op.model, op.base_url, self._owner)
+        insert = _insert(_OPEN_ATTEMPT, (*who, at, op.held.usd, op.held.tokens))
+        if not op.limits:
+            return insert
+
+        def step(conn: sqlite3.Connection) -> int:
+            require_room(conn, op.limits, at)
+            return insert(conn)
+
+        return step
 
     def _close_attempt(self, op: AttemptClosed) -> _Step:
         usage = op.usage
@@ -191,7 +200,7 @@ class Plan:
         error = None if op.error is None else bind_text(op.error)
         if op.session_id is not None:
             self._count_attempt(op, tokens)
-        values = (op.outcome, *tokens, *price, error, op.attempt_id)
+        values = (op.outcome, *tokens, *price, error, op.held.usd, op.held.tokens, op.attempt_id)
         return _update(_CLOSE_ATTEMPT, values, f"attempt {op.attempt_id!r} is not open")
 
     def _count_attempt(self, op: AttemptClosed, tokens: tuple[int | None, ...]) -> None:

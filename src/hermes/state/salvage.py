@@ -7,11 +7,12 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
 from hermes.state import pages, schema
+from hermes.types import Role
 
 _log = logging.getLogger(__name__)
 
@@ -104,14 +105,14 @@ def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str, co
 
 
 def _copy_pages(aside: Path, new: sqlite3.Connection) -> None:
-    by_width = {
-        len(schema.TABLES[name]): name for name in ("sessions", "messages", "attempts", "tool_runs", "approvals")
-    }
+    by_width = {len(schema.TABLES[name]): name for name in ("sessions", "attempts", "tool_runs", "approvals")}
+    by_width[schema.ATTEMPTS_WIDTH_1] = "attempts"
     for row_id, values in pages.rows_of(aside):
-        table = by_width.get(len(values)) or _two_columns(values)
+        is_message = len(values) == len(schema.MESSAGE_COLUMNS) and values[2] in get_args(Role)
+        table = "messages" if is_message else by_width.get(len(values)) or _two_columns(values)
         if table is None:
             continue
-        columns = tuple(schema.TABLES[table])
+        columns = tuple(schema.TABLES[table])[: len(values)]
         first = row_id if columns[0] in ("id", "message_id") and values[0] is None else values[0]
         insert = f"INSERT OR IGNORE INTO {table}({', '.join(columns)}) VALUES ({','.join('?' * len(columns))})"
         _insert(new, insert, (first, *values[1:]))

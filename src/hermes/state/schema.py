@@ -2,7 +2,8 @@
 
 import sqlite3
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+ATTEMPTS_WIDTH_1 = 20  # columns of `attempts` in the rows that version 1 wrote
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
@@ -120,6 +121,8 @@ TABLES: dict[str, dict[str, str]] = {
         "latency_ms": "REAL",
         "first_byte_ms": "REAL",
         "error": "TEXT",
+        "held_usd": "REAL NOT NULL DEFAULT 0",  # what caps count while the attempt's own figures are not known
+        "held_tokens": "INTEGER NOT NULL DEFAULT 0",
     },
     "approvals": {
         "id": "INTEGER PRIMARY KEY",
@@ -151,6 +154,8 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp)",
     "CREATE INDEX IF NOT EXISTS idx_tool_runs_session ON tool_runs(session_id, status)",
     "CREATE INDEX IF NOT EXISTS idx_attempts_open ON attempts(id) WHERE outcome IS NULL",
+    "CREATE INDEX IF NOT EXISTS idx_attempts_started ON attempts(started_at)",
+    "CREATE INDEX IF NOT EXISTS idx_attempts_session ON attempts(session_id)",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_blob_refs ON blob_refs(digest, message_id)",
     "CREATE INDEX IF NOT EXISTS idx_blob_refs_message ON blob_refs(message_id)",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",

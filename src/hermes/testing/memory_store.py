@@ -22,6 +22,7 @@ from hermes.ops import (
     SessionRecord,
     StoreOp,
 )
+from hermes.spend import Spent
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.types import Message, Usage
 
@@ -170,6 +171,7 @@ def _apply(state: _State, op: StoreOp) -> int:
         case AttemptOpened():
             if op.attempt_id in state.attempts:
                 raise StoreError(f"attempt {op.attempt_id!r} was opened twice")
+            _require_room(state, op)
             state.attempts[op.attempt_id] = op
         case AttemptClosed():
             _close_attempt(state, op)
@@ -218,6 +220,30 @@ def _attach(session: _Session, op: ContextAttached) -> int:
     before = session.contexts.get(row)
     session.contexts[row] = op.text if before is None else f"{before}\n\n{op.text}"
     return row
+
+
+def _require_room(state: _State, op: AttemptOpened) -> None:
+    for limit in op.limits:
+        counted = [
+            one
+            for one in state.attempts.values()
+            if one.started_at >= limit.since
+            and (limit.session_id is None or _root(state, one.session_id) == _root(state, limit.session_id))
+        ]
+        ended = [state.closed[one.attempt_id].spent for one in counted if one.attempt_id in state.closed]
+        under_way = [
+            one.held + Spent(seconds=max(0.0, op.started_at - one.started_at))
+            for one in counted
+            if one.attempt_id not in state.closed
+        ]
+        limit.require_room(sum(ended, Spent()), sum(under_way, Spent()))
+
+
+def _root(state: _State, session_id: str | None) -> str | None:
+    """The first session of the family."""
+    while session_id in state.sessions and (parent := state.sessions[session_id].columns.get("parent_session_id")):
+        session_id = parent
+    return session_id
 
 
 def _close_attempt(state: _State, op: AttemptClosed) -> None:

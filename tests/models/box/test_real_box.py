@@ -15,9 +15,8 @@ from hermes.models.box.files import BUNDLED, models_folder
 from hermes.models.box.model import BoxModel
 from hermes.models.endpoint import Endpoint
 from hermes.models.http import HttpClient
-from hermes.models.resolve import LOCAL_LIMITS
 from hermes.scope import TurnScope
-from hermes.seams import ModelRequest, RequestOptions, Unit
+from hermes.seams import HttpLimits, ModelRequest, RequestOptions, Unit
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import Message, ModelResponse, TextDelta, ToolCall, ToolDefinition
 
@@ -36,7 +35,9 @@ async def box(weights: Path, tmp_path: Path, http: HttpClient) -> AsyncIterator[
     folder = models_folder(tmp_path)
     folder.mkdir()
     (folder / BUNDLED).symlink_to(weights)
-    model = BoxModel(Endpoint(base_url="", model="", provider="local", limits=LOCAL_LIMITS), http, tmp_path)
+    model = BoxModel(
+        Endpoint(base_url="", model="", provider="local", limits=HttpLimits(30.0, 1800.0, 1800.0)), http, tmp_path
+    )
     supervisor = ProcessSupervisor()
     model.supervisor = lambda: supervisor
     yield model

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from hermes.config.section import SectionBase, key
+from msgspec import field
+
+from hermes.config.section import PositiveNumber, SectionBase, key
 
 
 class Section(SectionBase, frozen=True):
@@ -14,6 +16,13 @@ class Section(SectionBase, frozen=True):
         Literal["", "none", "minimal", "low", "medium", "high", "xhigh"],
         key("How long a reasoning model thinks; empty leaves it to the model."),
     ] = ""
+    reasoning_overrides: Annotated[
+        dict[str, Literal["none", "minimal", "low", "medium", "high", "xhigh"]],
+        key("The same for single models, by name."),
+    ] = field(default_factory=dict)
+    local_stream_stale_timeout: Annotated[
+        PositiveNumber, key("Seconds without a byte before a request to a server on this machine counts as failed.")
+    ] = 1800
     service_tier: Annotated[str, key("Tier asked of the provider, such as `priority`; empty asks for none.")] = ""
     system_prompt: Annotated[
         str, key("Text added to the system prompt of every session.", env="HERMES_EPHEMERAL_SYSTEM_PROMPT")

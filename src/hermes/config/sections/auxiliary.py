@@ -19,11 +19,19 @@ class Task(SectionBase, frozen=True):
     extra_body: Annotated[dict[str, Any], key("Fields added to the request.")] = field(default_factory=dict)
 
 
+class TitleTask(Task, frozen=True):
+    """The model of titles, and what they should be."""
+
+    enabled: Annotated[bool, key("Make titles.")] = True
+    language: Annotated[str, key("Their language; empty is that of the conversation.")] = ""
+
+
 class Section(SectionBase, frozen=True):
     """Which models do the side jobs: titles, summaries, approval."""
 
+    transient_retries: Annotated[int, key("Times a failed job is tried again.", ge=0)] = 2
     compression: Annotated[Task, key("Summing up long conversations.", pending=True)] = Task()
-    title_generation: Annotated[Task, key("Titles of sessions.")] = Task(timeout=30)
+    title_generation: Annotated[TitleTask, key("Titles of sessions.")] = TitleTask(timeout=30)
     approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.")] = Task(timeout=30)
     vision: Annotated[Task, key("Looking at pictures for a model that cannot.", pending=True)] = Task()
     web_extract: Annotated[Task, key("Boiling pages down.", pending=True)] = Task(timeout=360)

@@ -16,6 +16,19 @@ class ModelPrice(SectionBase, frozen=True):
     cache_write: Annotated[Amount | None, key("For tokens written to it.")] = None
 
 
+class ProviderModel(SectionBase, frozen=True):
+    """What is different about one model of a provider."""
+
+    context_length: Annotated[Positive | None, key("Tokens it can read.")] = None
+    max_tokens: Annotated[Positive | None, key("Tokens it may write.")] = None
+    stale_timeout_seconds: Annotated[PositiveNumber | None, key("As the provider's own, for this model.")] = None
+    request_timeout_seconds: Annotated[PositiveNumber | None, key("As the provider's own, for this model.")] = None
+
+    @classmethod
+    def fold(cls, plain: object) -> object:
+        return {} if plain is None else plain
+
+
 class Provider(SectionBase, frozen=True):
     """A server of your own, or an address of a known provider that is not the usual one."""
 
@@ -25,7 +38,10 @@ class Provider(SectionBase, frozen=True):
     key_env: Annotated[str, key("Variable that holds its key.")] = ""
     api_mode: Annotated[str, key("Wire protocol; empty decides by the address.")] = ""
     model: Annotated[str, key("Its model when none is named.")] = ""
-    models: Annotated[tuple[str, ...] | dict[str, Any], key("Its models, for pickers and completion.")] = ()
+    models: Annotated[
+        tuple[str, ...] | dict[str, ProviderModel],
+        key("Its models, for pickers and completion; as a mapping, with what is different about each."),
+    ] = ()
     context_length: Annotated[Positive | None, key("Tokens its models can read.")] = None
     max_tokens: Annotated[Positive | None, key("Tokens its models may write.")] = None
     headers: Annotated[dict[str, str], key("Headers added to each request.")] = field(default_factory=dict)
@@ -70,6 +86,7 @@ class Section(SectionBase, frozen=True):
     fallback_providers: Annotated[
         tuple[Fallback, ...], key("Models that take over, in this order, when the first fails.")
     ] = ()
+    fallback_model: Annotated[Fallback, key("The older form of `fallback_providers`, for a single one.")] = Fallback()
     credential_pool_strategies: Annotated[
         dict[str, Literal["fill_first", "round_robin", "random", "least_used"]],
         key("Which of several keys of a provider is used, by provider."),

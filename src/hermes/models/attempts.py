@@ -1,0 +1,143 @@
+"""One attempt and its row in the ledger: opened before the request, closed after, with what it may come to between."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from hermes.models.endpoint import Endpoint
+from hermes.models.sizes import BYTES_PER_TOKEN, size_of
+from hermes.models.spending import SpendGuard
+from hermes.ops import AttemptClosed, AttemptOpened, Outcome
+from hermes.seams import Clock, Ids, Model, ModelRequest
+from hermes.spend import NOTHING, Spent
+from hermes.types import Usage
+
+DEFAULT_OUTPUT = 32_000  # what a model may write when nobody knows better
+
+Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A model that knows its window, its output limit and its time."""
+
+    @property
+    def endpoint(self) -> Endpoint: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """How persistent a client is, and what it may spend. `price` gives dollars and their source, None is unknown."""
+
+    max_attempts: int = 3
+    stream_retries: int | None = None  # after a request that broke or fell silent; None is like any other failure
+    timeout_s: float | None = 1800.0  # of one request, from its first byte sent to the last one read
+    price: Price = lambda *_: (None, "none")
+    guard: SpendGuard = field(default_factory=SpendGuard)
+    jitter: Callable[[], float] = random.random
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One request under way."""
+
+    id: str
+    model: Model
+    purpose: str
+    session_id: str | None
+    started: float
+    first_byte: float | None = None
+    prompt_tokens: int = 0  # at most; measured only under a cap
+    received_chars: int = 0
+    is_held: bool = False  # counts for caps while it is under way
+    is_open: bool = False  # has a row
+
+
+class Book:
+    """Writes the rows of one client's attempts."""
+
+    def __init__(self, clock: Clock, ids: Ids, options: ClientOptions) -> None:
+        self._clock = clock
+        self._ids = ids
+        self._price = options.price
+        self._guard = options.guard
+
+    def begin(self, model: Model, purpose: str, session_id: str | None) -> Attempt:
+        return Attempt(
+            id=self._ids.new("att"),
+            model=model,
+            purpose=purpose,
+            session_id=session_id,
+            started=self._clock.monotonic(),
+        )
+
+    def opening(self, attempt: Attempt, request: ModelRequest) -> AttemptOpened:
+        """The row to open; `BudgetExceeded` when the turn has no room for it. Room in the turn is taken at once."""
+        model = attempt.model
+        held, limits = NOTHING, self._guard.limits(attempt.session_id)
+        if self._guard:
+            held = self._most(attempt, request)
+            self._guard.enter(attempt.id, held)
+            attempt.is_held = True
+        return AttemptOpened(
+            attempt_id=attempt.id,
+            session_id=attempt.session_id,
+            purpose=attempt.purpose,
+            provider=model.provider,
+            model=model.name,
+            base_url=model.base_url,
+            started_at=self._clock.now(),
+            held=held,
+            limits=limits,
+        )
+
+    def not_opened(self, attempt: Attempt) -> None:
+        """Give back the room that the attempt has taken."""
+        self._guard.leave(attempt.id, NOTHING)
+
+    def closing(
+        self, attempt: Attempt, outcome: Outcome, *, usage: Usage | None = None, error: str | None = None
+    ) -> AttemptClosed:
+        usage = usage or Usage()
+        cost, source = self._price(attempt.model.provider, attempt.model.name, usage)
+        first = attempt.first_byte
+        closing = AttemptClosed(
+            attempt_id=attempt.id,
+            session_id=attempt.session_id,
+            outcome=outcome,
+            usage=usage,
+            cost_usd=cost,
+            cost_source=source,
+            latency_ms=(self._clock.monotonic() - attempt.started) * 1000,
+            first_byte_ms=None if first is None else (first - attempt.started) * 1000,
+            error=error,
+            held=self._came_to(attempt, usage),
+        )
+        if attempt.is_held:
+            self._guard.leave(attempt.id, closing.spent)
+        return closing
+
+    def is_unpriced(self, model: Model) -> bool:
+        """Whether a cap in money cannot hold this model, because nobody knows its price."""
+        return self._guard.has_money_cap and self._price(model.provider, model.name, Usage(1, 1))[0] is None
+
+    def _most(self, attempt: Attempt, request: ModelRequest) -> Spent:
+        """What the request may come to, if the model writes all it can."""
+        endpoint = attempt.model.endpoint if isinstance(attempt.model, Described) else None
+        attempt.prompt_tokens = size_of(request).most_tokens
+        written = request.options.max_tokens or (endpoint.max_output if endpoint else None) or DEFAULT_OUTPUT
+        return self._worth(attempt, written)
+
+    def _came_to(self, attempt: Attempt, usage: Usage) -> Spent:
+        """An estimate for an answer that was begun and never counted: somebody will be asked to pay for it."""
+        if not attempt.is_held or attempt.first_byte is None or usage.output_tokens is not None:
+            return NOTHING
+        return self._worth(attempt, 2 * attempt.received_chars // BYTES_PER_TOKEN)
+
+    def _worth(self, attempt: Attempt, written: int) -> Spent:
+        """Words that are written to a provider's cache may cost more than others."""
+        model, read = attempt.model, attempt.prompt_tokens
+        plain, _ = self._price(model.provider, model.name, Usage(read, written))
+        cached, _ = self._price(model.provider, model.name, Usage(0, written, cache_write_tokens=read))
+        return Spent(max(plain or 0.0, cached or 0.0), read + written)
