@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from hermes.models.classify import provider_error, retry_after
-from hermes.models.http_errors import HttpStatusError
+from hermes.errors import ProviderError
+from hermes.models.classify import provider_error, retry_after, sized
+from hermes.models.http_errors import HttpDisconnected, HttpStatusError
+from hermes.models.sizes import Size
 
 CASES: list[tuple[int, Any, str, bool]] = [
     (400, {"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}, "context_overflow", False),
@@ -16,6 +18,7 @@ CASES: list[tuple[int, Any, str, bool]] = [
     (413, "Request Entity Too Large", "payload_too_large", False),
     (429, {"error": {"message": "You exceeded your current quota, check billing"}}, "rate_limit", True),
     (402, {"error": {"message": "Insufficient credits"}}, "billing", False),
+    (402, {"error": {"message": "Usage limit reached, resets at 15:00"}}, "rate_limit", True),
     (403, {"error": {"message": "insufficient_quota: no credit"}}, "auth", False),
     (
         400,
@@ -64,3 +67,59 @@ def test_retry_after_in_its_three_forms() -> None:
     assert 50 < in_a_minute <= 60
     assert retry_after({}) is None
     assert retry_after({"retry-after": "soon"}) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "retryable"),
+    [
+        ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded", True),
+        ({"error": {"code": "rate_limit_exceeded", "message": "Slow down"}}, "rate_limit", True),
+        ({"error": {"code": 429, "message": "upstream"}}, "rate_limit", True),
+        ({"error": {"code": "invalid_api_key", "message": "no"}}, "auth", False),
+        (
+            {"error": {"code": "context_length_exceeded", "message": "maximum context length is 5"}},
+            "context_overflow",
+            False,
+        ),
+        ({"error": {"message": "something odd"}}, "unknown", True),
+    ],
+)
+def test_an_error_inside_a_stream_is_named_by_its_code(error: Any, reason: str, retryable: bool) -> None:
+    found = provider_error(error, "p", "m")
+    assert (found.reason, found.retryable) == (reason, retryable)
+
+
+def refused(words: str, status: int = 400) -> Exception:
+    return HttpStatusError("http://x", status, {}, msgspec.json.encode({"error": {"message": words}}))
+
+
+SHORT, HUNG_UP = refused("Error"), HttpDisconnected("http://x", 0)
+LONG = refused("Unrecognized request argument: reasoning_effort")
+SIZES: list[tuple[Exception, int, int, int, bool]] = [
+    # cause, tokens, messages, window, and whether the length is taken for the cause
+    (SHORT, 41_000, 3, 100_000, True),
+    (SHORT, 39_000, 3, 100_000, False),
+    (SHORT, 80_001, 3, 256_000, True),
+    (SHORT, 80_001, 3, 256_001, False),
+    (SHORT, 10, 81, 256_000, True),
+    (SHORT, 10, 81, 256_001, False),
+    (LONG, 99_000, 900, 100_000, False),
+    (refused("Error", 422), 99_000, 900, 100_000, False),
+    (HUNG_UP, 61_000, 3, 100_000, True),
+    (HUNG_UP, 59_000, 3, 100_000, False),
+    (HUNG_UP, 120_001, 3, 256_000, True),
+    (HUNG_UP, 10, 201, 200_000, True),
+    (HUNG_UP, 10, 201, 1_000_000, False),
+]
+
+
+@pytest.mark.parametrize(("cause", "tokens", "messages", "window", "is_overflow"), SIZES)
+def test_a_silent_refusal_of_much_text_is_an_overflow(
+    cause: Exception, tokens: int, messages: int, window: int, is_overflow: bool
+) -> None:
+    error = provider_error(cause, "p", "m")
+    error.__cause__ = cause
+    found = sized(error, Size(tokens * 4, messages), window)
+    assert isinstance(found, ProviderError)
+    assert (found.reason == "context_overflow") == is_overflow
+    assert is_overflow or found is error

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.errors import ProviderError
 from hermes.models import client as client_module
@@ -92,6 +93,45 @@ async def test_one_request_may_take_only_so_long() -> None:
     assert [outcome for *_, outcome in room.rows()] == ["failed", "ok"]
 
 
+async def test_the_time_of_a_request_is_that_of_its_own_model(http: HttpClient) -> None:
+    async with ScriptedServer([fault("stall", after=1)]) as server, asyncio.timeout(10):
+        endpoint = replace(CHAT.endpoint(server), timeout_s=0.05)
+        room = Room(CHAT.make(endpoint, http), timeout_s=60.0, max_attempts=1)
+        with pytest.raises(ProviderError, match=r"within 0\.05 s"):
+            await room.ask()
+
+
+async def test_what_broke_off_is_asked_again_as_often_as_is_set() -> None:
+    for retries, expected in ((0, 1), (1, 2), (None, 3)):
+        broken = failing("connection", retryable=True)
+        room = Room(scripted("m", *[broken] * 3), stream_retries=retries)
+        with pytest.raises(ProviderError, match="connection"):
+            await room.ask()
+        assert len(room.rows()) == expected
+    room = Room(scripted("m", failing("server_error", retryable=True), says("ok")), stream_retries=0)
+    assert (await room.ask()).response.message.content == "ok"
+
+
+async def test_each_model_is_asked_for_what_it_may_write(http: HttpClient) -> None:
+    async with ScriptedServer([fault("unauthorized"), says("ok")]) as server:
+        one, two = (CHAT.make(replace(CHAT.endpoint(server), max_tokens=most), http) for most in (11, 22))
+        await Room(one, two).ask()
+    assert [got.json["max_tokens"] for got in server.requests] == [11, 22]
+
+
+@pytest.mark.parametrize("name", ["reset", "blank"])
+async def test_a_very_long_request_that_is_hung_up_on_is_too_long(http: HttpClient, name: str) -> None:
+    """Also where another model could be asked: what is too long must become shorter, not go elsewhere."""
+    broken = fault("reset") if name == "reset" else fault("refused", status=400, text="Error")
+    async with ScriptedServer([broken] * 3) as server:
+        endpoint = replace(CHAT.endpoint(server), context_length=1000)
+        room = Room(CHAT.make(endpoint, http), scripted("two"))
+        with pytest.raises(ProviderError) as error:
+            await room.ask(asked("word " * 2000))
+    assert error.value.reason == "context_overflow"
+    assert len(room.rows()) == (3 if name == "reset" else 1)
+
+
 async def test_a_person_is_told_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "STILL_WAITING_S", 0.02)
     room = Room(scripted("m", fault("stall"), says("ok")), timeout_s=0.3)
@@ -177,8 +217,6 @@ def by_key(**replies: Callable[[], Reply]) -> Callable[[RecordedRequest], Reply]
 
 
 def pooled(server: ScriptedServer, http: HttpClient, pool: CredentialPool) -> PooledModel:
-    from msgspec.structs import replace  # noqa: PLC0415
-
     endpoint = CHAT.endpoint(server)
     return PooledModel(pool, lambda one: make_model(replace(endpoint, api_key=one.key), http))
 

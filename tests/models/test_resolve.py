@@ -14,7 +14,9 @@ from hermes.models.credentials import AuthFile
 from hermes.models.metadata import ModelFacts, Price, load_metadata, update_metadata
 from hermes.models.prices import price_list
 from hermes.models.resolve import Asked, resolve
+from hermes.models.wire_modes import make_model
 from hermes.types import Usage
+from tests.models.wires import CONVERSE, asked
 
 
 def home(tmp_path: Path, config: dict[str, Any] | None = None, **environ: str) -> Settings:
@@ -95,6 +97,68 @@ def test_a_known_provider_can_be_moved_and_slowed(tmp_path: Path) -> None:
     settings = home(tmp_path, {"providers": moved}, ANTHROPIC_API_KEY="a")
     found = resolve(settings, Asked(provider="anthropic", name="claude-haiku-4-5")).endpoint
     assert (found.base_url, found.limits.first_byte_s, found.limits.idle_s) == ("http://127.0.0.1:7", 5, 5)
+
+
+def test_limits_come_from_the_model_then_its_provider_then_the_environment(tmp_path: Path) -> None:
+    lab = {
+        "base_url": "http://10.0.0.5/v1",
+        "stale_timeout_seconds": 50,
+        "request_timeout_seconds": 500,
+        "max_tokens": 9,
+    }
+    slow = {"stale_timeout_seconds": 90, "request_timeout_seconds": 900, "max_tokens": 5, "context_length": 7_000}
+    environ = {
+        "HERMES_STREAM_READ_TIMEOUT": "33",
+        "HERMES_STREAM_STALE_TIMEOUT": "44",
+        "HERMES_API_CALL_STALE_TIMEOUT": "55",
+        "ANTHROPIC_API_KEY": "k",
+    }
+    settings = home(tmp_path, {"providers": {"lab": {**lab, "models": {"slow": slow, "plain": None}}}}, **environ)
+
+    def of(**asked: Any) -> tuple[Any, ...]:
+        found = resolve(settings, Asked(**asked)).endpoint
+        return found.limits.first_byte_s, found.limits.idle_s, found.timeout_s, found.max_tokens, found.context_length
+
+    assert of(provider="lab", name="slow") == (90, 90, 900, 5, 7_000)
+    assert of(provider="lab", name="plain") == (50, 50, 500, 9, None)
+    assert of(provider="anthropic", name="x") == (55, 33, None, None, None)
+    assert of(provider="ollama", name="x")[:2] == (1800, 1800)
+    with pytest.raises(ConfigError, match="HERMES_STREAM_READ_TIMEOUT should hold seconds, not 'soon'"):
+        resolve(home(tmp_path, HERMES_STREAM_READ_TIMEOUT="soon", ANTHROPIC_API_KEY="k"), Asked(name="m"))
+    patient = home(tmp_path, {"agent": {"local_stream_stale_timeout": 77}})
+    assert resolve(patient, Asked(provider="ollama", name="x")).endpoint.limits.idle_s == 77
+
+
+def test_an_aggregator_is_told_whom_to_ask_and_others_are_not(tmp_path: Path) -> None:
+    config = {
+        "provider_routing": {"only": ["a"], "ignore": ["b"], "sort": "price", "data_collection": "deny"},
+        "openrouter": {"min_coding_score": 0.5, "response_cache": True, "response_cache_ttl": 60},
+    }
+    settings = home(tmp_path, config, OPENROUTER_API_KEY="k", ANTHROPIC_API_KEY="k")
+    found = resolve(settings, Asked(provider="openrouter", name="openrouter/pareto-code")).endpoint
+    assert found.extra_body == {
+        "provider": {"only": ("a",), "ignore": ("b",), "sort": "price", "data_collection": "deny"},
+        "plugins": [{"id": "pareto-router", "min_coding_score": 0.5}],
+    }
+    assert found.headers["x-openrouter-cache"] == "true"
+    assert found.headers["x-openrouter-cache-ttl"] == "60"
+    mine = Asked(provider="openrouter", name="m", routing={"provider": {"only": ["mine"]}})
+    assert resolve(settings, mine).endpoint.extra_body["provider"] == {"only": ["mine"]}
+    other = resolve(settings, Asked(provider="anthropic", name="claude-x")).endpoint
+    assert (other.extra_body, "x-openrouter-cache" in other.headers) == ({}, False)
+
+
+def test_a_guardrail_of_bedrock_is_asked_for(tmp_path: Path) -> None:
+    guardrail = {"guardrail_identifier": "g1", "guardrail_version": "3", "trace": "enabled"}
+    found = resolve(home(tmp_path, {"bedrock": {"guardrail": guardrail}}), Asked(provider="bedrock", name="m")).endpoint
+    body = make_model(found, CONVERSE.offline()._http).body(asked())
+    sent = CONVERSE.check(body)["guardrailConfig"]
+    assert sent == {
+        "guardrailIdentifier": "g1",
+        "guardrailVersion": "3",
+        "streamProcessingMode": "async",
+        "trace": "enabled",
+    }
 
 
 def test_mistakes_are_one_sentence_with_a_next_step(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _CONTEXT = re.compile(
 _BILLING = re.compile(
     r"insufficient.{0,12}(credit|quota|funds|balance)|billing|payment required|out of credits", re.IGNORECASE
 )
+_FOR_A_WHILE = re.compile(r"usage limit|try again (in|at|later)|resets? (in|at)", re.IGNORECASE)
 _NO_MODEL = re.compile(
     r"model.{0,80}(not found|does not exist|not exist|unknown|not supported|no such)|no such model|unknown model",
     re.IGNORECASE,
@@ -40,6 +41,22 @@ _TOOL = re.compile(
     re.IGNORECASE,
 )
 _POLICY = re.compile(r"content.?(policy|filter)|safety|usage polic", re.IGNORECASE)
+# Codes and types of errors that come inside a stream, where there is no status.
+_MEANT_STATUS = {
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "overloaded_error": 529,
+}
 _SHORT_CHARS = 30  # a refusal in fewer letters gives no reason
 _SMALL_WINDOW = 256_000
 _TRANSIENT_STATUS: dict[int, ProviderReason] = {408: "timeout", 409: "server_error", 425: "server_error"}
@@ -62,7 +79,10 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
     if isinstance(error, HttpError):
         return ProviderError(f"the connection to {model!r} broke: {error}", reason="connection", retryable=True)
     message, code = _message_of(error)
-    return _judge(message.strip(), code if isinstance(code, int) else None, model, retry_after_s=None)
+    judged = _judge(message.strip(), code if isinstance(code, int) else None, model, retry_after_s=None)
+    if judged.reason == "unknown" and code in _MEANT_STATUS:
+        judged.reason, judged.retryable, _ = _reason(message, _MEANT_STATUS[code])
+    return judged
 
 
 def sized(error: ProviderError, size: Size, window: int) -> ProviderError:
@@ -117,10 +137,11 @@ def _reason(message: str, status: int | None) -> tuple[ProviderReason, bool, str
     """Why, whether asking again can help, and what the person can do."""
     if status in (401, 403):
         return "auth", False, ". Check the API key: hermes model"
-    if status == 402 or (status != 429 and _BILLING.search(message)):
-        return "billing", False, ". Check the account's balance"
-    if status == 429:
+    is_unpaid = status == 402 or (status != 429 and _BILLING.search(message))
+    if status == 429 or (is_unpaid and _FOR_A_WHILE.search(message)):
         return "rate_limit", True, ""
+    if is_unpaid:
+        return "billing", False, ". Check the account's balance"
     if status in (503, 529):
         return "overloaded", True, ""
     if _CONTEXT.search(message):
@@ -169,7 +190,9 @@ def _message_of(body: Any) -> tuple[str, Any]:
         inner = body.get("error", body)
         if isinstance(inner, Mapping):
             text = inner.get("message") or inner.get("detail") or inner.get("type") or ""
-            return str(text or body.get("message") or body), inner.get("code", inner.get("status"))
+            return str(text or body.get("message") or body), inner.get("code") or inner.get("status") or inner.get(
+                "type"
+            )
         return str(inner), body.get("code")
     if isinstance(body, list) and body:
         return _message_of(body[0])

@@ -200,10 +200,10 @@ class _Flight:
         model, book = self._client.model, self._client._book
         attempt = book.begin(model, self._plan.purpose, self._plan.session_id)
         self._tries += 1
-        self._request = self._limited()
+        request = self._limited()
         try:
-            await self._open(attempt)
-            response = await self._ask(attempt)
+            await self._open(attempt, request)
+            response = await self._ask(attempt, request)
         except (StoreError, BudgetExceeded):
             raise  # nothing was opened, so there is nothing to close
         except ProviderError as error:
@@ -234,11 +234,11 @@ class _Flight:
             return self._request
         return replace(self._request, options=replace(options, max_tokens=min(limits)))
 
-    async def _open(self, attempt: Attempt) -> None:
+    async def _open(self, attempt: Attempt, request: ModelRequest) -> None:
         """Open the row; while calls under way may use up what a cap leaves, wait for them."""
         self._warn_of_unknown_price(attempt.model)
         pause_s = CROWDED_S[0]
-        while (refusal := await self._try_to_open(attempt)) is not None:
+        while (refusal := await self._try_to_open(attempt, request)) is not None:
             if not refusal.is_crowded:
                 raise refusal
             if pause_s == CROWDED_S[0]:
@@ -247,12 +247,12 @@ class _Flight:
             await self._scope.sleep(pause_s)
             pause_s = min(pause_s * 1.5, CROWDED_S[1])
 
-    async def _try_to_open(self, attempt: Attempt) -> BudgetExceeded | None:
+    async def _try_to_open(self, attempt: Attempt, request: ModelRequest) -> BudgetExceeded | None:
         """Commit the opening together with what must be durable before; the refusal when a cap has no room for it."""
         before, self._before = self._before, ()
         book = self._client._book
         try:
-            await unbroken(self._client._store.commit(*before, book.opening(attempt, self._request)))
+            await unbroken(self._client._store.commit(*before, book.opening(attempt, request)))
             attempt.is_open = True
         except BudgetExceeded as refusal:
             self._before = before
@@ -311,7 +311,7 @@ class _Flight:
             await inner.settle()
         return answer.response
 
-    async def _ask(self, attempt: Attempt) -> ModelResponse:
+    async def _ask(self, attempt: Attempt, request: ModelRequest) -> ModelResponse:
         endpoint = self._client.endpoint
         timeout_s = (endpoint.timeout_s if endpoint else None) or self._options.timeout_s
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
@@ -319,7 +319,7 @@ class _Flight:
         response: ModelResponse | None = None
         waiting, thought = _Waiting(self._plan.on_status, attempt.model.name), 0
         try:
-            async with limit, closed_after(attempt.model.stream(self._request, limit)) as events:
+            async with limit, closed_after(attempt.model.stream(request, limit)) as events:
                 async for event in events:
                     waiting.is_quiet = False
                     if attempt.first_byte is None:
@@ -397,7 +397,7 @@ class _Flight:
         if len(limits) < 2:
             return None
         self._client._output_limits[self._client.model.name] = min(limits)
-        return self._limited()
+        return self._request  # each attempt keeps to it from now on
 
     def _rotated(self, error: ProviderError) -> bool:
         model = self._client._rotating[self._client._place]

@@ -43,6 +43,11 @@ async def model_not_found(failing: Failing) -> None:
     await failing.error(404, "model_not_found", text)
 
 
+async def refused(failing: Failing, *, status: int = 400, text: str = "Bad request") -> None:
+    """A refusal in whatever words."""
+    await failing.error(status, "invalid_request", text)
+
+
 async def bad_tool(failing: Failing, *, tool: str) -> None:
     """400 that names a tool whose schema is refused."""
     await failing.error(400, "invalid_function_parameters", f"Invalid schema for function '{tool}': not a valid type")
@@ -196,6 +201,7 @@ for _fault in (
     unauthorized,
     no_credit,
     model_not_found,
+    refused,
     bad_tool,
     bad_image,
     context_overflow,
