@@ -8,7 +8,6 @@ from hermes.config.paths import hermes_home
 from hermes.tools.coercion import coerce_args
 from hermes.tools.definitions import load_home
 from hermes.tools.direct import DirectCall, Outside
-from hermes.tools.manifest import ensure_builtins
 from hermes.tools.memo import Memo
 from hermes.tools.registry import registry
 
@@ -63,7 +62,6 @@ def handle_function_call(  # noqa: PLR0913, PLR0917 - the contract's parameters
     Calls with one `task_id` share a working directory, shell variables and background processes. Nobody can be
     asked, so what needs approval is denied.
     """
-    ensure_builtins()
     return _outside.call(
         DirectCall(
             name=function_name,
@@ -83,45 +81,40 @@ def close_task(task_id: str) -> None:
     _outside.close_task(task_id)
 
 
-def _ensure_tools() -> None:
-    ensure_builtins()
-    load_home(hermes_home())
-
-
 def coerce_tool_args(tool_name: str, args: Any) -> Any:
     """`args` in the types the tool's schema asks for; what does not fit, or is unknown, stays as it is."""
-    _ensure_tools()
+    load_home(hermes_home())
     schema = registry.get_schema(tool_name)
     return coerce_args(args, schema.get("parameters") or {}) if schema else args
 
 
 def get_all_tool_names() -> list[str]:
     """Every registered tool, sorted."""
-    _ensure_tools()
+    load_home(hermes_home())
     return registry.get_all_tool_names()
 
 
 def get_toolset_for_tool(name: str) -> str | None:
     """The toolset a tool is registered in."""
-    _ensure_tools()
+    load_home(hermes_home())
     return registry.get_toolset_for_tool(name)
 
 
 def get_available_toolsets() -> dict[str, dict[str, Any]]:
     """Every registered toolset with its tools and whether it is available."""
-    _ensure_tools()
+    load_home(hermes_home())
     return registry.get_available_toolsets()
 
 
 def check_toolset_requirements() -> dict[str, bool]:
     """Whether each registered toolset is available."""
-    _ensure_tools()
+    load_home(hermes_home())
     return registry.check_toolset_requirements()
 
 
 def __getattr__(name: str) -> Any:
     if name in ("TOOL_TO_TOOLSET_MAP", "TOOLSET_REQUIREMENTS"):
-        _ensure_tools()
+        load_home(hermes_home())
         return (
             registry.get_tool_to_toolset_map() if name == "TOOL_TO_TOOLSET_MAP" else registry.get_toolset_requirements()
         )
@@ -130,5 +123,5 @@ def __getattr__(name: str) -> Any:
 
 def check_tool_availability(quiet: bool = False) -> tuple[list[str], list[dict[str, Any]]]:
     """The available toolsets, and the others with what they need."""
-    _ensure_tools()
+    load_home(hermes_home())
     return registry.check_tool_availability(quiet)

@@ -5,7 +5,6 @@ from typing import Any
 
 from hermes.tools.groups import CORE_TOOLS as _HERMES_CORE_TOOLS
 from hermes.tools.groups import TOOLSETS, Toolset, groups
-from hermes.tools.manifest import ensure_builtins
 
 __all__ = [
     "TOOLSETS",
@@ -23,38 +22,32 @@ __all__ = [
 
 def get_toolset(name: str) -> Toolset | None:
     """The toolset with everything registered under its name, or None."""
-    ensure_builtins()
     return groups().get(name)
 
 
 def resolve_toolset(name: str, visited: set[str] | None = None) -> list[str]:
     """Every tool of the toolset and of those it includes, sorted; empty for an unknown name."""
-    ensure_builtins()
     return groups().resolve(name, visited)
 
 
 def resolve_multiple_toolsets(toolset_names: Iterable[str]) -> list[str]:
     """Every tool of these toolsets, sorted."""
-    ensure_builtins()
     return groups().resolve_many(toolset_names)
 
 
 def get_toolset_names() -> list[str]:
     """Every toolset there is, sorted."""
-    ensure_builtins()
     return groups().names()
 
 
 def get_all_toolsets() -> dict[str, Toolset]:
     """Every toolset by name."""
-    ensure_builtins()
     found = {name: groups().get(name) for name in groups().names()}
     return {name: group for name, group in found.items() if group is not None}
 
 
 def validate_toolset(name: str) -> bool:
     """Whether the name means anything."""
-    ensure_builtins()
     return groups().is_valid(name)
 
 
@@ -65,5 +58,4 @@ def create_custom_toolset(name: str, description: str, tools: Iterable[str] = ()
 
 def get_toolset_info(name: str) -> dict[str, Any] | None:
     """What a toolset holds and resolves to, or None."""
-    ensure_builtins()
     return groups().info(name)

@@ -226,6 +226,22 @@ print(json.dumps({
     assert warm["equal"]
 
 
+def test_the_registry_knows_the_built_ins_before_anybody_asked_for_definitions(tmp_path: Path) -> None:
+    script = """
+from hermes.tools.registry import registry
+registry.register(name="terminal", toolset="mine", schema={}, handler=print)
+registry.register(name="mine", toolset="mine", schema={}, handler=print)
+entry = registry.get_entry("terminal")
+print(entry.toolset, callable(entry.handler), registry.get_toolset_for_tool("mine"), len(registry.rejections))
+"""
+    env = {"PYTHONPATH": SOURCE, "HERMES_HOME": str(tmp_path / "h"), "PATH": os.environ["PATH"]}
+    for _ in range(2):  # without a manifest, and with one
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True, timeout=60
+        )
+        assert done.stdout == "terminal True mine 1\n"
+
+
 def test_an_unreadable_manifest_costs_nothing_but_time(tmp_path: Path) -> None:
     cache = tmp_path / "h" / "cache"
     cache.mkdir(parents=True)

@@ -28,7 +28,7 @@ from hermes.types import JsonObject
 log = logging.getLogger(__name__)
 
 _FORMAT = 3
-_lock = threading.Lock()  # guards _loaded
+_lock = threading.RLock()  # guards _loaded; a file that is imported may ask for tools itself
 _loaded: list[list[BrokenFile]] = []  # a cache: filled once per process
 
 
@@ -71,7 +71,9 @@ def ensure_builtins(cache: Path | None = None) -> list[BrokenFile]:
     """Have every built-in tool in the registry, imported or not; return the files that are broken."""
     with _lock:
         if not _loaded:
-            _loaded.append(load_builtins(registry, cache if cache is not None else _cache_file()))
+            _loaded.append([])
+            _loaded[0] += load_builtins(registry, cache if cache is not None else _cache_file())
+            registry.is_filled = True
         return list(_loaded[0])
 
 

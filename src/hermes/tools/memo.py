@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from hermes.config import paths
 from hermes.tools.availability import CACHE_S
 from hermes.tools.definitions import default_groups, load_home, offered, select
-from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import registry
 from hermes.types import JsonObject
 
@@ -67,9 +66,7 @@ class Memo:
 
 def make(enabled: Sequence[str] | None, disabled: Sequence[str], *, quiet: bool) -> list[JsonObject]:
     """The definitions, worked out now."""
-    ensure_builtins()
-    home = paths.hermes_home()
-    load_home(home)
+    load_home(paths.hermes_home())
     unknown: list[str] = []
     names = select(default_groups(_settings()), enabled, disabled, unknown=unknown)
     found = offered(names, quiet=quiet)

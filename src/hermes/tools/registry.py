@@ -136,7 +136,8 @@ _loading: ContextVar[_Loading | None] = ContextVar("hermes_tool_loading", defaul
 class ToolRegistry:
     """Tools by name. Changes happen under one re-entrant lock; readers work on snapshots."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_filled: bool = True) -> None:
+        self.is_filled = is_filled  # False: the built-ins come when it is first used
         self._lock = threading.RLock()  # guards every mapping below and the generation
         self._tools: dict[str, Registered] = {}
         self._toolset_checks: dict[str, Check] = {}
@@ -200,6 +201,8 @@ class ToolRegistry:
     def add(self, tool: Registered, *, override: bool = False) -> bool:
         """Add a complete registration; False when the name belongs to another toolset."""
         entry = tool.entry
+        if tool.origin != "builtin":
+            self._all()  # built-ins come first, so that their names are theirs
         with self._lock:
             old = self._tools.get(entry.name)
             if old is not None and old.entry.toolset != entry.toolset:
@@ -230,6 +233,7 @@ class ToolRegistry:
 
     def deregister(self, name: str) -> None:
         """Remove a tool; with the last of a toolset go its check and its aliases. An unknown name is no error."""
+        self._all()
         with self._lock:
             old = self._tools.pop(name, None)
             if old is None:
@@ -273,31 +277,38 @@ class ToolRegistry:
 
     # -- asking --------------------------------------------------------------------------------------------------
 
+    def _all(self) -> dict[str, Registered]:
+        if not self.is_filled:
+            from hermes.tools.manifest import ensure_builtins  # noqa: PLC0415 - it fills the process's registry
+
+            ensure_builtins()
+        return self._tools
+
     def get(self, name: str) -> Registered | None:
         """The whole registration by name."""
-        return self._tools.get(name)
+        return self._all().get(name)
 
     def get_entry(self, name: str) -> ToolEntry | None:
-        tool = self._tools.get(name)
+        tool = self.get(name)
         return tool.entry if tool else None
 
     def traits_of(self, name: str) -> Traits:
         """What the tool declared; the cautious default for an unknown name."""
-        tool = self._tools.get(name)
+        tool = self.get(name)
         return tool.traits if tool else UNKNOWN
 
     def snapshot(self) -> dict[str, Registered]:
         """Every registration as of now, by sorted name."""
+        tools = self._all()
         with self._lock:
-            tools = dict(self._tools)
-        return dict(sorted(tools.items()))
+            return dict(sorted(tools.items()))
 
     def get_definitions(self, tool_names: Iterable[str], quiet: bool = False) -> list[dict[str, Any]]:
         """Available tools among `tool_names` as `{"type": "function", "function": schema}`, sorted by name."""
         definitions: list[dict[str, Any]] = []
         answers: dict[Check | None, bool] = {None: True}
         for name in sorted(set(tool_names)):
-            tool = self._tools.get(name)
+            tool = self.get(name)
             if tool is None:
                 continue
             check = tool.entry.check_fn
@@ -316,12 +327,12 @@ class ToolRegistry:
         return dispatch_now(self, name, args, kwargs)
 
     def is_available(self, name: str) -> bool:
-        tool = self._tools.get(name)
+        tool = self.get(name)
         return tool is not None and self.checks.ask(tool.entry.check_fn)
 
     def unavailable_reason(self, name: str) -> str:
         """Why the tool is not offered; empty when it is."""
-        tool = self._tools.get(name)
+        tool = self.get(name)
         if tool is None:
             return "no such tool"
         if self.checks.ask(tool.entry.check_fn):
@@ -372,7 +383,7 @@ class ToolRegistry:
         return available, missing
 
     def get_all_tool_names(self) -> list[str]:
-        return sorted(self._tools)
+        return sorted(self._all())
 
     def get_schema(self, name: str) -> dict[str, Any] | None:
         """The schema as registered, available or not."""
@@ -463,4 +474,4 @@ def _module_of(handler: Callable[..., Any]) -> str:
     return str(getattr(handler, "__module__", "") or "")
 
 
-registry = ToolRegistry()
+registry = ToolRegistry(is_filled=False)
