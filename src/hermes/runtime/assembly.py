@@ -29,8 +29,9 @@ from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.runtime.workplaces import Workplace, environment_for, stored_folder
-from hermes.seams import EventStore, Model, PromptSource, RequestOptions, ToolView, Unit
+from hermes.seams import Environment, EventStore, Model, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, session_tools
+from hermes.tools.environments.hygiene import scrubbed
 from hermes.tools.files.memo import REDACTOR
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import registry
@@ -140,7 +141,7 @@ async def assemble(
                 helper=helper,
             )
         ),
-        hooks=Hooks(parts.pool),
+        hooks=_hooks(settings, parts, environment, session_id),
         shelf=FileShelf(paths.results_dir(settings.home, session_id), parts.pool.run, clean=redactor.redact_bytes),
         window_tokens=_window(client.model),
         pool=parts.pool,
@@ -174,6 +175,19 @@ def _window(model: Model) -> int | None:
     """What the model can read at once, in tokens, where that is known."""
     endpoint = getattr(model, "endpoint", None)  # a model in this process has none
     return endpoint.context_length if isinstance(endpoint, Endpoint) else None
+
+
+def _hooks(settings: Settings, parts: Shared, environment: Environment, session_id: str) -> Hooks:
+    bus = Hooks(parts.pool)
+    if "hooks" in settings.tree:
+        from hermes.extensions.shell_hooks import Place, join  # noqa: PLC0415 - for who has hooks
+
+        env = scrubbed(settings.environ)
+        place = Place(
+            supervisor=lambda: parts.supervisor, env=env, cwd=lambda: environment.cwd, session_id=session_id
+        )
+        join(bus, settings, place)
+    return bus
 
 
 def _checkpoints(options: AgentOptions, settings: Settings, parts: Shared) -> "CallCheckpoints | None":

@@ -147,12 +147,27 @@ async def run_turn(turn: Turn) -> None:
 
 
 async def _converse(turn: Turn) -> None:
+    await _hear_hooks(turn)
     while not turn.outcome.exit_reason:
         if turn.outcome.api_calls >= turn.max_iterations or not turn.budget.consume():
             await _sum_up(turn)
             return
         _warn_of_limit(turn)
         await _take(turn, await _ask(turn, turn.tools, "turn"))
+
+
+async def _hear_hooks(turn: Turn) -> None:
+    """What `pre_llm_call` hooks have to say goes to the model beside the user's message."""
+    said = turn.history.dicts
+    payload = {
+        "session_id": turn.session_id,
+        "user_message": turn.history.last_user,
+        "conversation_history": said,
+        "is_first_turn": len(said) == 1,
+        "model": turn.client.model.name,
+    }
+    if context := await turn.ctx.services.hooks.transform("pre_llm_call", "", payload):
+        turn.tell(context)
 
 
 async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> Answer:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-import pytest
 
 from hermes.surfaces.cli.app import APP, COMMANDS
 from hermes.surfaces.cli.chat.wish import Wish
@@ -92,13 +91,6 @@ def test_messages_of_a_file_go_before_every_conversation(run: Run, home: Path) -
     assert "message 1 of" in bad.stderr
 
 
-@pytest.mark.parametrize("words", [["--accept-hooks"]])
-def test_what_is_not_here_is_refused_before_anything_is_sent(run: Run, words: list[str]) -> None:
-    done = run("chat", "-q", "x", *words)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.FAILED, "", 1)
-    assert f"{words[0]} asks for" in done.stderr
-
-
 def test_every_option_stands_before_and_after_the_command_and_reaches_the_run() -> None:
     @chat_options
     @click.command()
@@ -108,8 +100,7 @@ def test_every_option_stands_before_and_after_the_command_and_reaches_the_run() 
     known = {param.name for param in only.params}
     assert known <= {param.name for param in APP.params}
     assert known <= {param.name for param in COMMANDS.load("chat").params}
-    refused = {"skills", "accept_hooks"}
-    assert known - refused <= set(Wish.__struct_fields__), "an option that no run would look at"
+    assert known <= set(Wish.__struct_fields__), "an option that no run would look at"
 
 
 def test_a_person_who_goes_on_is_reminded_of_what_was_said(run: Run, environ: dict[str, str], tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ class Section(SectionBase, frozen=True):
         key("Which of several keys of a provider is used, by provider."),
     ] = field(default_factory=dict)
     command_allowlist: Annotated[tuple[str, ...], key("Commands approved for good, as rule names or exact texts.")] = ()
+    hooks_auto_accept: Annotated[
+        bool, key("Run the programs of `hooks` without asking for consent.", env="HERMES_ACCEPT_HOOKS")
+    ] = False
     quick_commands: Annotated[dict[str, QuickCommand], key("Slash commands of your own.")] = field(default_factory=dict)
     timezone: Annotated[
         str,

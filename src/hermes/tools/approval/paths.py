@@ -49,7 +49,7 @@ _HOOKS = re.compile(r"/\.git/(?:hooks/|config\Z)")  # what git runs, or is told 
 _STREAMS = ("/dev/fd/", "/dev/std", "/proc/self/fd/")  # of the command to come, not of this process
 _OWN_STATE = re.compile(
     r"(?:config\.ya?ml|\.env[\w.-]*|auth[\w.-]*|credentials[\w.-]*|state\.db[\w-]*|approvals?[\w./-]*|allowlist[\w./-]*"
-    r"|policy[\w./-]*|secrets?[\w./-]*|hooks[\w./-]*|profiles[\w./-]*)?\Z"
+    r"|policy[\w./-]*|secrets?[\w./-]*|(?:shell-)?hooks[\w./-]*|profiles[\w./-]*)?\Z"
 )
 
 

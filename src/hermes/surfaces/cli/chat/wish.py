@@ -7,14 +7,6 @@ from typing import Any
 from click import UsageError
 from msgspec import Struct
 
-from hermes.errors import UnsupportedOption
-
-# Options of the contract whose capability is not here: ignoring one would be a lie.
-_NOT_YET = {
-    "accept_hooks": "hooks",
-    "tui": "the full-screen interface",
-}
-
 
 class Wish(Struct, frozen=True, kw_only=True):
     """One run of `hermes chat`."""
@@ -40,6 +32,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     yolo: bool = False
     checkpoints: bool = False
     worktree: bool = False
+    accept_hooks: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
 
@@ -53,6 +46,7 @@ class Wish(Struct, frozen=True, kw_only=True):
             "model.api_key": self.api_key or None,
             "agent.max_turns": self.max_turns,
             "agent.disabled_toolsets": list(self.disabled_toolsets) if self.disabled_toolsets is not None else None,
+            "hooks_auto_accept": self.accept_hooks or None,
             "toolsets": list(self.toolsets) if self.toolsets is not None else None,
         }
         return {key: value for key, value in given.items() if value is not None}
@@ -60,10 +54,6 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 def wish_from(options: Mapping[str, Any]) -> Wish:
     """`options` as click collected them; contradictions are usage errors."""
-    for name, capability in _NOT_YET.items():
-        if options.get(name):
-            flag = f"--{name.replace('_', '-')}"
-            raise UnsupportedOption(f"{flag} asks for {capability}, which this version does not have; leave it out")
     oneshot, query = options.get("oneshot"), options.get("query")
     if oneshot is not None and query is not None:
         raise UsageError("-z and -q both ask something; use one of them.")
@@ -93,6 +83,7 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         yolo=bool(options.get("yolo")),
         checkpoints=bool(options.get("checkpoints")),
         worktree=bool(options.get("worktree")),
+        accept_hooks=bool(options.get("accept_hooks")),
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),
     )
