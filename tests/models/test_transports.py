@@ -160,6 +160,27 @@ async def test_calls_without_an_end_are_never_handed_out(case: WireCase, http: H
 
 
 @every_wire
+async def test_a_call_that_ends_before_its_arguments_is_never_taken_for_one_without(
+    case: WireCase, http: HttpClient
+) -> None:
+    """Cut at its first byte, it looks like a call that needs no arguments."""
+    async with ScriptedServer([calls_with("list", "").failing("without_finish")]) as server:
+        try:
+            *_, last = await ask(case.model(server, http))
+        except ProviderError as error:
+            assert error.retryable  # noqa: PT017 - one of two good endings
+            return
+    assert isinstance(last, ModelResponse)
+    assert last.finish_reason == "length"
+
+
+@every_wire
+async def test_an_answer_that_drips_is_whole(case: WireCase, http: HttpClient) -> None:
+    found = await answer_to(case, http, (says("grün 🌲") + calls("list")).failing("slow_drip", delay_s=0.0005, size=9))
+    assert (found.message.content, found.finish_reason, found.partial) == ("grün 🌲", "tool_calls", False)
+
+
+@every_wire
 @pytest.mark.parametrize("name", ["split_utf8", "duplicate", "late", "not_streamed", "wrong_usage"])
 async def test_an_odd_but_whole_answer_is_read_once(case: WireCase, http: HttpClient, name: str) -> None:
     found = await answer_to(case, http, (says("grün 🌲 und 日本") + calls("list")).failing(name))

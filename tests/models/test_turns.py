@@ -15,7 +15,7 @@ from hermes.state.sqlite_store import SqliteStore
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
-from hermes.testing.replies import calls, calls_with, fault, says, thinks
+from hermes.testing.replies import Reply, calls, calls_with, fault, says, thinks
 from hermes.testing.server import ScriptedServer
 from hermes.tools.registry import registry, tool_result
 from hermes.types import PrefixBroken, StatusChanged
@@ -292,6 +292,102 @@ async def test_a_model_that_invents_tools_is_stopped(make_agent: MakeAgent) -> N
     told = [m["content"] for m in result["messages"] if m["role"] == "tool"]
     assert len(told) == 3
     assert all("does not exist" in text or "nknown tool" in text for text in told)
+
+
+def results_of(result: dict[str, Any]) -> list[str]:
+    return [message["content"] for message in result["messages"] if message["role"] == "tool"]
+
+
+@pytest.mark.usefixtures("odd_tool")
+@pytest.mark.parametrize("written", ["Odd_Tool", "odd-tool", "odd tool", "OddTool", "odd_tool_tool", "od_tool"])
+async def test_a_tool_name_that_is_almost_right_is_repaired(make_agent: MakeAgent, written: str) -> None:
+    async with ScriptedServer([calls(written), says("done")]) as server:
+        result = await make_agent(server).arun_conversation("Go")
+    assert (result["final_response"], json.loads(results_of(result)[0])) == ("done", {"ok": True})
+
+
+@pytest.mark.usefixtures("odd_tool")
+async def test_of_a_batch_the_known_tools_run_and_the_others_are_explained(make_agent: MakeAgent) -> None:
+    async with ScriptedServer([calls("odd_tool") + calls("wish") + calls_with("", "{}"), says("done")]) as server:
+        result = await make_agent(server).arun_conversation("Go")
+    known, unknown, blank = results_of(result)
+    assert json.loads(known) == {"ok": True}
+    assert "odd_tool" in unknown, "the names that exist are listed"
+    assert len(blank) < len(unknown), "a call without a name gets a short answer"
+    assert result["final_response"] == "done"
+
+
+@pytest.mark.usefixtures("odd_tool")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ('{"path": "a', "cut off after 11 characters"),
+        ('{"path": }', "not valid JSON"),
+        ("[1]", "must be a JSON object"),
+    ],
+)
+async def test_broken_arguments_are_told_to_the_model_and_never_run(
+    make_agent: MakeAgent, arguments: str, words: str
+) -> None:
+    async with ScriptedServer([calls_with("odd_tool", arguments), says("done")]) as server:
+        result = await make_agent(server).arun_conversation("Go")
+    (told,) = results_of(result)
+    assert words in told
+    assert "nothing was run" in told
+    assert result["final_response"] == "done"
+
+
+@pytest.mark.usefixtures("odd_tool")
+async def test_empty_arguments_of_a_finished_call_are_no_arguments(make_agent: MakeAgent) -> None:
+    async with ScriptedServer([calls_with("odd_tool", ""), says("done")]) as server:
+        result = await make_agent(server).arun_conversation("Go")
+    assert json.loads(results_of(result)[0]) == {"ok": True}
+
+
+@pytest.mark.usefixtures("odd_tool")
+async def test_the_same_call_twice_in_one_answer_is_one(make_agent: MakeAgent) -> None:
+    async with ScriptedServer([calls("odd_tool", a=1) + calls("odd_tool", a=1), says("done")]) as server:
+        result = await make_agent(server).arun_conversation("Go")
+    assert len(results_of(result)) == 1
+
+
+async def test_an_answer_that_is_cut_again_and_again_ends_partial(make_agent: MakeAgent) -> None:
+    async with ScriptedServer([says(f"{n} ").finishing("length") for n in range(4)]) as server:
+        result = await make_agent(server).arun_conversation("Count")
+    assert (result["final_response"], result["partial"]) == ("0 1 2 3 ", True)
+
+
+async def test_an_incomplete_response_is_continued_three_times(make_agent: MakeAgent) -> None:
+    cut = [says(f"{n} ").finishing("incomplete") for n in range(3)]
+    async with ScriptedServer([*cut, says("end")]) as server:
+        agent = make_agent(server, api_mode="codex_responses")
+        result = await agent.arun_conversation("Count")
+    assert (result["final_response"], result["completed"]) == ("0 1 2 end", True)
+
+
+@pytest.mark.parametrize("reply", [says("<think>and so on"), thinks("and so on")], ids=["unclosed tag", "field"])
+async def test_thoughts_without_an_answer_are_asked_again(make_agent: MakeAgent, reply: Reply) -> None:
+    async with ScriptedServer([reply, reply, says("The answer.")]) as server:
+        result = await make_agent(server).arun_conversation("Go")
+    assert (result["final_response"], result["completed"]) == ("The answer.", True)
+
+
+async def test_silence_after_housekeeping_leaves_what_was_said_beside_it(make_agent: MakeAgent) -> None:
+    aside = says("All is noted.") + calls("todo", todos=[])
+    async with ScriptedServer([aside, says("")]) as server:
+        result = await make_agent(server).arun_conversation("Note it")
+    assert (result["final_response"], result["turn_exit_reason"]) == ("All is noted.", "fallback_prior_turn_content")
+
+
+@pytest.mark.usefixtures("odd_tool")
+async def test_silence_after_tools_is_nudged_then_retried_then_handed_on(make_agent: MakeAgent) -> None:
+    async with ScriptedServer([calls("odd_tool"), *[says("")] * 5]) as one, ScriptedServer([says("from two")]) as two:
+        chain = [{"provider": "custom", "model": "two", "base_url": two.base_url}]
+        result = await make_agent(one, fallback_model=chain).arun_conversation("Go")
+        one.assert_finished()
+    assert (result["final_response"], result["model"]) == ("from two", "two")
+    assert "Your last answer was empty" in json.dumps(one.requests[2].json)
+    assert "Your last answer was empty" not in json.dumps(result["messages"])
 
 
 async def test_thinking_in_the_text_is_not_the_answer(make_agent: MakeAgent) -> None:

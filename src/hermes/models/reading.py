@@ -139,6 +139,8 @@ class Reading(ABC):
             partial = True
         calls = () if partial else self._calls()
         finish = self.finish or "stop"
+        if self.finish is None and not all(draft.arguments for draft in self.calls.values()):
+            finish = "length"  # nobody said that the call was finished, and nothing of its arguments has come
         if calls and finish == "stop":
             finish = "tool_calls"
         message = Message(

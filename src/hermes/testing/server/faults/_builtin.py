@@ -115,6 +115,14 @@ async def cut_before_end(failing: Failing) -> None:
     await failing.exchange.finish()
 
 
+async def without_finish(failing: Failing) -> None:
+    """The answer and the end of the stream, but between them no word on why it ended."""
+    frames = failing.wire.frames(failing.answer)
+    failing.exchange.start(failing.wire.content_type)
+    await failing.exchange.send(*frames.content, *frames.ending[1:])
+    await failing.exchange.finish()
+
+
 async def split_utf8(failing: Failing) -> None:
     """A good answer in chunks of one byte, so that characters and events are cut everywhere."""
     await slow_drip(failing, delay_s=0.0)
@@ -212,6 +220,7 @@ for _fault in (
     stall,
     truncated_json,
     cut_before_end,
+    without_finish,
     split_utf8,
     slow_drip,
     duplicate,
