@@ -101,23 +101,64 @@ def first() -> None:
         line("first request / bare python", mine, bare_python_ms(), 25)
 
 
-async def _raw_turn(http: object, server: Server, bodies: tuple[bytes, bytes], conn: sqlite3.Connection) -> None:
+Statement = tuple[str, tuple[object, ...]]
+
+
+class Recording:
+    """A connection that notes each statement of a commit on its way."""
+
+    def __init__(self, conn: sqlite3.Connection, into: list[Statement]) -> None:
+        self._conn = conn
+        self._into = into
+
+    def execute(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        self._into.append((sql, values))
+        return self._conn.execute(sql, values)
+
+
+@contextmanager
+def recorded_commits() -> Iterator[list[list[Statement]]]:
+    """The statements of every commit while the block runs, one list per commit."""
+    from hermes.state.apply import Plan
+
+    commits: list[list[Statement]] = []
+    run = Plan.run
+
+    def noted(self: Plan, conn: sqlite3.Connection) -> tuple[int, ...]:
+        commits.append([])
+        return run(self, Recording(conn, commits[-1]))  # type: ignore[arg-type]
+
+    Plan.run = noted  # type: ignore[method-assign]
+    try:
+        yield commits
+    finally:
+        Plan.run = run  # type: ignore[method-assign]
+
+
+def replay(conn: sqlite3.Connection, commit: list[Statement]) -> None:
+    """The same commit, as short as it can be written."""
+    conn.execute("BEGIN IMMEDIATE")
+    for sql, values in commit:
+        conn.execute(sql, values)
+    conn.execute("COMMIT")
+
+
+async def _raw_turn(
+    http: object, server: Server, bodies: list[bytes], commits: list[list[Statement]], conn: sqlite3.Connection
+) -> None:
     from hermes.models.http import HttpClient
     from hermes.scope import TurnScope
 
     assert isinstance(http, HttpClient)
-    for body in bodies:
-        for _ in range(2):
-            conn.execute("BEGIN IMMEDIATE")
-            for _ in range(2):
-                conn.execute("INSERT INTO messages (role, content) VALUES (?, ?)", ("user", "x" * 60))
-            conn.execute("COMMIT")
+    for number, body in enumerate(bodies):
+        replay(conn, commits[2 * number])
         async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
             pass
+        replay(conn, commits[2 * number + 1])
 
 
 def turn() -> None:
-    """A turn with one tool call (two exchanges, four commits), at 50 and at 500 turns of history."""
+    """A turn with one tool call at 50 and at 500 turns of history, against its two exchanges and its four commits."""
     asyncio.run(_turn())
 
 
@@ -125,23 +166,23 @@ async def _turn() -> None:
     from hermes import AIAgent
     from hermes.models.http import HttpClient
     from hermes.seams import ModelRequest
+    from hermes.state import SqliteStore
 
-    with canned() as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
+    with canned() as server, tempfile.TemporaryDirectory(dir=ROOT) as folder, recorded_commits() as commits:
         os.environ["HERMES_HOME"] = folder
         agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
-        recorded: list[bytes] = []
+        bodies: list[bytes] = []
         model = (await agent._assembled()).client.model
         body_of = model.body  # type: ignore[attr-defined]
 
         def recording(request: ModelRequest) -> bytes:
-            recorded.append(body_of(request))
-            return recorded[-1]
+            bodies.append(body_of(request))
+            return bodies[-1]
 
         model.body = recording  # type: ignore[attr-defined]
+        SqliteStore(f"{folder}/raw.db").close_sync()  # the same tables and indexes
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
-        conn.execute("PRAGMA journal_mode=WAL")
         conn.execute("PRAGMA synchronous=FULL")
-        conn.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, role TEXT, content TEXT)")
         http = HttpClient()
         figures = {}
         done = 0
@@ -149,19 +190,24 @@ async def _turn() -> None:
             while done < target:
                 await agent.arun_conversation("again")
                 done += 1
+            for commit in commits:
+                replay(conn, commit)
             ours: list[float] = []
             raw: list[float] = []
             cpu: list[float] = []
             for _ in range(40):
-                recorded.clear()
+                bodies.clear()
+                commits.clear()
                 start, used = time.perf_counter(), time.process_time()
                 await agent.arun_conversation("again")
                 ours.append(time.perf_counter() - start)
                 cpu.append(time.process_time() - used)
+                assert (len(bodies), len(commits)) == (2, 4)
                 start = time.perf_counter()
-                await _raw_turn(http, server, (recorded[0], recorded[1]), conn)
+                await _raw_turn(http, server, bodies, commits, conn)
                 raw.append(time.perf_counter() - start)
                 done += 1
+            commits.clear()
             figures[target] = (
                 statistics.median(ours) * 1000,
                 statistics.median(raw) * 1000,
@@ -172,6 +218,7 @@ async def _turn() -> None:
             print(f"{'':<44} {used_ms:9.2f} ms  of CPU")
         line("turn at 500 / turn at 50", figures[500][0], figures[50][0], 1.5)
         line("turn at 500 / turn at 50, CPU", figures[500][2], figures[50][2], 1.5)
+        conn.close()
         await http.close()
         await agent.aclose()
 

@@ -128,7 +128,11 @@ class EventStore(Protocol):
     """Durable events. What `commit` has acknowledged survives a crash of the process and, by default, of the power."""
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
-        """Write all `ops` in one transaction; return a row id for each. On error nothing of them is stored."""
+        """Write all `ops` in one transaction; return a row id for each. On error nothing of them is stored.
+
+        A caller that is cancelled meanwhile gets its cancellation when it is known what became of the write: without a
+        cause if it was made, from the error if it failed.
+        """
         ...
 
     async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:

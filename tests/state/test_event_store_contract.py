@@ -243,6 +243,37 @@ async def test_a_closed_store_refuses(store: EventStore) -> None:
         await store.load("s")
 
 
+async def cancelled_commit(store: EventStore, message: MessageAppended) -> BaseException | None:
+    """What a caller hears that is cancelled while it waits for its commit."""
+
+    async def commit() -> BaseException | None:
+        try:
+            await store.commit(message)
+        except (asyncio.CancelledError, StoreError) as error:
+            return error
+        return None
+
+    task = asyncio.create_task(commit())
+    await asyncio.sleep(0)
+    task.cancel()
+    return await task
+
+
+@pytest.mark.parametrize("content", ["words", (ImagePart(PIXELS),)], ids=["words", "blob"])
+async def test_a_cancelled_caller_hears_of_it_when_the_write_is_known(store: EventStore, content: Any) -> None:
+    await begin(store)
+    for number in range(20):
+        heard = await cancelled_commit(store, MessageAppended("s", Message(role="user", content=content)))
+        assert len(await messages_of(store)) == number + 1
+        assert heard is None or (isinstance(heard, asyncio.CancelledError) and heard.__cause__ is None)
+
+
+async def test_a_cancelled_caller_hears_why_the_write_failed(store: EventStore) -> None:
+    heard = await cancelled_commit(store, MessageAppended("nowhere", Message(role="user", content="lost")))
+    assert heard is not None
+    assert isinstance(heard.__cause__ or heard, StoreError)
+
+
 async def test_a_cancelled_waiter_does_not_stop_the_others(store: EventStore) -> None:
     await begin(store)
     async with asyncio.TaskGroup() as group:

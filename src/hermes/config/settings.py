@@ -213,8 +213,14 @@ class _View(Mapping[str, Any]):
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Any:
         if name in section_names():
             return MappingProxyType(plain(self._settings.of(section_type(name))))
         top = section_type("top")

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -17,7 +16,7 @@ from hermes.models.local import Ask
 from hermes.models.sizes import size_of
 from hermes.models.spending import SpendGuard
 from hermes.ops import AttemptClosed, Outcome, StoreOp
-from hermes.scope import TurnScope, unbroken
+from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
 from hermes.types import (
     CallAnnounced,
@@ -252,7 +251,7 @@ class _Flight:
         before, self._before = self._before, ()
         book = self._client._book
         try:
-            await unbroken(self._client._store.commit(*before, book.opening(attempt, request)))
+            await self._client._store.commit(*before, book.opening(attempt, request))
             attempt.is_open = True
         except BudgetExceeded as refusal:
             self._before = before
@@ -319,7 +318,7 @@ class _Flight:
         response: ModelResponse | None = None
         waiting, thought = _Waiting(self._plan.on_status, attempt.model.name), 0
         try:
-            async with limit, closed_after(attempt.model.stream(request, limit)) as events:
+            async with limit, Closing(attempt.model.stream(request, limit)) as events:
                 async for event in events:
                     waiting.is_quiet = False
                     if attempt.first_byte is None:
@@ -426,14 +425,20 @@ class _Flight:
         await self._scope.sleep(delay)
 
 
-@asynccontextmanager
-async def closed_after(events: AsyncIterator[ModelEvent]) -> AsyncIterator[AsyncIterator[ModelEvent]]:
-    """Close a generator whatever happens; left to the garbage collector, its request would live on for a while."""
-    try:
-        yield events
-    finally:
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
+class Closing:
+    """Close a stream whatever happens; left to the garbage collector, its request would live on for a while."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self, events: AsyncIterator[ModelEvent]) -> None:
+        self._events = events
+
+    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
+        return self._events
+
+    async def __aexit__(self, *_: object) -> None:
+        if isinstance(self._events, AsyncGenerator):
+            await self._events.aclose()
 
 
 class _Waiting:

@@ -4,8 +4,8 @@ Why aiohttp: docs/decisions/http-client.md. It is imported by the first request,
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
+from functools import cache, lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ class HttpClient:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._proxies: dict[str, str | None] = {}  # by origin
+        self._proxies: dict[str, str | None] = {}  # by address
 
     async def post_stream(
         self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
@@ -56,8 +56,9 @@ class HttpClient:
         `first_byte_s` counts from the call to the first byte of the body. Leaving early (`aclose`, cancellation)
         closes the socket; an answer read to its end gives the connection back for the next request.
         """
-        waits = _Waits(url, scope, limits)
-        async with self._request("POST", url, headers, body, waits) as answer:
+        waits = _Waits(_address(url), scope, limits)
+        answer = await self._send("POST", url, headers, body, waits)
+        try:
             # Read once more than is there: `readany` after the end gives b"" at once.
             content, received = answer.content, 0
             while True:
@@ -72,12 +73,18 @@ class HttpClient:
                     return
                 received += len(chunk)
                 yield chunk
+        finally:
+            _hang_up(answer)
 
     async def get_json(self, url: str, headers: Mapping[str, str], timeout_s: float) -> Any:
         """The decoded JSON that `url` answers with, for asking a server what it is. At most 8 MB."""
-        waits = _Waits(url, TurnScope("probe"), HttpLimits(timeout_s, timeout_s, timeout_s))
-        async with self._request("GET", url, headers, b"", waits) as answer, waits.next(0):
-            text = await _read(answer, PROBE_BODY_BYTES + 1, waits.address)
+        waits = _Waits(_address(url), TurnScope("probe"), HttpLimits(timeout_s, timeout_s, timeout_s))
+        answer = await self._send("GET", url, headers, b"", waits)
+        try:
+            async with waits.next(0):
+                text = await _read(answer, PROBE_BODY_BYTES + 1, waits.address)
+        finally:
+            _hang_up(answer)
         if len(text) > PROBE_BODY_BYTES:
             raise HttpBodyError(f"{waits.address}: answered with more than {PROBE_BODY_BYTES} bytes")
         try:
@@ -91,22 +98,22 @@ class HttpClient:
         if session is not None:
             await session.close()
 
-    @asynccontextmanager
-    async def _request(
+    async def _send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, waits: "_Waits"
-    ) -> AsyncIterator["aiohttp.ClientResponse"]:
-        answer = await self._send(method, url, headers, body, waits)
+    ) -> "aiohttp.ClientResponse":
+        """The answer, its head read; `HttpStatusError` when it is none."""
+        answer = await self._exchange(method, url, headers, body, waits)
+        if 200 <= answer.status < 300:
+            return answer
         try:
-            if not 200 <= answer.status < 300:
-                async with waits.next(0):
-                    start = await _read(answer, ERROR_BODY_BYTES, waits.address, or_less=True)
-                lowered = {name.lower(): value for name, value in answer.headers.items()}
-                raise HttpStatusError(waits.address, answer.status, lowered, start)
-            yield answer
+            async with waits.next(0):
+                start = await _read(answer, ERROR_BODY_BYTES, waits.address, or_less=True)
         finally:
             _hang_up(answer)
+        lowered = {name.lower(): value for name, value in answer.headers.items()}
+        raise HttpStatusError(waits.address, answer.status, lowered, start)
 
-    async def _send(
+    async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, waits: "_Waits"
     ) -> "aiohttp.ClientResponse":
         import aiohttp  # noqa: PLC0415 - 150 ms that only a process which talks to a server pays
@@ -141,14 +148,13 @@ class HttpClient:
 
         aiohttp's own `trust_env` asks again for every request, in executor threads: that doubles a short exchange.
         """
-        scheme, _, rest = address.partition("://")
-        origin = f"{scheme}://{rest.partition('/')[0]}"
-        if origin not in self._proxies:
+        if address not in self._proxies:
             from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - slow to import, as aiohttp is
 
+            scheme, _, rest = address.partition("://")
             host = rest.partition("/")[0]
-            self._proxies[origin] = None if proxy_bypass(host) else getproxies().get(scheme.lower())
-        return self._proxies[origin]
+            self._proxies[address] = None if proxy_bypass(host) else getproxies().get(scheme.lower())
+        return self._proxies[address]
 
     def _open(self) -> "aiohttp.ClientSession":
         import aiohttp  # noqa: PLC0415 - see `_send`
@@ -175,8 +181,8 @@ class _Waits:
 
     __slots__ = ("_limits", "_scope", "_started", "address")
 
-    def __init__(self, url: str, scope: TurnScope, limits: HttpLimits) -> None:
-        self.address = _address(url)
+    def __init__(self, address: str, scope: TurnScope, limits: HttpLimits) -> None:
+        self.address = address
         self._scope = scope
         self._limits = limits
         self._started = asyncio.get_running_loop().time()
@@ -234,6 +240,7 @@ async def _read(answer: "aiohttp.ClientResponse", size: int, address: str, *, or
     return bytes(text[:size])
 
 
+@cache
 def _lost() -> tuple[type[Exception], ...]:
     import aiohttp  # noqa: PLC0415 - see `_send`
 
@@ -265,6 +272,7 @@ def _verbatim(url: str) -> "str | URL":
     return URL(url, encoded=True)
 
 
+@lru_cache(maxsize=64)
 def _address(url: str) -> str:
     """`url` as far as it may be shown: neither a password nor a query."""
     scheme, separator, rest = url.partition("?")[0].partition("#")[0].partition("://")

@@ -21,8 +21,16 @@ class LoopHttp:
             WeakKeyDictionary()
         )
 
-    async def post_stream(
+    def post_stream(
         self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+    ) -> AsyncGenerator[bytes, None]:
+        held = self._clients.get(asyncio.get_running_loop())
+        if held is not None:
+            return held[0].post_stream(url, headers, body, scope, limits)
+        return self._first(url, headers, body, scope, limits)
+
+    async def _first(
+        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits
     ) -> AsyncGenerator[bytes, None]:
         client = await self._client()
         async with aclosing(client.post_stream(url, headers, body, scope, limits)) as chunks:

@@ -16,7 +16,7 @@ from hermes.runtime.callbacks import ContractCallbacks
 from hermes.runtime.context import TurnContext
 from hermes.runtime.conversation_loop import Turn, run_turn
 from hermes.runtime.facade import CallerSink, background, run_sync
-from hermes.runtime.guardrails import GuardrailConfig, Guardrails
+from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import fold, signature
 from hermes.runtime.outcome import Outcome
@@ -281,7 +281,7 @@ class AIAgent:
             steer=self._steer,
             prefill=parts.prefill,
             tool_delay_s=self._options.tools.tool_delay,
-            guardrails=Guardrails(GuardrailConfig.of(parts.services.settings)),
+            guardrails=Guardrails(parts.guardrails),
         )
         if self._outcome is not None:
             turn.outcome.totals, turn.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd

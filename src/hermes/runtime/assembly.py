@@ -19,6 +19,7 @@ from hermes.models.endpoint import Endpoint
 from hermes.ops import SessionRecord
 from hermes.runtime.approving import Deciding, approval_gate
 from hermes.runtime.context import Services
+from hermes.runtime.guardrails import GuardrailConfig
 from hermes.runtime.model_parts import client_options, introduced, model_chain, request_options
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
@@ -30,10 +31,11 @@ from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.runtime.workplaces import Workplace, environment_for, stored_folder
 from hermes.seams import Environment, EventStore, Model, PromptSource, RequestOptions, ToolView, Unit
-from hermes.tools.definitions import ViewRequest, session_tools
+from hermes.tools.definitions import ViewRequest, has_foreign_files, session_tools
 from hermes.tools.environments.hygiene import scrubbed
 from hermes.tools.files.memo import REDACTOR
 from hermes.tools.hooks import Hooks
+from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import registry
 from hermes.tools.shelf import FileShelf
 from hermes.tools.view import SessionView
@@ -58,25 +60,30 @@ class Assembly:
     helper: AuxiliaryClient
     titles: Titles
     request_options: RequestOptions
+    guardrails: GuardrailConfig
     prefill: tuple[Unit, ...]
     settings: Settings
     options: AgentOptions
 
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
+        environment = self.services.environment
+        project = environment.cwd if environment.kind == "local" else None
+        stored = record.tool_definitions if record else None
+        if stored and not has_foreign_files(self.settings.home, project):
+            ensure_builtins()
+            return self.views.of(stored)
         wanted = self.options.tools
         request = ViewRequest(
             home=self.settings.home,
             settings=self.settings.mapping,
             enabled=wanted.enabled_toolsets,
             disabled=wanted.disabled_toolsets or (),
-            project=Path(self.services.environment.cwd) if self.services.environment.kind == "local" else None,
+            project=None if project is None else Path(project),
             window_tokens=self.services.window_tokens,
         )
         # In a thread: it may execute tool files and wait for availability checks.
-        definitions, own = await self.services.pool.run(
-            session_tools, request, record.tool_definitions if record else None
-        )
+        definitions, own = await self.services.pool.run(session_tools, request, stored)
         return SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
 
     def frozen(self, view: ToolView) -> str:
@@ -163,6 +170,7 @@ async def assemble(
         helper=helper,
         titles=Titles(helper, store),
         request_options=request_options(options, settings),
+        guardrails=GuardrailConfig.of(settings.mapping),
         prefill=tuple(
             build_units([clean_message(from_dict(raw), redactor) for raw in options.model.prefill_messages or ()])
         ),

@@ -45,7 +45,6 @@ from hermes.runtime.steps import (
     after_response,
 )
 from hermes.runtime.tool_round import ToolRound
-from hermes.scope import unbroken
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.tools.files.memo import reset_repeats
 from hermes.tools.names import repair_name
@@ -274,7 +273,7 @@ async def _store(turn: Turn, answer: Answer, *journal: StoreOp) -> None:
 
 async def _commit(turn: Turn, *ops: StoreOp) -> None:
     """Write what is pending and `ops`; an interrupt meanwhile takes effect when it is known to be written."""
-    await unbroken(turn.ctx.services.store.commit(*turn.take_pending(), *ops))
+    await turn.ctx.services.store.commit(*turn.take_pending(), *ops)
 
 
 async def _run_tools(turn: Turn, answer: Answer) -> None:

@@ -44,6 +44,8 @@ from hermes.types import (
 
 log = logging.getLogger(__name__)
 
+_THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+
 
 def redactor_of(settings: Settings, *more: str | None) -> Redactor:
     """A redactor that knows the secrets of the environment, of .env and of config.yaml, and `more`."""
@@ -67,16 +69,18 @@ def _register_tree(made: Redactor, tree: Mapping[str, Any]) -> None:
 def clean_message(message: Message, redactor: Redactor) -> Message:
     """The message without secrets; the same object when it holds none."""
     changes: dict[str, Any] = {}
-    for name in ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items"):
-        value = getattr(message, name)
-        if value is not None and (clean := redactor.redact_all(value)) is not value:
-            changes[name] = clean
+    if message.role == "assistant":
+        for name in _THOUGHTS:
+            value = getattr(message, name)
+            if value is not None and (clean := redactor.redact_all(value)) is not value:
+                changes[name] = clean
     content = clean_content(message.content, redactor) if message.content is not None else None
     if content is not message.content:
         changes["content"] = content
-    calls = tuple(clean_call(call, redactor) for call in message.tool_calls)
-    if any(new is not old for new, old in zip(calls, message.tool_calls, strict=True)):
-        changes["tool_calls"] = calls
+    if message.tool_calls:
+        calls = tuple([clean_call(call, redactor) for call in message.tool_calls])
+        if any(new is not old for new, old in zip(calls, message.tool_calls, strict=True)):
+            changes["tool_calls"] = calls
     return msgspec.structs.replace(message, **changes) if changes else message
 
 

@@ -9,7 +9,7 @@ from hermes.ops import MessageAppended, SessionRecord, StoreOp
 from hermes.runtime.history import History
 from hermes.seams import EventStore
 
-MAX_SESSIONS = 16
+MAX_SESSIONS = 64
 MAX_CHARS = 16_000_000
 
 

@@ -15,6 +15,9 @@ from hermes.types import Message, ToolCall, Usage
 
 _log = logging.getLogger(__name__)
 
+MAX_TEXTS = 32
+_texts: dict[str, str] = {}  # by reference, which names their content: sessions with equal prompts share one
+
 MESSAGE_FIELDS = (
     "id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count, finish_reason, reasoning,"
     " reasoning_content, platform_message_id, status, reasoning_details, codex_reasoning_items, codex_message_items"
@@ -44,7 +47,8 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after:
         if head is None:
             return None
         rows = conn.execute(_MESSAGES, (session_id, after)).fetchall()
-        contexts = {row[0]: read_text(row[1]) or "" for row in conn.execute(_CONTEXTS, (session_id, after))}
+        found = conn.execute(_CONTEXTS, (session_id, after)) if rows else ()
+        contexts = {row[0]: read_text(row[1]) or "" for row in found}
         runs = conn.execute(_OPEN_CALLS, (session_id,)).fetchall()
         prompt, tools = full_text(conn, head[2]), full_text(conn, head[3])
     finally:
@@ -108,8 +112,15 @@ def full_text(conn: sqlite3.Connection, value: Column) -> str | None:
     text = read_text(value)
     if text is None or not text.startswith(TEXT_REF):
         return text
-    row = conn.execute("SELECT text FROM texts WHERE digest = ?", (text[len(TEXT_REF) :],)).fetchone()
-    return read_text(row[0]) if row else None
+    known = _texts.get(text)
+    if known is None:
+        row = conn.execute("SELECT text FROM texts WHERE digest = ?", (text[len(TEXT_REF) :],)).fetchone()
+        known = read_text(row[0]) if row else None
+        if known is not None:
+            if len(_texts) >= MAX_TEXTS:
+                _texts.clear()
+            _texts[text] = known
+    return known
 
 
 def content_or_notice(value: Column, fetch: Fetch) -> Any:

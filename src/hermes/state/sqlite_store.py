@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.ops import SessionRecord, StoreOp
+from hermes.scope import unbroken
 from hermes.state.apply import Plan
 from hermes.state.blobs import BlobFolder
 from hermes.state.connection import Durability, JournalMode, connect
@@ -48,15 +49,25 @@ class SqliteStore:
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
         """Write all `ops` in one transaction; return a row id for each, 0 for one that changes an older row.
 
-        Raises `StoreError` when it cannot be made durable; then nothing of it is stored.
+        Raises `StoreError` when it cannot be made durable; then nothing of it is stored. A cancellation is held back
+        until that is known.
         """
         plan = Plan(ops, self._owner)
         if plan.blobs.found:
-            await self._reads.run(lambda: self._put_blobs(plan))
+            return await unbroken(self._commit_with_blobs(plan))
+        return await self._writer.write(plan.run)
+
+    async def _commit_with_blobs(self, plan: Plan) -> tuple[int, ...]:
+        await self._reads.run(lambda: self._put_blobs(plan))
         return await self._writer.write(plan.run)
 
     async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
-        """The session as it stands, or None; of its messages those above row id `after`. Nothing of it is kept here."""
+        """The session as it stands, or None; of its messages those above row id `after`. Nothing of it is kept here.
+
+        The end of a session that was just written is in memory; reading it is quicker than asking a thread to.
+        """
+        if after and self._file.is_quick:
+            return self.load_sync(session_id, after)
         return await self._reads.run(lambda: self.load_sync(session_id, after))
 
     async def put_blob(self, data: bytes) -> str:

@@ -21,7 +21,7 @@ from hermes.state.connection import (
 )
 from hermes.state.lock import FairLock
 from hermes.state.search import mark
-from hermes.state.writer import Work
+from hermes.state.writer import QUICK_S, Work
 
 if TYPE_CHECKING:
     from hermes.state.salvage import Salvaged
@@ -79,6 +79,11 @@ class WriteFile:
         except BaseException:
             self._lock.close()
             raise
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether this file can be used on an event loop: nobody is waited for, and the disk is not felt."""
+        return self.mode == "wal" and self.commit_s < QUICK_S
 
     def begin(self) -> sqlite3.Connection:
         self._lock.acquire()

@@ -1,14 +1,16 @@
 """Writing: one thread takes jobs from any thread or loop, several to a transaction.
 
-Two switches of threads cost as much as a commit on a fast disk. So a caller that is alone writes itself, in the place
-of the thread, when nothing waits: a plain thread always, a loop only where commits are too quick to be noticed.
+Two switches of threads cost as much as a commit on a fast disk, and a busy loop makes the thread wait for the
+interpreter at every statement. So callers write themselves, in the place of the thread, when nothing waits: a plain
+thread always, a loop where commits are too quick to be noticed. What several tasks of a loop ask for in one round of
+it goes into one transaction.
 """
 
 import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -63,16 +65,30 @@ class Backend(Protocol):
 class _Job(Generic[Answer]):
     """One all-or-nothing piece of writing. It may run twice, when a neighbour in its group fails."""
 
-    __slots__ = ("alone", "answer", "done", "error", "loop", "waiter", "work")
+    __slots__ = ("alone", "answer", "done", "error", "is_known", "loop", "waiter", "work")
 
     def __init__(self, work: Work[Answer]) -> None:
         self.work = work
         self.alone = False
         self.answer: Answer | None = None
         self.error: BaseException | None = None
+        self.is_known = False  # to the loop that waits
         self.loop: asyncio.AbstractEventLoop | None = None
         self.waiter: asyncio.Future[None] | None = None
         self.done: threading.Lock | None = None
+
+    async def outcome(self, loop: asyncio.AbstractEventLoop) -> Answer:
+        """The answer when it is durable. A cancellation meanwhile is raised when that is known, from the failure."""
+        cancellation: asyncio.CancelledError | None = None
+        while not self.is_known:
+            self.waiter = loop.create_future()
+            try:
+                await self.waiter
+            except asyncio.CancelledError as error:
+                cancellation = error
+        if cancellation is not None:
+            raise cancellation from self.error
+        return self.result()
 
     def result(self) -> Answer:
         if self.error is not None:
@@ -93,38 +109,43 @@ class Writer:
         self._starting = threading.Lock()  # guards _thread and _closed
         self._closed = False
         self._turn = threading.Lock()  # held by whoever uses the backend
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}  # each loop touches its own
         self._last_task = 0
         self._on_loop = 0
         self._nudged = False  # the thread knows already that work is waiting
 
     async def write(self, work: Work[Answer]) -> Answer:
-        """Run `work` in a transaction; return when it is durable. The loop never waits for a disk or for others.
+        """Run `work` in a transaction; return when it is durable. The loop never waits for a slow disk or for others.
 
-        A cancelled waiter gives up waiting, not the write: it may still be committed.
+        A cancellation is held back until it is known whether the write was made; see `EventStore.commit`.
         """
         task = id(asyncio.current_task())
+        is_quick = self._backend.commit_s < QUICK_S
         # Another task since the last time: more of them may be coming, and together they are cheaper.
-        if task == self._last_task and self._backend.commit_s < QUICK_S:
-            written = self._write_here(work, wait=False)
+        if task == self._last_task and is_quick:
+            written = self._write_here((work,), wait=False)
             if written is not None:
                 self._on_loop += 1
                 if self._on_loop % BREATHS == 0:
                     await asyncio.sleep(0)
-                return written[0]
+                answer: Answer = written[0]
+                return answer
         self._last_task = task
         job = _Job(work)
-        job.loop = asyncio.get_running_loop()
-        job.waiter = job.loop.create_future()
-        self._put(job)
-        await job.waiter
-        return job.result()
+        job.loop = loop = asyncio.get_running_loop()
+        if is_quick:
+            self._gather(job, loop)
+        else:
+            self._put(job)
+        return await job.outcome(loop)
 
     def write_sync(self, work: Work[Answer], *, alone: bool = False) -> Answer:
         """`write` for a plain thread; `alone` runs it outside a transaction."""
         if not alone:
-            written = self._write_here(work, wait=True)
+            written = self._write_here((work,), wait=True)
             if written is not None:
-                return written[0]
+                answer: Answer = written[0]
+                return answer
         job = _Job(work)
         job.alone = alone
         job.done = threading.Lock()
@@ -195,8 +216,38 @@ class Writer:
             return group, False
         return group, True
 
-    def _write_here(self, work: Work[Answer], *, wait: bool) -> tuple[Answer] | None:
-        """Write in this thread if nothing else is going on; the answer, or None when it was not done."""
+    def _gather(self, job: _Job[Any], loop: asyncio.AbstractEventLoop) -> None:
+        """Write `job` at the end of this round of the loop, with whatever else is asked for in it."""
+        group = self._gathered.get(loop)
+        if group is None:
+            self._gathered[loop] = [job]
+            loop.call_soon(self._write_gathered, loop)
+        else:
+            group.append(job)
+
+    def _write_gathered(self, loop: asyncio.AbstractEventLoop) -> None:
+        group = self._gathered.pop(loop)
+        try:
+            written = self._write_here([job.work for job in group], wait=False)
+        except Exception:  # noqa: BLE001 - nothing of it was written; the thread finds out which job it was, and tells it
+            written = None
+        if written is None:
+            self._hand_over(group)
+            return
+        for job, answer in zip(group, written, strict=True):
+            job.answer = answer
+        _wake(group)
+
+    def _hand_over(self, group: list[_Job[Any]]) -> None:
+        for job in group:
+            try:
+                self._put(job)
+            except StoreError as error:
+                job.error = error
+                _acknowledge([job])
+
+    def _write_here(self, works: Sequence[Work[Any]], *, wait: bool) -> list[Any] | None:
+        """Write in this thread if nothing else is going on; the answers, or None when it was not done."""
         turn, backend = self._turn, self._backend
         if not turn.acquire(blocking=False):
             return None
@@ -207,7 +258,7 @@ class Writer:
             if conn is None:
                 return None
             try:
-                answer = work(conn)
+                answers = [work(conn) for work in works]
             except BaseException:
                 backend.rollback()
                 raise
@@ -220,7 +271,7 @@ class Writer:
         if wanted and not self._nudged:
             self._nudged = True
             self._put(_NUDGE)
-        return (answer,)
+        return answers
 
     def _write_group(self, group: list[_Job[Any]]) -> None:
         alone = [job for job in group if job.alone]
@@ -274,23 +325,24 @@ class Writer:
 
 
 def _acknowledge(group: list[_Job[Any]]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
     for job in group:
         if job.done is not None:
             job.done.release()
-        elif job.loop is not None and job.waiter is not None:
-            by_loop.setdefault(job.loop, []).append(job.waiter)
-    for loop, waiters in by_loop.items():
+        elif job.loop is not None:
+            by_loop.setdefault(job.loop, []).append(job)
+    for loop, jobs in by_loop.items():
         try:
-            loop.call_soon_threadsafe(_wake, waiters)
+            loop.call_soon_threadsafe(_wake, jobs)
         except RuntimeError:  # the loop was closed while it waited: nobody is left to tell
             _log.debug("a loop closed before its commit was acknowledged")
 
 
-def _wake(waiters: list[asyncio.Future[None]]) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
+def _wake(jobs: list[_Job[Any]]) -> None:
+    for job in jobs:
+        job.is_known = True
+        if job.waiter is not None and not job.waiter.done():
+            job.waiter.set_result(None)
 
 
 def _as_store_error(error: Exception) -> BaseException:

@@ -15,7 +15,7 @@ from hermes.tools.bridge import divided
 from hermes.tools.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups, groups
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import Registered, ToolRegistry, registry
-from hermes.tools.userfiles import Loaded, load_folder, project_tools
+from hermes.tools.userfiles import PROJECT_TOOLS, Loaded, load_folder, project_tools
 from hermes.tools.view import SessionView, definition_of
 from hermes.types import JsonObject
 
@@ -67,6 +67,13 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
+
+
+def has_foreign_files(home: Path, project: str | None) -> bool:
+    """Whether there are tool files that `session_tools` would look at, and perhaps execute."""
+    if os.path.isdir(f"{home}/tools"):  # noqa: PTH112 - asked at the start of every turn
+        return True
+    return project is not None and os.path.isdir(f"{project}/{PROJECT_TOOLS}")  # noqa: PTH112 - likewise
 
 
 def load_home(home: Path, wanted: Iterable[str] | None = None) -> Loaded:

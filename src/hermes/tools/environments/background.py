@@ -1,6 +1,6 @@
 """Background processes as every backend offers them: start, look, read, write, stop."""
 
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -70,16 +70,9 @@ class Background(Protocol):
         ...
 
 
-@runtime_checkable
-class HasBackground(Protocol):
-    """An environment with background processes."""
-
-    @property
-    def background(self) -> Background: ...
-
-
 def background_of(environment: Environment) -> Background:
     """The background processes of `environment`; `ToolError` when it has none."""
-    if not isinstance(environment, HasBackground):
+    found: Background | None = getattr(environment, "background", None)
+    if found is None:
         raise ToolError(f"the {environment.kind} environment has no background processes; run it in the foreground")
-    return environment.background
+    return found
