@@ -76,6 +76,10 @@ _BASE64_RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}")
 _MIN_LEARNT = 12
 _MAX_LEARNT = 500
 _OPEN_CHARS = 8192
+_CONTEXT = 128
+_LAST_WORD = re.compile(r"[!-~]*\Z")
+_LONGEST_WORD = 4096
+_LONGEST_KEY = 16 * 1024
 _MEMO_TEXTS = 512
 _MEMO_CHARS = 2_000_000
 _MEMO_LEAST = 8  # shorter texts are scanned faster than looked up and kept
@@ -315,6 +319,53 @@ class Redactor:
         digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         self._originals[digest] = original
         return f"⟦secret#{digest}⟧"
+
+
+class StreamedText:
+    """A text that comes in pieces, without its secrets: what may be the beginning of one waits for the rest.
+
+    That is never more than the word being written, a line that ends within a registered secret, or an open private key.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._given = ""  # the end of what was given, for the name before a value
+        self._waiting = ""
+
+    def add(self, text: str) -> str:
+        """What may be shown now that `text` has come."""
+        if not self._redactor.is_on:
+            return text
+        self._waiting += text
+        return self._give(self._settled())
+
+    def rest(self) -> str:
+        """All that waits: nothing follows."""
+        given = self._give(len(self._waiting)) if self._waiting else ""
+        self._given = ""
+        return given
+
+    def _give(self, cut: int) -> str:
+        new, self._waiting = self._waiting[:cut], self._waiting[cut:]
+        if not new:
+            return ""
+        before = self._given
+        whole = self._redactor.redact(before + new)
+        self._given = whole.rpartition("⟧")[2][-_CONTEXT:]
+        pairs = enumerate(zip(whole, before, strict=False))
+        return whole[next((place for place, (now, then) in pairs if now != then), len(before)) :]
+
+    def _settled(self) -> int:
+        """How much of what waits holds no secret that goes on behind it."""
+        text = self._waiting
+        cut = _LAST_WORD.search(text).start()  # type: ignore[union-attr]  # matches everything
+        if len(text) - cut > _LONGEST_WORD and not self._redactor.holds_secret(text[-_LONGEST_WORD:]):
+            cut = len(text) - _LONGEST_WORD // 4
+        key = text.rfind("-----BEGIN", 0, cut)
+        if key >= 0 and len(text) - key < _LONGEST_KEY and not _KEY_END.search(text, key, cut):
+            cut = key
+        before = self._given
+        return max(0, self._redactor.open_from(before + text[:cut]) - len(before)) if cut else 0
 
 
 class UnknownMarker(ValueError):

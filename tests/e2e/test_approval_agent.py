@@ -16,6 +16,7 @@ from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
 from hermes.tools import approval
+from hermes.tools.hooks import Hooks
 
 MakeAgent = Callable[..., AIAgent]
 
@@ -45,15 +46,19 @@ def results(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(message["content"]) for message in answer["messages"] if message["role"] == "tool"]
 
 
-def test_the_callback_runs_in_the_callers_thread_and_its_yes_counts(make_agent: MakeAgent, tmp_path: Path) -> None:
-    threads: list[int] = []
+def test_the_callback_has_the_callers_context_and_its_yes_counts(make_agent: MakeAgent, tmp_path: Path) -> None:
+    seen: list[str] = []
 
     def ask(command: str, description: str) -> str:
-        threads.append(threading.get_ident())
+        seen.append(approval.get_current_session_key())
         return "once"
 
-    answer = make_agent(delete(), says("Done."), approval_callback=ask).run_conversation("Clean up.")
-    assert threads == [threading.get_ident()]
+    token = approval.set_current_session_key("of-the-caller")
+    try:
+        answer = make_agent(delete(), says("Done."), approval_callback=ask).run_conversation("Clean up.")
+    finally:
+        approval.reset_current_session_key(token)
+    assert seen == ["of-the-caller"]
     assert results(answer)[0]["exit_code"] == 0
     assert not (tmp_path / "work" / "build").exists()
 
@@ -119,6 +124,48 @@ async def test_an_interrupt_while_asking_ends_the_turn_and_the_late_yes_is_ignor
     assert await asyncio.to_thread(answered.wait, 10)
     assert (tmp_path / "work" / "build").exists()
     assert approval.load_permanent_allowlist() == set()
+
+
+def test_a_callback_that_never_answers_does_not_hold_the_caller_past_an_interrupt(make_agent: MakeAgent) -> None:
+    asking, release = threading.Event(), threading.Event()
+
+    def ask(question: Any) -> str:
+        asking.set()
+        release.wait(60)
+        return "once"
+
+    agent = make_agent(delete(), says("Never."), approval_callback=ask)
+
+    def interrupt() -> None:
+        asking.wait(20)
+        agent.interrupt()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        result = agent.run_conversation("Clean up.")
+        assert not release.is_set()
+    finally:
+        release.set()
+    assert result["interrupted"]
+
+
+def test_hooks_are_told_of_the_question_and_of_its_answer(make_agent: MakeAgent) -> None:
+    told: list[tuple[str, Any]] = []
+    agent = make_agent(delete(), says("Done."), approval_callback=lambda asked: "session")
+
+    async def turn() -> None:
+        hooks = (await agent._assembled()).services.hooks
+        assert isinstance(hooks, Hooks)
+        for name in ("pre_approval_request", "post_approval_response"):
+            hooks.add(name, lambda name=name, **facts: told.append((name, facts)), owner="test", kind="observer")
+        await agent.arun_conversation("Clean up.")
+        await agent.aclose()
+
+    asyncio.run(turn())
+    assert [name for name, _ in told] == ["pre_approval_request", "post_approval_response"]
+    assert told[0][1]["command"] == "rm -rf build"
+    assert told[0][1]["pattern_keys"] == ["recursive delete"]
+    assert told[1][1]["choice"] == "session"
 
 
 def test_control_c_in_the_callers_own_prompt_ends_the_turn(make_agent: MakeAgent, tmp_path: Path) -> None:

@@ -166,5 +166,7 @@ def test_no_planted_secret_is_stored_logged_shown_or_sent(tmp_path: Path) -> Non
         assert leaks(file.read_bytes(), planted) == [], file
     assert leaks(stored_text(home), planted) == []
     assert leaks(done.stderr, planted) == []
+    assert b"Done: " in done.stdout
+    assert leaks(done.stdout, planted) == []
     assert re.search(rb"holds a secret \(SERVICE_0_TOKEN\) as base64", done.stderr)
     assert (work / "copy.txt").read_text() == f"token: {shaped[0]}\n"

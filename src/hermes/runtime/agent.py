@@ -21,7 +21,7 @@ from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import fold, signature
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.prompt import FixedText, build_prompt
-from hermes.runtime.redaction import CleanSink, CleanView, clean_content
+from hermes.runtime.redaction import CleanSink, CleanView, clean_content, clean_outcome
 from hermes.runtime.shared import RandomIds
 from hermes.runtime.steering import SteerBox
 from hermes.runtime.workplaces import news_from_background, reach
@@ -181,6 +181,7 @@ class AIAgent:
         await self._keep_folder(stood_in)
         turn.outcome.base_url = parts.client.model.base_url
         self._outcome = turn.outcome
+        clean_outcome(turn.outcome, parts.services.redactor)
         if self._options.session.auto_title and turn.outcome.completed and (record is None or not record.title):
             parts.titles.begin(self.session_id, history.last_user, turn.outcome.final_response)
         if said.history is None and said.stored_message is None and not turn.outcome.failed:

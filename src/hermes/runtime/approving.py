@@ -13,7 +13,7 @@ from hermes.runtime.facade import caller
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.shared import Shared
 from hermes.scope import TurnScope
-from hermes.seams import Action, Decision, Environment, EventStore, Gate
+from hermes.seams import Action, Decision, Environment, EventStore, Gate, HookBus
 
 if TYPE_CHECKING:
     from hermes.tools.approval.gate import Ask, Judge
@@ -31,6 +31,7 @@ class Deciding:
     environment: Environment
     store: EventStore
     helper: AuxiliaryClient
+    hooks: HookBus | None = None
 
 
 class LazyGate:
@@ -71,6 +72,7 @@ def _gate(deciding: Deciding) -> Gate:
             ask=_ask(callback, deciding.parts.pool.run) if callback is not None else desk.queue.ask(key),
             judge=_judge(deciding),
             is_remote=callback is None,
+            tell=deciding.hooks.observe if deciding.hooks is not None else None,
             is_bypassed=lambda _session: is_off or desk.is_yolo(key) or desk.is_yolo(deciding.session_id),
         )
     )
@@ -87,13 +89,28 @@ def _ask(callback: Callable[..., Any], in_pool: Callable[..., Awaitable[Any]]) -
     from hermes.tools.approval.callbacks import ask_callback  # noqa: PLC0415
 
     async def run(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-        """In the thread that waits in `run_conversation`; where none waits, in one of the pool."""
-        waiting = caller.get()
-        if waiting is None:
-            return await in_pool(function, *args, **keywords)
-        return await waiting.call(function, *args, **keywords)
+        """In a thread of the pool: one that never answers is left behind when the turn is over.
+
+        The thread that waits in `run_conversation` could not be: it would wait with the callback. A Ctrl-C that the
+        callback saw is raised there all the same.
+        """
+
+        def asked() -> Any:
+            try:
+                return function(*args, **keywords)
+            except KeyboardInterrupt:
+                return KeyboardInterrupt
+
+        said = await in_pool(asked)
+        if said is KeyboardInterrupt and (waiting := caller.get()) is not None:
+            await waiting.call(_stop)
+        return said
 
     return ask_callback(callback, run)
+
+
+def _stop() -> None:
+    raise KeyboardInterrupt
 
 
 def _judge(deciding: Deciding) -> "Judge | None":

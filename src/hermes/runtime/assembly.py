@@ -133,6 +133,7 @@ async def assemble(
             main=lambda: client.model,
         )
     )
+    hooks = _hooks(settings, parts, environment, session_id)
     services = Services(
         store=store,
         environment=environment,
@@ -146,9 +147,10 @@ async def assemble(
                 environment=environment,
                 store=store,
                 helper=helper,
+                hooks=hooks,
             )
         ),
-        hooks=_hooks(settings, parts, environment, session_id),
+        hooks=hooks,
         shelf=FileShelf(paths.results_dir(settings.home, session_id), parts.pool.run, clean=redactor.redact_bytes),
         window_tokens=_window(client.model),
         pool=parts.pool,

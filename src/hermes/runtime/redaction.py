@@ -23,22 +23,25 @@ from hermes.ops import (
     SessionCreated,
     StoreOp,
 )
-from hermes.redact import Redactor
+from hermes.redact import Redactor, StreamedText
+from hermes.runtime.outcome import Outcome
 from hermes.seams import Effects, Sink, ToolContext, ToolRules, ToolView
 from hermes.tools.environments.hygiene import is_secret_name
 from hermes.types import (
     CallFinished,
+    CallStarted,
     Commentary,
     Content,
     Event,
     JsonObject,
     Message,
+    ReasoningDelta,
     StatusChanged,
+    TextDelta,
     TextPart,
     ToolCall,
     ToolDefinition,
     ToolResult,
-    TurnFinished,
     text_of,
 )
 
@@ -129,36 +132,49 @@ def clean_op(op: StoreOp, redactor: Redactor) -> StoreOp:
             return op
 
 
-class CleanSink:
-    """`Sink` that passes events on without secrets.
+def clean_outcome(outcome: Outcome, redactor: Redactor) -> None:
+    """Take the secrets out of what a turn gives back: its answer, its error, what it says that was done."""
+    for name in ("final_response", "last_reasoning", "error", "commands", "failed_calls", "guardrail"):
+        setattr(outcome, name, redactor.redact_all(getattr(outcome, name)))
 
-    Deltas pass as they are: they are a model's own words, no model was shown a secret, and half a secret would not be
-    recognised anyway. The message they end up in is redacted.
-    """
+
+class CleanSink:
+    """`Sink` that passes events on without secrets. Deltas come out word by word: half a secret waits for the rest."""
 
     def __init__(self, inner: Sink, redactor: Redactor) -> None:
         self._inner = inner
         self._redactor = redactor
+        self._text, self._reasoning = StreamedText(redactor), StreamedText(redactor)
 
     def emit(self, event: Event) -> None:
+        if isinstance(event, TextDelta):
+            self._pass_on(ReasoningDelta(self._reasoning.rest()))
+            self._pass_on(TextDelta(self._text.add(event.text)))
+            return
+        self._pass_on(TextDelta(self._text.rest()))
+        if isinstance(event, ReasoningDelta):
+            self._pass_on(ReasoningDelta(self._reasoning.add(event.text)))
+            return
+        self._pass_on(ReasoningDelta(self._reasoning.rest()))
+        self._inner.emit(self._clean(event))
+
+    def _pass_on(self, delta: TextDelta | ReasoningDelta) -> None:
+        if delta.text:
+            self._inner.emit(delta)
+
+    def _clean(self, event: Event) -> Event:
         match event:
+            case CallStarted():
+                return CallStarted(clean_call(event.call, self._redactor), self._redactor.redact_all(event.args))
             case CallFinished():
-                result = clean_result(event.result, self._redactor)
-                if result is not event.result:
-                    event = CallFinished(event.call, event.args, result)
+                call, args = clean_call(event.call, self._redactor), self._redactor.redact_all(event.args)
+                return CallFinished(call, args, clean_result(event.result, self._redactor))
             case Commentary(text=text):
-                event = Commentary(self._redactor.redact(text), event.already_streamed)
+                return Commentary(self._redactor.redact(text), event.already_streamed)
             case StatusChanged(message=message):
-                event = StatusChanged(event.kind, self._redactor.redact(message))
-            case TurnFinished():
-                event = msgspec.structs.replace(
-                    event,
-                    commands=self._redactor.redact_all(event.commands),
-                    failed_calls=self._redactor.redact_all(event.failed_calls),
-                )
+                return StatusChanged(event.kind, self._redactor.redact(message))
             case _:
-                pass
-        self._inner.emit(event)
+                return event
 
 
 class CleanView:

@@ -3,6 +3,7 @@
 They decide as the gate does, with the same policy, floor and grants. Where nobody can be asked the answer is no.
 """
 
+import hashlib
 import logging
 import os
 import threading
@@ -109,6 +110,34 @@ def prompt_dangerous_approval(
     except Exception:  # the border to a surface: whatever fails there is a no
         logger.exception("the approval callback failed")
         return "deny"
+
+
+def check_execute_code_guard(code: str, env_type: str) -> dict[str, Any]:
+    """`check_all_command_guards` for a Python script."""
+    return check_all_command_guards(f"python3 - <<'HERMES_CODE_END'\n{code}\nHERMES_CODE_END\n", env_type)
+
+
+def request_tool_approval(tool_name: str, reason: str, rule_key: str = "") -> dict[str, Any]:
+    """Ask about a call that a plugin's rule wants a person to see; the yes is kept under `plugin_rule:…`."""
+    settings, session_key = load_settings(), get_current_session_key()
+    digest = hashlib.sha256(reason.encode()).hexdigest()[:12]
+    key = f"plugin_rule:{rule_key or f'{tool_name}:{digest}'}"
+    if is_approved(session_key, key):
+        return {"approved": True, "message": None}
+    verdict = Verdict(outcome="ask", reason=reason, rule=key, keys=(key,), scopes=("once", "session", "always"))
+    answer = _asked(tool_name, verdict, policy_of(settings.mapping), session_key, _callback.get())
+    if answer == "session":
+        approve_session(session_key, key)
+    elif answer == "always":
+        approve_permanent(key)
+    if answer in ("once", "session", "always"):
+        return {"approved": True, "message": None, "user_approved": True, "description": reason}
+    return {"approved": False, "message": REFUSED, "status": "blocked", "pattern_key": key, "description": reason}
+
+
+def request_elicitation_consent(message: str, description: str) -> str:
+    """Ask whether a server's question to the person may be shown: accept or decline."""
+    return "decline" if prompt_dangerous_approval(message, description, allow_permanent=False) == "deny" else "accept"
 
 
 # -- what was approved --------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hermes.tools.approval.analysis import analyse
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact
 from hermes.tools.approval.model import Analysis, Effect, Severity
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
-from hermes.tools.approval.question import Answer, Question
+from hermes.tools.approval.question import Answer, Question, facts_of
 from hermes.tools.web.policy import is_ordinary
 
 GRACE_S = 0.5  # who is asked counts the time too, and may say why it is a no
@@ -52,6 +52,8 @@ class NobodyHere(Exception):
 Ask = Callable[[Question, TurnScope], Awaitable[Answer]]
 Judge = Callable[[Question, TurnScope], Awaitable[Literal["approve", "deny", "escalate"]]]
 Record = Callable[[Question, Decision], Awaitable[None]]
+Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
+"""`(hook, payload)`: hooks are told that somebody is asked, and what was said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class ApprovalGate:
     is_remote: bool = False  # the question goes to a chat, where people answer later
     is_bypassed: Callable[[str], bool] = lambda _session: False  # a person switched asking off for this session
     in_thread: Callable[..., Awaitable[Any]] | None = None
+    tell: Tell | None = None
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         policy = self.policy()
@@ -195,7 +198,12 @@ class ApprovalGate:
         if self.ask is None or question.action.route in UNATTENDED:
             return _nobody(verdict)
         limit_s = (policy.gateway_timeout if self.is_remote else policy.timeout) + GRACE_S
+        facts = {**facts_of(question), "session_id": question.action.session_id}
+        if self.tell is not None:
+            await self.tell("pre_approval_request", facts)
         answer = await _guarded(self._asked(question, scope), scope, limit_s, "timeout")
+        if self.tell is not None:
+            await self.tell("post_approval_response", {**facts, "choice": answer})
         if answer == "nobody":
             return _nobody(verdict)
         return await self._answered(question, context, answer)

@@ -1,7 +1,7 @@
 """What somebody is asked: the action, what it would do, and the kinds of yes on offer."""
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -61,6 +61,21 @@ class Question(Struct, frozen=True, kw_only=True):
     def lines(self) -> tuple[str, ...]:
         """What would happen, line by line: dangers first, then what is written, deleted and contacted."""
         return tuple(_told(self.analysis, self.verdict))
+
+
+def facts_of(question: Question) -> dict[str, Any]:
+    """The question as plain data, with what it would do line by line."""
+    keys = list(question.verdict.keys)
+    return {
+        "command": question.command,
+        "pattern_key": keys[0] if keys else question.description,
+        "pattern_keys": keys,
+        "description": question.description,
+        "effects": list(question.lines),
+        "choices": list(question.choices),
+        "tool": question.tool,
+        "cwd": question.cwd,
+    }
 
 
 def visible(text: str) -> str:

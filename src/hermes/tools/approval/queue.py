@@ -11,7 +11,7 @@ from typing import Any
 from hermes.scope import TurnScope
 from hermes.tools.approval.callbacks import answer_of
 from hermes.tools.approval.gate import Ask, NobodyHere
-from hermes.tools.approval.question import Answer, Question
+from hermes.tools.approval.question import Answer, Question, facts_of
 
 Notify = Callable[[dict[str, Any]], Any]
 logger = logging.getLogger(__name__)
@@ -106,21 +106,6 @@ class ApprovalQueue:
                 self.drop(session_key, pending)
 
         return ask
-
-
-def facts_of(question: Question) -> dict[str, Any]:
-    """The question as plain data, with what it would do line by line."""
-    keys = list(question.verdict.keys)
-    return {
-        "command": question.command,
-        "pattern_key": keys[0] if keys else question.description,
-        "pattern_keys": keys,
-        "description": question.description,
-        "effects": list(question.lines),
-        "choices": list(question.choices),
-        "tool": question.tool,
-        "cwd": question.cwd,
-    }
 
 
 def _answered(pending: Pending, answer: Answer) -> bool:

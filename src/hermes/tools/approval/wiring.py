@@ -9,7 +9,7 @@ from typing import Any
 from hermes.config import paths
 from hermes.ops import ApprovalRecorded
 from hermes.seams import Decision, Environment, EventStore
-from hermes.tools.approval.gate import ApprovalGate, Ask, Judge, Record, Sight
+from hermes.tools.approval.gate import ApprovalGate, Ask, Judge, Record, Sight, Tell
 from hermes.tools.approval.grants import HomeGrants, HomePolicy
 from hermes.tools.approval.question import Question
 
@@ -30,6 +30,7 @@ class GateParts:
     judge: Judge | None = None
     is_remote: bool = False
     is_bypassed: Callable[[str], bool] = lambda _session: False
+    tell: Tell | None = None
 
 
 def make_gate(parts: GateParts) -> ApprovalGate:
@@ -44,6 +45,7 @@ def make_gate(parts: GateParts) -> ApprovalGate:
         is_remote=parts.is_remote,
         is_bypassed=parts.is_bypassed,
         in_thread=parts.in_thread,
+        tell=parts.tell,
     )
 
 

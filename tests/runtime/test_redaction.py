@@ -1,0 +1,114 @@
+"""What leaves the runtime passes one redactor, whole or in pieces."""
+
+import ast
+import random
+from pathlib import Path
+
+import pytest
+
+import hermes
+from hermes.redact import Redactor, StreamedText
+from hermes.runtime.redaction import CleanSink
+from hermes.testing.fakes import MemorySink
+from hermes.types import CallStarted, Commentary, Event, ReasoningDelta, TextDelta, ToolCall
+
+SOURCE = Path(hermes.__file__).parent
+SECRETS = ["Zq7hd83kJd92Lq0sXmW1", "p&ss w=rd+Qz81kd", 'pä"ss\\wörd/Zq7x12x']
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabcd1234abcd1234\nabcdefgh12345678\n-----END RSA PRIVATE KEY-----"
+TEXTS = [
+    *(f"hello {secret} world, and more" for secret in SECRETS),
+    f"the key is sk-{'aB3' * 12} ok",
+    "api_key = 'Xy12Zw34Qp56' fine",
+    "Authorization: Bearer abcdef0123456789ABCDEF then",
+    "a\n" + "\n".join(SECRETS[0][at : at + 5] for at in range(0, 20, 5)) + "\nend",
+    f"{KEY} tail",
+    "日本語のテキスト and plain words without anything to hide",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_in_pieces_comes_out_as_the_whole_one_would(text: str) -> None:
+    whole = Redactor(SECRETS).redact(text)
+    for seed in range(100):
+        dice, at, out = random.Random(seed), 0, []
+        streamed = StreamedText(Redactor(SECRETS))
+        while at < len(text):
+            size = dice.choice((1, 1, 2, 3, 5, 9))
+            out.append(streamed.add(text[at : at + size]))
+            at += size
+        assert "".join([*out, streamed.rest()]) == whole
+
+
+def test_only_the_word_being_written_waits() -> None:
+    streamed = StreamedText(Redactor(SECRETS))
+    assert [streamed.add(piece) for piece in ("Hel", "lo wor", "ld, ", "it is ")] == ["", "Hello ", "world, ", "it is "]
+
+
+def test_a_word_without_an_end_does_not_wait_for_ever() -> None:
+    streamed = StreamedText(Redactor(SECRETS))
+    assert len("".join(streamed.add("=" * 100) for _ in range(100))) > 5000
+
+
+def _passed(*events: Event) -> list[Event]:
+    sink = MemorySink()
+    clean = CleanSink(sink, Redactor(SECRETS))
+    for event in events:
+        clean.emit(event)
+    return sink.events
+
+
+def test_no_surface_sees_a_secret_that_was_split_over_deltas() -> None:
+    secret = SECRETS[0]
+    events = _passed(
+        ReasoningDelta("It is " + secret[:8]),
+        ReasoningDelta(secret[8:]),
+        TextDelta("The value: " + secret[:5]),
+        TextDelta(secret[5:12]),
+        TextDelta(secret[12:] + "."),
+        Commentary(f"The value: {secret}.", already_streamed=True),
+    )
+    marker = Redactor(SECRETS).redact(secret)
+    said = [event.text for event in events if isinstance(event, TextDelta)]
+    thought = [event.text for event in events if isinstance(event, ReasoningDelta)]
+    assert ("".join(said), "".join(thought)) == (f"The value: {marker}.", f"It is {marker}")
+    assert isinstance(events[-1], Commentary)
+
+
+def test_the_arguments_of_a_call_are_shown_without_secrets() -> None:
+    (event,) = _passed(CallStarted(ToolCall("1", "terminal", f'{{"command": "echo {SECRETS[0]}"}}'), {"x": SECRETS[0]}))
+    assert SECRETS[0] not in repr(event)
+
+
+# Where content leaves, and what must stand in the call that makes the sink: the redactor, or a function of it.
+SINKS = {
+    "TrackedStore": "clean_op",
+    "CleanSink": "redactor",
+    "CleanView": "redactor",
+    "FileShelf": "redact",
+    "KeptHistory": "redact",
+    "Waiting": "redact",
+    "_Formatter": "redact",
+}
+
+
+def _calls() -> list[tuple[str, str, str]]:
+    """(name, source, file) of every call in the package."""
+    found = []
+    for file in SOURCE.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                found.append((name, ast.get_source_segment(text, node) or "", str(file.relative_to(SOURCE))))
+    return found
+
+
+def test_every_sink_is_given_the_redactor_and_no_other_sink_is_made() -> None:
+    calls = _calls()
+    for name, must_hold in SINKS.items():
+        made = [(source, file) for called, source, file in calls if called == name and not file.startswith("testing/")]
+        assert made, f"{name} is not made anywhere; the table is out of date"
+        assert [file for source, file in made if must_hold not in source] == []
+    handlers = {"FileHandler", "StreamHandler", "RotatingFileHandler", "SocketHandler", "SysLogHandler", "basicConfig"}
+    assert {file for called, _, file in calls if called in handlers} == set(), "logs are written in surfaces/logs.py"
+    assert {file for called, _, file in calls if called == "addHandler"} <= {"surfaces/logs.py"}
