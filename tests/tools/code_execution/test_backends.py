@@ -13,6 +13,7 @@ import pytest
 
 from hermes.seams import Environment
 from hermes.tools.code_execution.outcome import INTERRUPTED
+from hermes.tools.code_execution.telling import frame
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import CallFinished
@@ -122,6 +123,20 @@ async def test_errors_exit_codes_and_refusals(enter: Enter) -> None:
     assert not is_there(f"{it.folder}/made")
 
 
+async def test_requests_and_answers_of_any_size_arrive(enter: Enter) -> None:
+    code = """
+from hermes_tools import write_file, terminal
+for size in (10, 5_000, 300_000):
+    print(write_file("x", "ä" * size)["bytes_written"])
+print(len(terminal("cat x")["output"]) > 40_000)
+print(write_file("x", "y" * (9 << 20))["error"][:30])
+print(write_file("x", "again")["bytes_written"])
+"""
+    async with enter() as it:
+        answer = await it.run(code)
+    assert answer["output"].splitlines() == ["20", "10000", "600000", "True", "the request is larger than 838", "5"]
+
+
 async def test_a_timeout_tells_the_line_and_leaves_nothing(enter: Enter) -> None:
     code = "import os, time, hermes_tools\nprint(os.path.dirname(hermes_tools.__file__))\ntime.sleep(600)"
     async with enter(timeout=3) as it:
@@ -197,4 +212,7 @@ async def test_a_backend_without_python_says_so(tmp_path: Path) -> None:
         answer = await it.run("print(1)")
     await bare.close()
     await supervisor.close()
-    assert answer == {"error": "execute_code needs python3 in the elsewhere environment, and there is none"}
+    assert answer == {
+        **frame("error", seconds=answer["duration_seconds"]),
+        "error": "execute_code needs python3 in the elsewhere environment, and there is none",
+    }

@@ -269,10 +269,16 @@ for place in ["/proc/{outsider}/environ", {home_file!r}]:
         print(b"{SECRET}" in open(place, "rb").read())
     except OSError as error:
         print(type(error).__name__)
+def holds(place):
+    try:
+        return b"{SECRET}" in open(place, "rb").read()
+    except OSError:
+        return False
+print(any(holds(place) for place in glob.glob("/proc/[0-9]*/environ")))
 """
     answer = await hostile.run(code)
     # Without a sandbox a script has the rights of the user; docs/code-execution.md says so.
-    hidden = ["FileNotFoundError"] * 2 if is_sandboxed(hostile) else ["True", "True"]
+    hidden = ["FileNotFoundError"] * 2 + ["False"] if is_sandboxed(hostile) else ["True"] * 3
     assert answer["output"].splitlines() == ["False", *hidden]
 
 

@@ -307,6 +307,43 @@ async def test_a_failing_script_tells_its_traceback_without_our_frames(tmp_path:
     assert killed["status"] == "error"
 
 
+async def test_the_end_of_a_script_is_that_of_any_program(tmp_path: Path) -> None:
+    code = """
+import atexit, inspect, threading, hermes_tools
+class Cycle: pass
+one = Cycle()
+one.itself, one.file = one, open("in-a-cycle", "w")
+one.file.write("kept")
+left = open("left-open", "w")
+left.write("kept")
+atexit.register(print, "at exit")
+threading.Timer(0.1, print, ["a thread that goes on"]).start()
+print(inspect.getsource(hermes_tools.read_file).splitlines()[0])
+print("main")
+"""
+    async with room(tmp_path) as it:
+        answer = await it.run(code)
+    signature, *said = answer["output"].splitlines()
+    assert signature == "def read_file(path: str, offset: int = 1, limit: int = 500) -> dict:"
+    assert said == ["main", "a thread that goes on", "at exit"]
+    assert [(it.folder / name).read_text() for name in ("in-a-cycle", "left-open")] == ["kept", "kept"]
+
+
+async def test_a_script_that_cannot_start_says_so_with_a_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with room(tmp_path) as it:
+        (tmp_path / "no-folder").write_text("")
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "no-folder"))
+        nowhere = await it.run("print(1)")
+        monkeypatch.undo()
+        it.folder.rmdir()
+        gone = await it.run("print(1)")
+    assert (nowhere["status"], nowhere["output"], nowhere["tool_calls_made"]) == ("error", "", 0)
+    assert "no folder for the script could be made" in nowhere["error"]
+    assert (gone["status"], "No such file or directory" in gone["error"]) == ("error", True)
+
+
 async def test_a_timeout_tells_output_time_and_the_running_line(tmp_path: Path) -> None:
     code = "import time\nprint('got so far', end='')\ndef wait():\n    time.sleep(60)  # here\nwait()"
     async with room(tmp_path, settings={"code_execution": {"timeout": 2}}) as it:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from hermes.errors import ToolError
+from hermes.errors import MissingPart, ToolError
 from hermes.scope import CallInterrupted, TurnScope
 from hermes.seams import Action, MakesCalls, NestedCalls, ToolContext
 from hermes.tools.arguments import schema_of
@@ -26,6 +26,7 @@ from hermes.tools.code_execution.telling import Story, frame, interrupted, told
 from hermes.tools.code_execution.wording import has_unix_sockets, refined
 from hermes.tools.files.memo import FileMemo
 from hermes.tools.registry import registry, tool_error, tool_result
+from hermes.tools.results import sanitise_error
 from hermes.tools.traits import Traits
 from hermes.types import Content, JsonObject
 
@@ -110,6 +111,8 @@ async def _run(order: Order, calls: NestedCalls, ctx: ToolContext) -> str:
         else:
             last = interrupted(stopped.output, story)
         raise CallInterrupted(tool_result(last)) from stopped
+    except (ToolError, MissingPart) as error:  # it could not be started, or the machine it ran on is gone
+        run, output = Run(status="error", reason=sanitise_error(str(error))), Output()
     story = _story(order, desk, ctx, time.monotonic() - started)
     answer = told(run, output, story)
     if run.exit_code is not None:

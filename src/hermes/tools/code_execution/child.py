@@ -11,6 +11,7 @@ from hermes.tools.code_execution.stubs import stub_module
 SCRIPT = "script.py"
 MODULE = "hermes_tools.py"
 CACHE = "__pycache__"
+POST_AT_ONCE, POST_BYTES = 32, 1000  # together less than what of a command's output is kept in memory
 _READY = "the script, compiled"
 
 # Arguments: when to write down which line is running (seconds of the monotonic clock, or `+seconds` from now), where to
@@ -49,7 +50,43 @@ exec(globals().pop("_prepare")({_READY!r}))
 LAUNCHER = """
 import sys
 _env = child_environment(os.environ, _order["passthrough"], _order["added"])
+with open(_order["pid"], "w") as _file:
+    _file.write(str(os.getpid()))
 os.execve(sys.executable, [sys.executable, *_order["argv"]], _env)
+"""
+
+# Runs beside a script on a remote backend: waits for requests, prints each as its name and its bytes, and ends, with 0
+# for as long as there may be more. What is too large for a line of output is left under its name with `got_`.
+# Arguments: the folder, and how long to wait at most.
+POSTMAN = f"""
+import base64, os, re, sys, time
+folder, until = sys.argv[1], time.monotonic() + float(sys.argv[2])
+def is_over():
+    try:
+        with open(folder + "/pid") as file:
+            os.kill(int(file.read()), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+wait = 0.01
+while True:
+    over = is_over()
+    names = [name for name in os.listdir(folder + "/rpc") if re.fullmatch("req_[0-9]+_[0-9]+", name)]
+    for name in sorted(names)[:{POST_AT_ONCE}]:
+        path, kept = folder + "/rpc/" + name, folder + "/rpc/" + name.replace("req_", "got_")
+        if os.path.getsize(path) > {POST_BYTES}:
+            os.rename(path, kept)
+            print(name, "-")
+            continue
+        with open(path, "rb") as file:
+            print(name, base64.b64encode(file.read()).decode())
+        os.unlink(path)
+    if names or over or time.monotonic() > until:
+        sys.exit(3 if over else 0)
+    time.sleep(wait)
+    wait = min(wait * 1.05, 0.1)
 """
 
 

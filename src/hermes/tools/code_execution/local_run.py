@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Child, SpawnSpec, ToolContext
 from hermes.tools.code_execution.child import CACHE, files_of
@@ -52,7 +53,10 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
         python = await project_python(os.environ, ctx.supervisor, ctx.in_thread)
     files = files_of(order.code, order.tools, order.compiled if python == sys.executable else None)
     # Here and not in a thread: a few small files in a temporary folder, and a thread costs more.
-    place = _Place(order.folder, files)
+    try:
+        place = _Place(order.folder, files)
+    except OSError as error:
+        raise ToolError(f"no folder for the script could be made: {error}") from error
     output = Output()
     try:
         spec = _spec(order, python, ctx, desk, place)

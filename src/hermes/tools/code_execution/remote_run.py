@@ -5,25 +5,26 @@ import contextlib
 import json
 import re
 import shlex
-from pathlib import Path, PurePosixPath
+from base64 import b64decode
+from pathlib import Path
 
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision, Environment, ExecResult, ToolContext
 from hermes.tools.code_execution import child_environment
-from hermes.tools.code_execution.child import LAUNCHER, files_of
+from hermes.tools.code_execution.child import LAUNCHER, POSTMAN, files_of
 from hermes.tools.code_execution.desk import MAX_REQUEST_BYTES, Desk, too_large
 from hermes.tools.code_execution.order import Order, Stopped
 from hermes.tools.code_execution.outcome import Output, Run
 from hermes.tools.environments.running import CommandInterrupted
 
-LOOK_EVERY_S = 0.1
-LOOK_LEAST_S = 0.5
+_ROUND_S = 20.0  # how long requests are waited for at once; a postman that was forgotten ends after it
+_LAST_MAIL_S = 1.0
 _KEPT_BYTES = 64 << 10
 _CLEAN_UP_S = 10.0
 _SHORT_S = 60.0
 _OWN = Decision.own("script folder")
-_REQUEST = re.compile(r"req_\d+_\d+")
+_MAIL = re.compile(r"^(req_\d+_\d+) ([A-Za-z0-9+/=]+|-)$", re.MULTILINE)
 
 _PREPARE = """command -v python3 >/dev/null || exit 96
 folder=$(mktemp -d "${TMPDIR:-/tmp}/hermes_exec_XXXXXXXX") && mkdir -m 700 "$folder/rpc" && printf '<%s>' "$folder"
@@ -63,11 +64,13 @@ async def _prepare(environment: Environment, order: Order, desk: Desk, ctx: Tool
         "argv": [
             *("-u", f"{folder}/main.py", f"+{limit_s - min(0.3, limit_s * 0.1):.3f}", f"{folder}/stack", order.mode),
         ],
+        "pid": f"{folder}/pid",
         "passthrough": order.passthrough,
         "added": {"HERMES_RPC_DIR": f"{folder}/rpc", "HERMES_RPC_TOKEN": desk.token, "PYTHONPATH": folder},
     }
     files = {
         **files_of(order.code, order.tools),
+        "postman.py": POSTMAN.encode(),
         "launch.py": rules + f"_order = {json.dumps(told)}\n".encode() + LAUNCHER.encode(),
     }
     async with asyncio.TaskGroup() as group:
@@ -84,18 +87,24 @@ async def _attend(ctx: ToolContext, order: Order, desk: Desk, folder: str, scope
     command = f"cd -- {shlex.quote(where)} && exec python3 -I {quoted}/launch.py 2>{quoted}/stderr </dev/null"
     output = Output()
     result: ExecResult | None = None
+    failed: ToolError | None = None
     try:
         async with scope, asyncio.TaskGroup() as group:
-            mail = group.create_task(_answer_mail(environment, desk, f"{folder}/rpc"))
+            mail = group.create_task(_answer_mail(environment, desk, folder))
             try:
                 result = await environment.execute(command, order.decision, scope)
+                await asyncio.wait([mail], timeout=_LAST_MAIL_S)  # it ends with the script; to stop it costs a command
             except CommandInterrupted as stopped:
                 output.add(stopped.output.encode())
                 raise asyncio.CancelledError from stopped  # a TaskGroup takes a subclass for an error
+            except ToolError as error:  # out of the group it would come wrapped
+                failed = error
             finally:
                 mail.cancel()
     except asyncio.CancelledError as cancelled:
         raise Stopped(output) from cancelled
+    if failed is not None:
+        raise failed
     if result is None:
         return Run(status="timeout"), output
     output.add(result.output.encode())
@@ -108,35 +117,38 @@ async def _attend(ctx: ToolContext, order: Order, desk: Desk, folder: str, scope
 
 
 async def _answer_mail(environment: Environment, desk: Desk, folder: str) -> None:
-    """Look for requests until cancelled; answer each in a task of its own."""
-    taken: set[str] = set()
-    wait_s = LOOK_EVERY_S
+    """Answer each request in a task of its own, until the script is gone; what is open then is cancelled."""
+    command = f"exec python3 -I {shlex.quote(folder)}/postman.py {shlex.quote(folder)} {_ROUND_S:g} </dev/null"
     async with asyncio.TaskGroup() as group:
+        open_now: set[asyncio.Task[None]] = set()
         while True:
-            new = [name for name in await _names(environment, folder) if _REQUEST.fullmatch(name)]
-            new = [name for name in new if name not in taken]
-            taken.update(new)
-            for name in new:
-                group.create_task(_answer_one(environment, desk, PurePosixPath(folder) / name))
-            # Each look is a process here and one there: a script that asks for nothing is looked at less often.
-            wait_s = LOOK_EVERY_S if new else min(wait_s * 1.2, LOOK_LEAST_S)
-            await asyncio.sleep(wait_s)
+            try:
+                came = await environment.execute(command, _OWN, TurnScope(), timeout_s=_SHORT_S)
+            except CommandInterrupted as stopped:
+                raise asyncio.CancelledError from stopped  # as above
+            except ToolError:  # the other side is gone, and the script's own command tells of it
+                break
+            for name, packed in _MAIL.findall(came.output):
+                task = group.create_task(_answer_one(environment, desk, f"{folder}/rpc/{name}", packed))
+                open_now.add(task)
+                task.add_done_callback(open_now.discard)
+            if came.exit_code != 0:
+                break
+        for task in open_now:
+            task.cancel()
 
 
-async def _names(environment: Environment, folder: str) -> list[str]:
+async def _answer_one(environment: Environment, desk: Desk, path: str, packed: str) -> None:
+    """The request that lay at `path`: its bytes packed, or a dash when they are left there."""
+    left = path.replace("/req_", "/got_")
     try:
-        return await environment.list_dir(folder)
-    except CommandInterrupted as stopped:
-        raise asyncio.CancelledError from stopped  # as above
-
-
-async def _answer_one(environment: Environment, desk: Desk, request: PurePosixPath) -> None:
-    asked = await environment.read(str(request), 0, MAX_REQUEST_BYTES + 1)
-    answer = too_large() if len(asked) > MAX_REQUEST_BYTES else await desk.answer(asked)
-    reply = str(request.with_name(request.name.replace("req_", "res_", 1)))
-    async with asyncio.TaskGroup() as group:
-        group.create_task(environment.write(reply, answer, mode=0o600))
-        group.create_task(environment.remove(str(request)))
+        asked = await environment.read(left, 0, MAX_REQUEST_BYTES + 1) if packed == "-" else b64decode(packed)
+        answer = too_large() if len(asked) > MAX_REQUEST_BYTES else await desk.answer(asked)
+        await environment.write(path.replace("/req_", "/res_"), answer, mode=0o600)
+        if packed == "-":
+            await environment.remove(left)
+    except ToolError:  # the script has removed its folder: nobody waits for the answer
+        return
 
 
 async def _read(environment: Environment, path: str) -> bytes:

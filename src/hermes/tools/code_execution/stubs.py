@@ -156,7 +156,10 @@ def _over_socket(request):
         _own.pid = _os.getpid()
     parts = [b""]
     try:
-        _own.line.sendall(request)
+        try:
+            _own.line.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):  # refused on its way: the answer says why
+            _own.pid = None
         while not parts[-1].endswith(b"\\n"):
             parts.append(_own.line.recv(1 << 18))
             if not parts[-1]:
