@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.errors import UserError
 from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.profiles import import_archive
 from tests.surfaces.cli.conftest import SOURCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -101,6 +103,24 @@ def test_an_archive_that_leads_out_of_the_home_is_refused(run: Run, home: Path, 
     assert "cannot unpack" in done.stderr
     assert not list(tmp_path.rglob("escaped"))
     assert names(run) == ["default"]
+
+
+def test_a_python_without_filters_of_its_own_unpacks_no_more_than_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)  # as before 3.11.4
+    (tmp_path / "config.yaml").write_text("x")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    (tmp_path / "root").mkdir()
+    for source, name in (("config.yaml", "../escaped"), ("link", "link"), ("config.yaml", "config.yaml")):
+        with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as packed:
+            packed.add(tmp_path / source, arcname=name)
+        if name != "config.yaml":
+            with pytest.raises(UserError, match="cannot unpack"):
+                import_archive(tmp_path / "root", str(tmp_path / "packed.tar.gz"), "other")
+    _, home = import_archive(tmp_path / "root", str(tmp_path / "packed.tar.gz"), "other")
+    assert (home / "config.yaml").read_text() == "x"
+    assert not list(tmp_path.rglob("escaped"))
 
 
 @pytest.mark.parametrize(

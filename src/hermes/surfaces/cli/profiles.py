@@ -145,10 +145,22 @@ def import_archive(root: Path, archive: str, name: str | None) -> tuple[str, Pat
     with _whole(home) as draft:
         try:
             with tarfile.open(archive) as packed:
-                packed.extractall(draft, filter="data")  # refuses links and paths that lead out of the folder
+                _extract(packed, draft)
         except (tarfile.TarError, OSError) as error:
             raise UserError(f"cannot unpack {archive!r}: {error}") from error
     return name, home
+
+
+def _extract(packed: tarfile.TarFile, folder: Path) -> None:
+    """Unpack files and folders; a link, a device or a path that leads out of `folder` is a `TarError`."""
+    if hasattr(tarfile, "data_filter"):
+        packed.extractall(folder, filter="data")
+        return
+    for member in packed.getmembers():  # a Python 3.11 before 3.11.4, such as Debian 12's, has no filter of its own
+        inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+        if not inside or not (member.isreg() or member.isdir()):
+            raise tarfile.TarError(f"{member.name!r} is no file of this folder")
+    packed.extractall(folder)  # noqa: S202 - each member was looked at
 
 
 def _free(root: Path, name: str) -> Path:
