@@ -5,6 +5,7 @@ The look at the end finds what no single test can see: a detached process, whose
 """
 
 import os
+import signal
 import sys
 
 import psutil
@@ -28,7 +29,13 @@ def main() -> int:
             for process in left:
                 terminalreporter.write_line(f"FAILED left running after the tests: {process}", red=True)
 
-    return int(pytest.main(sys.argv[1:], plugins=[LookForLeftovers()])) or (1 if left else 0)
+    # Started in the background, a shell makes everything below deaf to Ctrl-C, and tests of Ctrl-C with it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    arguments = sys.argv[1:]
+    if sys.version_info < (3, 11, 5):
+        # Other reports parse the source, which here may fail by chance (python/cpython#106905) and end the whole run.
+        arguments.append("--tb=native")
+    return int(pytest.main(arguments, plugins=[LookForLeftovers()])) or (1 if left else 0)
 
 
 def _leftovers() -> list[str]:

@@ -225,6 +225,7 @@ def test_debian_without_any_pip_unpacks_its_package_into_the_environment(checkou
 def test_library_that_an_extra_is_linked_against_comes_from_its_debian_package(checkout: Checkout) -> None:
     table = '[tool.hermes.libraries.local]\n"libc.so.6" = "libc6"\n"libwhisper.so.9" = "libwhisper9"\n'
     (checkout.root / "pyproject.toml").write_text(f"{PYPROJECT}\n{table}")
+    write_deb(checkout, "python3-pip-whl", _wheel_of_pip(), "usr/share/python-wheels")  # where there is no other
     tools = f"{debian_tools(checkout)}:{os.environ['PATH']}"
 
     refused = checkout.run("--install-extra", "local", PATH=tools)
@@ -240,6 +241,7 @@ def test_library_that_an_extra_is_linked_against_comes_from_its_debian_package(c
     assert not (checkout.environment / "lib/libc.so.6").exists()
 
 
+@pytest.mark.skipif(find_spec("ensurepip") is None, reason="this Python has no ensurepip")
 def test_pip_without_ensurepip_or_outside_pip_comes_from_ensurepip(checkout: Checkout) -> None:
     """The environment's own pip is the last resort that needs nothing installed."""
     script = checkout.root / "scripts/environment.py"
@@ -395,7 +397,7 @@ class _Unprivileged:
 
 def write_deb(checkout: Checkout, package: str, file: Path, folder: str) -> None:
     """Make a real Debian package that holds `file`, where the tools of `debian_tools` find it."""
-    tree = checkout.folder / "deb"
+    tree = checkout.folder / f"deb-{package}"
     (tree / folder).mkdir(parents=True)
     (tree / "DEBIAN").mkdir()
     (tree / "DEBIAN/control").write_text(

@@ -239,7 +239,7 @@ async def test_less_and_vim_run_and_quit(room: Room) -> None:
     await until(room, less, "28")
     await act(room, "write", less, data="q")
     assert (await act(room, "wait", less))["exit_code"] == 0
-    vim = await start(room, "vim -u NONE -N numbers.txt", pty=True)
+    vim = await start(room, "vi -u NONE -N numbers.txt", pty=True)
     await until(room, vim, "numbers.txt")
     await act(room, "write", vim, data="ihello ")
     await act(room, "write", vim, data="\x1b:wq\r")

@@ -1,7 +1,6 @@
 """Scripts that mean harm or do it by accident: contained, told with a clear status, and nothing of them is left."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -16,9 +15,9 @@ from hermes.tools.code_execution.outcome import Limits
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.environments.sandbox import SandboxOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
+from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.code_execution.rooms import Room, builtin, is_there, room
 
-HAS_BWRAP = shutil.which("bwrap") is not None
 SOURCE = str(Path(__file__).resolve().parents[3] / "src")
 SECRET = "sk-hidden-in-the-parent"
 MARK = "hermes_hostile_canary"
@@ -28,8 +27,8 @@ MARK = "hermes_hostile_canary"
 async def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     """A room whose scripts run as children of the keeper, or in bubblewrap as well; short on time."""
     sandboxed = request.param == "sandboxed"
-    if sandboxed and not HAS_BWRAP:
-        pytest.skip("bubblewrap (bwrap) is not installed")
+    if sandboxed and (why := why_no_bubblewrap()):
+        pytest.skip(why)
     supervisor = ProcessSupervisor()
     work = tmp_path / "work"
     work.mkdir()

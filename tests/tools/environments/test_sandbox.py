@@ -19,11 +19,12 @@ from hermes.tools.environments.sandbox import Probe, SandboxOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.tools.supervisor.threads import in_daemon_thread
 from hermes.tools.terminal.denials import denial_in
+from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import Conformance, run
 from tests.tools.terminal_room import Room, ToldGate, told
 
 PATH = f"{os.environ['PATH']}:/usr/local/bin:/usr/bin:/bin"
-needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap (bwrap) is not installed")
+needs_bwrap = pytest.mark.skipif(bool(why_no_bubblewrap()), reason=why_no_bubblewrap())
 pytestmark = pytest.mark.real
 
 
