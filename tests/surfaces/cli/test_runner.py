@@ -1,5 +1,6 @@
-"""`hermes-agent`: every argument of the contract, in both spellings, acts or is refused."""
+"""`hermes-agent`: every argument of the contract, in both spellings, acts."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import pytest
 
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.runner import runner
-from hermes.testing.replies import calls, says
+from hermes.testing.replies import calls, says, thinks
 from hermes.testing.server import ScriptedServer, ServerThread
 
 Agent = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -74,11 +75,30 @@ def test_verbose_shows_calls_cut_to_the_prefix(agent: Agent, tmp_path: Path) -> 
     assert "✓ read_file a-file-wi…" in done.stderr
 
 
-@pytest.mark.parametrize("flag", ["--save_trajectories", "--save-sample"])
-def test_what_is_not_here_is_refused(agent: Agent, flag: str) -> None:
-    done = agent("--query", "x", flag)
-    assert done.returncode == Exit.FAILED
-    assert "trajectory files" in done.stderr
+def test_the_conversation_is_saved_as_training_data(agent: Agent, tmp_path: Path) -> None:
+    round_ = says("Look: ") + calls("terminal", command="echo hi")
+    with ServerThread([thinks("About ducks.") + round_, says("Done."), says(""), says(""), says("")]) as server:
+        words = ["--model", "scripted", "--base_url", server.base_url]
+        done = agent("--query", "Go", *words, "--save_trajectories", "--save-sample")
+        assert (done.stdout, done.returncode) == ("Done.\n", 0)
+        entry = json.loads((tmp_path / "trajectory_samples.jsonl").read_text())
+        (alone,) = tmp_path.glob("sample_*.json")
+        assert json.loads(alone.read_text()) == entry
+        agent("--query", "Say nothing", *words, "--save_trajectories")
+    assert (entry["model"], entry["completed"]) == ("scripted", True)
+    system, human, call, response, answer = entry["conversations"]
+    assert (system["from"], human) == ("system", {"from": "human", "value": "Go"})
+    assert call["from"] == "gpt"
+    assert call["value"].startswith("<think>\nAbout ducks.\n</think>\nLook: \n<tool_call>\n")
+    assert json.loads(call["value"].split("<tool_call>")[1].split("</tool_call>")[0]) == {
+        "name": "terminal",
+        "arguments": {"command": "echo hi"},
+    }
+    assert response["from"] == "tool"
+    assert json.loads(response["value"].split("\n")[1])["name"] == "terminal"
+    assert answer == {"from": "gpt", "value": "<think>\n\n</think>\nDone."}
+    failed = json.loads((tmp_path / "failed_trajectories.jsonl").read_text())
+    assert failed["completed"] is False
 
 
 def names_offered(server: ScriptedServer) -> set[str]:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import click
 
 from hermes import __version__
-from hermes.errors import UnsupportedOption
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.start import run_command
 
@@ -33,17 +32,14 @@ def both(name: str, **options: Any) -> Callable[[F], F]:
 @both("enabled_toolsets", metavar="A,B", help="Toolsets the model gets.")
 @both("disabled_toolsets", metavar="A,B", help="Toolsets it does not get.")
 @both("list_tools", is_flag=True, help="List the tools and leave.")
-@both("save_trajectories", is_flag=True, help="Write the conversation to a file.")
-@both("save_sample", is_flag=True, help="Write one sample to a file.")
+@both("save_trajectories", is_flag=True, help="Add the conversation to trajectory_samples.jsonl.")
+@both("save_sample", is_flag=True, help="Write the conversation to a file of its own.")
 @both("verbose", is_flag=True, help="Tell more on stderr.")
 @both("log_prefix_chars", type=int, default=LOG_PREFIX_CHARS, show_default=True, help="Characters shown of arguments.")
 @click.version_option(__version__, "-V", "--version", message="hermes-agent %(version)s")
 @click.pass_obj
 def runner(cli: Cli, /, **options: Any) -> int:
     """Run one question with everything given on the command line."""
-    for name in ("save_trajectories", "save_sample"):
-        if options[name]:
-            raise UnsupportedOption(f"--{name} asks for trajectory files, which this version does not have")
     from hermes.surfaces.cli.chat.wish import Wish, names_in  # noqa: PLC0415 - help does without it
 
     wish = Wish(
@@ -56,6 +52,8 @@ def runner(cli: Cli, /, **options: Any) -> int:
         disabled_toolsets=names_in(options["disabled_toolsets"] or "") or None,
         verbose=options["verbose"],
         preview_chars=options["log_prefix_chars"],
+        trajectories=options["save_trajectories"],
+        sample=options["save_sample"],
     )
     if options["list_tools"]:
         return _list_tools(cli, wish.flags)

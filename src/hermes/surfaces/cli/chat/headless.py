@@ -112,6 +112,8 @@ async def _turn(run: _Run) -> int:
     finally:
         await agent.aclose()
     await close_session(settings, agent.session_id)
+    if wish.trajectories or wish.sample:
+        _save(run, result)
     return _tell(cli, wish, listener, result)
 
 
@@ -124,6 +126,19 @@ async def _question(run: _Run, skills: str | None) -> Any:
         text = await referred(text, surroundings(run.settings, run.cwd or str(Path.cwd()), run.wish.source))
     told = skills if run.session_id is not None else None
     return with_image("\n\n".join(part for part in (told, text, run.piped) if part), run.wish.image)
+
+
+def _save(run: _Run, result: dict[str, Any]) -> None:
+    """The conversation as training data, in the folder where this was started."""
+    from hermes.surfaces.cli.chat.trajectory import saved  # noqa: PLC0415 - for who asks for it
+    from hermes.surfaces.cli.store import open_sessions  # noqa: PLC0415
+
+    with open_sessions(run.cli) as db:
+        row = (db.get_session(str(result["session_id"])) if db else None) or {}
+    for is_wanted, alone in ((run.wish.trajectories, False), (run.wish.sample, True)):
+        if is_wanted:
+            told = saved(Path.cwd(), result, str(row.get("system_prompt") or ""), alone=alone)
+            run.cli.out.note(f"The conversation is in {told}")
 
 
 def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:

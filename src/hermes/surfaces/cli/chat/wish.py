@@ -35,6 +35,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     accept_hooks: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
+    trajectories: bool = False
+    sample: bool = False
 
     @property
     def flags(self) -> dict[str, Any]:
