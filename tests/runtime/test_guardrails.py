@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from hermes.runtime.guardrails import GuardrailConfig, Guardrails, is_failure
+from hermes.runtime.guardrails import GuardrailConfig, Guardrails
+from hermes.types import ResultStatus
 
 FAILED = '{"error": "no"}'
 
@@ -85,10 +86,16 @@ def test_a_cycle_that_gets_somewhere_is_none() -> None:
 
 
 def test_failure_is_structure_not_words() -> None:
-    assert not is_failure("error error Error", "ok")
-    assert not is_failure('{"output": "error", "exit_code": 0}', "ok")
-    assert is_failure('{"exit_code": 2}', "ok")
-    assert is_failure("fine", "unknown")
+    assert not _counts_as_failure("error error Error", "ok")
+    assert not _counts_as_failure('{"output": "error", "exit_code": 0}', "ok")
+    assert _counts_as_failure('{"exit_code": 2}', "ok")
+    assert _counts_as_failure("fine", "unknown")
+
+
+def _counts_as_failure(content: str, status: ResultStatus) -> bool:
+    rails = Guardrails()
+    codes = [rails.after("t", {}, content, status).code for _ in range(2)]
+    return codes[-1] == "repeated_exact_failure_warning"
 
 
 def test_configuration_can_switch_stops_and_warnings_off() -> None:

@@ -200,12 +200,8 @@ def signature(name: str, args: JsonObject | str) -> str:
     return f"{name}:{hashlib.sha256(data).hexdigest()}"
 
 
-def is_failure(content: Content, status: ResultStatus) -> bool:
-    """A call that did not end well, or a command that left with another code than 0."""
-    return _failed(as_object(content), status)
-
-
 def _failed(body: JsonObject | None, status: ResultStatus) -> bool:
+    """A call that did not end well, or a command that left with another code than 0."""
     if status != "ok":
         return True
     code = body.get("exit_code") if body else None

@@ -6,13 +6,12 @@ import msgspec
 
 from hermes.ops import CallClosed, CallJournalled
 from hermes.runtime.context import CallContext
-from hermes.runtime.tool_executor import contained
+from hermes.runtime.tool_executor import Prepared, through_stages
 from hermes.scope import TurnScope, unbroken
 from hermes.tools.code_execution.memo import for_script
 from hermes.tools.lanes import Lanes
-from hermes.tools.pipeline import CallFacts, refusal, told
 from hermes.tools.registry import tool_error
-from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult
+from hermes.types import CallFinished, CallStarted, Content, JsonObject, ToolCall, ToolResult
 
 
 class KernelCalls:
@@ -46,51 +45,23 @@ class KernelCalls:
             own_memo=for_script(self._turn.services.memo),
         )
         async with self._lanes.entered(lambda: self._turn.tools.effects(name, args, ctx)):
-            return await self._run(call, args, ctx)
+            return await self._run(Prepared(call, name, args, rules), ctx)
 
-    async def _run(self, call: ToolCall, args: JsonObject, ctx: CallContext) -> Content:
-        services, session = self._turn.services, self._turn.session_id
-        await unbroken(services.store.commit(CallJournalled(session, call)))
-        self._turn.sink.emit(CallStarted(call, args))
-        started = services.clock.monotonic()
+    async def _run(self, one: Prepared, ctx: CallContext) -> Content:
+        call = one.call
+        await unbroken(self._turn.services.store.commit(CallJournalled(self._turn.session_id, call)))
+        self._turn.sink.emit(CallStarted(call, one.args))
         try:
-            content, status = await self._through(call, args, ctx, started)
+            result = await through_stages(ctx, one)
         except asyncio.CancelledError:
             # The script is being stopped while it waits: what it asked for may have taken effect.
             result = ToolResult(
                 call_id=call.id, name=call.name, content=tool_error(f"{call.name} was stopped"), status="unknown"
             )
-            await self._close(call, args, result)
+            await self._close(call, one.args, result)
             raise
-        result = ToolResult(
-            call_id=call.id,
-            name=call.name,
-            content=content,
-            status=status,
-            duration_ms=(services.clock.monotonic() - started) * 1000,
-            details=ctx.details,
-        )
-        await self._close(call, args, result)
-        return content
-
-    async def _through(
-        self, call: ToolCall, args: JsonObject, ctx: CallContext, started: float
-    ) -> tuple[Content, ResultStatus]:
-        services, rules = self._turn.services, self._turn.tools.rules(call.name)
-        facts = CallFacts(
-            name=call.name,
-            args=args,
-            task_id=self._turn.task_id,
-            session_id=self._turn.session_id,
-            tool_call_id=call.id,
-        )
-        reason = await refusal(services.hooks, facts, rules)
-        if reason is not None:
-            content: Content = tool_error(reason)
-            status: ResultStatus = "failed"
-        else:
-            content, status = await contained(ctx, call.name, args, rules)
-        return await told(services.hooks, facts, content, (services.clock.monotonic() - started) * 1000), status
+        await self._close(call, one.args, result)
+        return result.content
 
     async def _close(self, call: ToolCall, args: JsonObject, result: ToolResult) -> None:
         await unbroken(

@@ -133,7 +133,6 @@ class _Batch:
         self._guardrails = guardrails
         self._left = batch_limit(ctx.services.window_tokens)
         self._done: dict[str, _Done] = {}  # those of the wave whose results may yet be shortened
-        self._places = asyncio.Semaphore(MAX_PARALLEL)
 
     def effects(self, one: Prepared) -> Effects:
         return self._ctx.tools.effects(one.name, one.args, self._ctx.for_call(one.call, self._ctx.scope))
@@ -151,8 +150,9 @@ class _Batch:
         if len(wave) == 1:
             results = [await self._run_one(wave[0])]
         else:
+            places = asyncio.Semaphore(MAX_PARALLEL)
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._in_place(one), name=one.call.id) for one in wave]
+                tasks = [group.create_task(self._in_place(places, one), name=one.call.id) for one in wave]
             results = [task.result() for task in tasks]
         return await self._together(results)
 
@@ -172,8 +172,8 @@ class _Batch:
         self._left -= size
         return results
 
-    async def _in_place(self, one: Prepared) -> ToolResult:
-        async with self._places:
+    async def _in_place(self, places: asyncio.Semaphore, one: Prepared) -> ToolResult:
+        async with places:
             return await self._run_one(one)
 
     async def _run_one(self, one: Prepared) -> ToolResult:
@@ -199,49 +199,53 @@ class _Batch:
     async def _called(self, one: Prepared) -> ToolResult:
         """One call through every stage."""
         services = self._ctx.services
-        facts = CallFacts(
-            name=one.name,
-            args=one.args,
-            task_id=self._ctx.task_id,
-            session_id=self._ctx.session_id,
-            tool_call_id=one.call.id,
-        )
         scope = self._ctx.scope.child(one.call.id, timeout_s=one.rules.timeout_s)
-        call_ctx = self._ctx.for_call(one.call, scope)
-        started = services.clock.monotonic()
-        reason = await refusal(services.hooks, facts, one.rules)
-        if reason is not None:
-            content: Content = tool_error(reason)
-            status: ResultStatus = "failed"
-        else:
-            content, status = await contained(call_ctx, one.name, one.args, one.rules)
-        duration_ms = (services.clock.monotonic() - started) * 1000
-        content = await told(services.hooks, facts, content, duration_ms)
-        decision = self._guardrails.after(one.name, one.args, content, status, read_only=one.rules.read_only)
+        result = await through_stages(self._ctx.for_call(one.call, scope), one)
+        content = result.content
+        decision = self._guardrails.after(one.name, one.args, content, result.status, read_only=one.rules.read_only)
         limit = threshold(one.name, one.rules, services.settings, services.window_tokens)
         content = await fit(one.name, content, limit, services.shelf)
-        result = ToolResult(
-            call_id=one.call.id,
-            name=one.call.name,
-            content=content,
-            status=status,
-            duration_ms=duration_ms,
-            details=call_ctx.details,
-        )
         done = _Done(one.name, content, one.rules.provenance, decision)
         if limit != float("inf"):
             self._done[one.call.id] = done
         return done.told(result, content)
 
 
-async def contained(
-    call_ctx: CallContext, name: str, args: JsonObject, rules: ToolRules
-) -> tuple[Content, ResultStatus]:
+async def through_stages(call_ctx: CallContext, one: Prepared) -> ToolResult:
+    """A call past the policies, to its handler, to the observers and transforms; neither cut nor fenced yet."""
+    services = call_ctx.turn.services
+    facts = CallFacts(
+        name=one.name,
+        args=one.args,
+        task_id=call_ctx.task_id,
+        session_id=call_ctx.session_id,
+        tool_call_id=call_ctx.call_id,
+    )
+    started = services.clock.monotonic()
+    reason = await refusal(services.hooks, facts, one.rules)
+    if reason is not None:
+        content: Content = tool_error(reason)
+        status: ResultStatus = "failed"
+    else:
+        content, status = await _contained(call_ctx, one)
+    duration_ms = (services.clock.monotonic() - started) * 1000
+    return ToolResult(
+        call_id=call_ctx.call_id,
+        name=one.call.name,
+        content=await told(services.hooks, facts, content, duration_ms),
+        status=status,
+        duration_ms=duration_ms,
+        details=call_ctx.details,
+    )
+
+
+async def _contained(call_ctx: CallContext, one: Prepared) -> tuple[Content, ResultStatus]:
     """The tool border: what the handler gives or raises, as content and status."""
     content: Content = ""
+    name, rules = one.name, one.rules
     try:
-        async with call_ctx.scope, call_ctx.undoable(name, args, rules):
-            content = await call_ctx.turn.tools.call(name, args, call_ctx)
+        async with call_ctx.scope, call_ctx.undoable(name, one.args, rules):
+            content = await call_ctx.turn.tools.call(name, one.args, call_ctx)
     except ToolError as error:
         return tool_error(sanitise_error(str(error))), "failed"
     except Exception as error:  # nothing a handler raises may end the turn

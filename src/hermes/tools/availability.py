@@ -56,6 +56,10 @@ class Checks:
             self._seen[check] = _Seen(answer, now, last_yes, reason)
         return answer
 
+    def why_not(self, check: Callable[[], object] | None) -> str:
+        """Why a tool with this check is not available; empty when it is."""
+        return "" if self.ask(check) else self.reason(check) or "its check says no"
+
     def reason(self, check: Callable[[], object] | None) -> str:
         """Why the last answer was no; empty when it was yes or was never asked."""
         missing = getattr(check, "missing", None)

@@ -292,11 +292,6 @@ class ToolRegistry:
         tool = self.get(name)
         return tool.entry if tool else None
 
-    def traits_of(self, name: str) -> Traits:
-        """What the tool declared; the cautious default for an unknown name."""
-        tool = self.get(name)
-        return tool.traits if tool else UNKNOWN
-
     def snapshot(self) -> dict[str, Registered]:
         """Every registration as of now, by sorted name."""
         tools = self._all()
@@ -329,15 +324,6 @@ class ToolRegistry:
     def is_available(self, name: str) -> bool:
         tool = self.get(name)
         return tool is not None and self.checks.ask(tool.entry.check_fn)
-
-    def unavailable_reason(self, name: str) -> str:
-        """Why the tool is not offered; empty when it is."""
-        tool = self.get(name)
-        if tool is None:
-            return "no such tool"
-        if self.checks.ask(tool.entry.check_fn):
-            return ""
-        return self.checks.reason(tool.entry.check_fn) or "its check says no"
 
     def is_toolset_available(self, toolset: str) -> bool:
         """What the toolset's first check says; True when it has none."""

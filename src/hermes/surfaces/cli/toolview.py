@@ -114,9 +114,9 @@ def report(home: Path, settings: Mapping[str, Any], folder: Path) -> ToolReport:
 
 def _line(name: str, tool: Registered, is_wanted: bool) -> ToolLine:
     entry = tool.entry
-    state, why = "offered", ""
-    if not registry.checks.ask(entry.check_fn):
-        state, why = "unavailable", registry.checks.reason(entry.check_fn) or "its check says no"
+    state, why = "offered", registry.checks.why_not(entry.check_fn)
+    if why:
+        state = "unavailable"
         if entry.requires_env:
             why += f" (needs {', '.join(entry.requires_env)})"
     elif not is_wanted:
