@@ -315,7 +315,8 @@ async def test_steering_reaches_the_model_with_the_last_result(make_agent: MakeA
         result = await box[0].arun_conversation("Go")
     finally:
         registry.deregister("look")
-    assert text_of(model.requests[1][-1].content).endswith("[The user says meanwhile: use the other file]")
+    told = json.loads(text_of(model.requests[1][-1].content))
+    assert told["_user"] == "[The user says meanwhile: use the other file]"
     assert "pending_steer" not in result
     assert box[0].steer("nobody listens") is False
 

@@ -342,13 +342,11 @@ def _steered(turn: Turn, results: Sequence[ToolResult]) -> list[ToolResult]:
     said = turn.steer.take() if results else ""
     if not said:
         return list(results)
+    from hermes.tools.results import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
+
     last = results[-1]
-    note = f"\n\n[The user says meanwhile: {said}]"
-    if isinstance(last.content, str):
-        content = last.content + note
-        return [*results[:-1], msgspec.structs.replace(last, content=content)]
-    turn.steer.put(said)
-    return list(results)
+    content = with_note(last.content, "_user", f"[The user says meanwhile: {said}]")
+    return [*results[:-1], msgspec.structs.replace(last, content=content)]
 
 
 def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
