@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import ToolError
-from hermes.tools.loops import run_sync
+from hermes.tools.loops import loops_held_up, run_sync
 from hermes.tools.pool import DaemonPool
 
 name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
@@ -204,6 +204,36 @@ def test_past_its_limit_the_coroutine_is_cancelled() -> None:
     with pytest.raises(TimeoutError, match="no result within"):
         run_sync(forever(), 0.05)
     assert cancelled.wait(10)
+
+
+def test_a_loop_that_is_blocked_is_left_counted_and_not_waited_for() -> None:
+    release, blocking = threading.Event(), threading.Event()
+
+    async def blocks() -> str:
+        blocking.set()
+        release.wait(30)
+        return "at last"
+
+    async def fine() -> str:
+        return "fine"
+
+    box: list[str] = []
+    thread = threading.Thread(target=lambda: box.append(run_sync(blocks(), 30)))
+    thread.start()
+    assert blocking.wait(10)
+    assert run_sync(fine(), 30) == "fine"
+    assert loops_held_up() == 1
+    release.set()
+    thread.join(30)
+    assert box == ["at last"]
+
+    async def moving() -> int:
+        return loops_held_up()
+
+    for _ in range(1000):
+        if run_sync(moving(), 30) == 0:
+            break
+    assert loops_held_up() == 0
 
 
 def test_a_coroutine_that_leaves_does_not_take_the_loop_along() -> None:

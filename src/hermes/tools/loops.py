@@ -19,6 +19,7 @@ _depth: ContextVar[int] = ContextVar("hermes_loop_depth", default=0)
 _lock = threading.Lock()  # guards _loops, and who begins with a call
 _quick = Quick(500e-6)  # a hint: two loops take part, so this includes waking them
 _loops: list[asyncio.AbstractEventLoop] = []  # a cache: one loop per depth of nesting, made when first needed
+_held_up: list[asyncio.AbstractEventLoop] = []  # left to work that blocks them, until they move again
 
 
 def run_sync(work: Coroutine[Any, Any, Result], timeout_s: float | None = CALL_LIMIT_S) -> Result:
@@ -67,6 +68,11 @@ async def run_on_tools_loop(work: Coroutine[Any, Any, Result], known_as: object)
     return call.value()
 
 
+def loops_held_up() -> int:
+    """How many loops are blocked by work that nobody can stop."""
+    return len(_held_up)
+
+
 def depth_here() -> int:
     """On which of the loops this context runs, counted from 1; 0 outside them."""
     return _depth.get()
@@ -101,6 +107,8 @@ class _Call(Generic[Result]):
                 return
             if _loops[self._depth] is self._loop:
                 _loops[self._depth] = _new_loop(self._depth)
+                _held_up.append(self._loop)
+                self._loop.call_soon_threadsafe(_held_up.remove, self._loop)
             self._loop = _loops[self._depth]
         self._loop.call_soon_threadsafe(self._begin, self._loop)
 

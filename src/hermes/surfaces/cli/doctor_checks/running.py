@@ -13,8 +13,10 @@ RECENT = timedelta(days=1)
 
 def run(cli: Cli) -> Iterable[Finding]:
     from hermes.runtime.shared import shared  # noqa: PLC0415 - brings the kernel
+    from hermes.tools.loops import loops_held_up  # noqa: PLC0415
+    from hermes.tools.registry import registry  # noqa: PLC0415
 
-    stuck = shared.pool.abandoned
+    stuck = shared.pool.abandoned + loops_held_up() + registry.checks.abandoned
     if stuck:
         yield warning(f"{stuck} threads of this process still run work that nobody waits for", "start hermes again")
     folder = cli.home / "processes"
