@@ -6,7 +6,7 @@ from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.state import NOTHING, Cmd, Out
-from hermes.tools.approval.streams import run_file
+from hermes.tools.approval.streams import feed, run_file
 from hermes.tools.approval.text import UNKNOWN
 
 
@@ -110,6 +110,8 @@ def evaluate(cmd: Cmd) -> Out:
 def source(cmd: Cmd) -> Out:
     if cmd.args:
         run_file(cmd, cmd.args[0], same_scope=True)
+    elif cmd.stdin.labels:  # in fish
+        feed(cmd, cmd.stdin, same_scope=True)
     return Out()
 
 
@@ -129,7 +131,7 @@ def hash_path(cmd: Cmd) -> Out:
 def history(cmd: Cmd) -> Out:
     if read_options(cmd.args, "dan").has("cd"):
         cmd.run.add("defence_off", "clear the shell history")
-    return Out()
+    return Out(None, frozenset({"private"}))
 
 
 def umask(cmd: Cmd) -> Out:

@@ -25,6 +25,7 @@ _TEMP = re.compile(r"/(?:private/)?(?:tmp|var/tmp|var/folders|dev/shm)(?:/|\Z)")
 _DISK = re.compile(
     r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd|nvme|mmcblk|r?disk|md|dm-|mapper|nbd|loop|sr\d|zd|pmem|block|mem|kmem|port|root)"
 )
+_HOME = re.compile(r"/(?:home|Users)/[^/]+")
 _HOMES = re.compile(r"(?:/root|/home/[^/]+|/Users/[^/]+)(?:/|\Z)")
 _CREDENTIALS = re.compile(
     r"(?:\.ssh|\.aws|\.gnupg|\.kube|\.azure|\.config/(?:gcloud|gh|hub|git/credentials|google-chrome|chromium)|\.netrc|_netrc"
@@ -110,7 +111,7 @@ def _classify(path: str, places: Places) -> str:
         return "root"
     if path.startswith("/dev/") and not path.startswith("/dev/shm/"):  # noqa: S108 - a class of paths
         return "disk" if _DISK.match(path) else "device"
-    if path in TOP or path == places.home or re.fullmatch(r"/(?:home|Users)/[^/]+", path):
+    if path in TOP or path == places.home or _HOME.fullmatch(path):
         return "workspace" if path == places.workspace and path not in TOP else "top"
     if _under(path, places.own_home) or re.search(r"/\.hermes(?:/|\Z)", path):
         return "own"
@@ -226,13 +227,9 @@ def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
     elif kind in ("credential", "rc"):
         run.add("user_files", how, shown, path_class=kind)
     elif kind in ("root", "top"):
-        run.add(
-            "system_config" if path != run.places.home else "write",
-            how,
-            shown,
-            path_class=kind,
-            severity=Severity.ASK if path != run.places.home else Severity.NOTE,
-        )
+        is_home = path == run.places.home or bool(_HOME.fullmatch(path))
+        severity = Severity.NOTE if is_home else Severity.ASK
+        run.add("write" if is_home else "system_config", how, shown, path_class=kind, severity=severity)
     elif kind == "env":
         run.add("project_env", how, shown, path_class="workspace")
     elif kind == "system" and _CONFIG.match(path):
@@ -282,12 +279,7 @@ def delete_path(run: Run, scope: Scope, word: str, how: str, *, recursive: bool 
 
 
 def _is_floor(path: str, places: Places) -> bool:
-    return (
-        path in ("/", places.home)
-        or path in TOP
-        or is_open(path)
-        or bool(re.fullmatch(r"/(?:home|Users)/[^/]+", path) and path == places.home)
-    )
+    return path in ("/", places.home) or path in TOP or is_open(path)
 
 
 def show(path: str, places: Places) -> str:

@@ -33,7 +33,7 @@ _WORDS = frozenset(
 )
 _BACKGROUND = re.compile(r"(?<![&>\d])&(?![&>\d])")
 _ENDLESS = re.compile(r"while\s+(?::|true|\[\s+1\s+\]|\(\(\s*1\s*\)\))\s*[;\n]|until\s+false\s*[;\n]")
-_WAITS = re.compile(r"\b(?:wait|sleep|read|break|exit|return)\b")
+_WAITS = re.compile(r"\b(?:wait|read|break|exit|return)\b|\bsleep\b[^&|;\n)]*(?:[;\n]|&&|\|\|)")
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _MAX_LOOP = 12
 _MAX_NODE_DEPTH = 60
@@ -353,8 +353,12 @@ class _Script:
             and child.end_byte <= body.start_byte
             and child.type not in ("in", ";", "\n", "do")
         ]
+        before, self.run.substituted = self.run.substituted, frozenset()
         values = self.words(items, scope) if items else list(scope.args)
         name = self.text(variable)
+        if self.run.substituted:
+            scope.labels[name] = self.run.substituted
+        self.run.substituted = before
         distinct = list(dict.fromkeys(values))
         if len(distinct) > _MAX_LOOP:
             distinct = [*distinct[:_MAX_LOOP], UNKNOWN]

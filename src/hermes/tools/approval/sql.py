@@ -1,11 +1,14 @@
 """Read SQL by its own tokens: comments and strings are data, statements are judged."""
 
+import itertools
 import re
+from typing import NamedTuple
 
 from hermes.tools.approval.text import words
 
 _TOKENS = re.compile(
-    r"--[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*|'(?:[^'\\]|''|\\.)*'?|\"(?:[^\"]|\"\")*\"?|`[^`]*`?|\$\$.*?(?:\$\$|\Z)|[A-Za-z_][\w$]*|\n|[^\s]",
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*|'(?:[^'\\]|''|\\.)*'?|\"(?:[^\"]|\"\")*\"?|`[^`]*`?"
+    r"|\$(?P<tag>[A-Za-z_]*)\$(?P<body>.*?)(?:\$(?P=tag)\$|\Z)|[A-Za-z_][\w$]*|\d+|\n|[^\s]",
     re.DOTALL,
 )
 _DROPS = frozenset(
@@ -14,75 +17,104 @@ _DROPS = frozenset(
         "materialized type sequence extension procedure column constraint"
     )
 )
+_STARTS = frozenset(words("explain begin with do execute call"))
+_KEPT = frozenset(words("constraint index default not expression identity primary foreign check key"))
+_CONSTANT = frozenset(words("' \" $ true false null not is = < > ! ( ) + - * / % and between like in"))
+_MAX_DEPTH = 3
 
 
-def judge_sql(text: str) -> list[tuple[str, str]]:
+class Statement(NamedTuple):
+    words: list[str]  # in lower case; a string is its quote, a line break itself
+    bodies: list[str]  # what stands between dollar quotes
+    shown: str
+
+
+def judge_sql(text: str, depth: int = 0) -> list[tuple[str, str]]:
     """The destructive statements of `text`, as (effect kind, statement)."""
     found: list[tuple[str, str]] = []
-    for tokens, shown in _statements(text):
-        kind = _statement(tokens)
+    for statement in _statements(text):
+        kind = _statement(statement.words)
         if kind:
-            found.append((kind, shown))
+            found.append((kind, statement.shown))
+        elif depth < _MAX_DEPTH and {"do", "execute"} & set(statement.words):
+            for body in statement.bodies:
+                found += judge_sql(body, depth + 1)
     return found
 
 
-def _statements(text: str) -> list[tuple[list[str], str]]:
-    statements: list[tuple[list[str], str]] = []
+def _statements(text: str) -> list[Statement]:
+    statements: list[Statement] = []
     words: list[str] = []
+    bodies: list[str] = []
     start = 0
     for token in _TOKENS.finditer(text):
         part = token.group()
         if part == ";":
-            statements.append((words, text[start : token.start()].strip()[:160]))
-            words, start = [], token.end()
+            statements.append(Statement(words, bodies, text[start : token.start()].strip()[:160]))
+            words, bodies, start = [], [], token.end()
         elif part.startswith(("--", "/*")) or (part.startswith("#") and len(part) > 1):
             continue
         elif part == "\n" or part[0].isalnum() or part[0] == "_":
             words.append(part.lower())
         else:
             words.append(part[0])
-    statements.append((words, text[start:].strip()[:160]))
-    return statements
+            bodies += [token["body"]] if token["body"] else []
+    return [*statements, Statement(words, bodies, text[start:].strip()[:160])]
 
 
 def _statement(words: list[str]) -> str:
     plain = [word for word in words if word != "\n"]
     if not plain:
         return ""
-    verbs = {"explain", "begin", "with", "do", "execute", "call"}
+    if plain[0] == "alter":
+        return _alter(plain)
     for position, word in enumerate(plain):
-        following = plain[position + 1 : position + 4]
-        if (
-            word == "drop"
-            and following
-            and following[0] in _DROPS
-            and (position == 0 or plain[0] in verbs or plain[0] == "alter")
-        ):
-            return (
-                ""
-                if following[0] in ("constraint", "column", "index")
-                and plain[0] == "alter"
-                and following[0] != "column"
-                else "sql_drop"
-            )
-        if word == "truncate" and (position == 0 or plain[0] in verbs) and following and following[0] not in ("(", ","):
+        if position and plain[0] not in _STARTS:
+            break
+        following = plain[position + 1 : position + 2]
+        if word == "drop" and following and following[0] in _DROPS:
+            return "sql_drop"
+        if word == "truncate" and following and following[0] not in ("(", ","):
             return "sql_truncate"
-        if word == "delete" and following[:1] == ["from"] and (position == 0 or plain[0] in verbs):
-            return "" if _where_on_same_line(words) else "sql_delete"
-    if plain[0] == "update" and "set" in plain and "where" not in plain:
+        if word == "delete" and following == ["from"]:
+            return "" if _is_limited(words, on_one_line=True) else "sql_delete"
+    if plain[0] == "update" and "set" in plain and not _is_limited(words, on_one_line=False):
         return "sql_delete"
     return ""
 
 
-def _where_on_same_line(words: list[str]) -> bool:
-    """A WHERE on a later line is easily lost when a statement is pasted line by line; the contract asks about it."""
-    seen = False
-    for position, word in enumerate(words):
-        if word == "delete":
-            seen = True
-        elif seen and word == "\n":
-            return False
-        elif seen and word == "where":
-            rest = [part for part in words[position + 1 :] if part != "\n"]
-            return rest[:3] not in (["1", "=", "1"], ["true"]) and rest[:1] != ["true"]
-    return False
+def _alter(plain: list[str]) -> str:
+    """Columns and whole objects go with their data; constraints, indexes and defaults do not."""
+    for word, following in itertools.pairwise(plain):
+        if word == "drop" and following not in _KEPT:
+            return "sql_drop"
+    return ""
+
+
+def _is_limited(words: list[str], *, on_one_line: bool) -> bool:
+    """Whether a WHERE leaves something out.
+
+    After DELETE, one on a later line is easily lost when the statement is pasted line by line; the contract asks about
+    it.
+    """
+    verb = words.index("delete") if on_one_line else 0
+    if "where" not in words[verb:]:
+        return False
+    place = words.index("where", verb)
+    if on_one_line and "\n" in words[verb:place]:
+        return False
+    rest = [word for word in words[place + 1 :] if word != "\n"]
+    parts: list[list[str]] = [[]]
+    for word in rest:
+        if word == "or":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return not any(_is_always(part) for part in parts)
+
+
+def _is_always(condition: list[str]) -> bool:
+    """Whether a condition says nothing about the row: constants alone, or a column equal to itself."""
+    if len(condition) == 3 and condition[1] == "=" and condition[0] == condition[2]:
+        return True
+    return all(word in _CONSTANT or word.isdigit() for word in condition)

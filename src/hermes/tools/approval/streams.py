@@ -14,6 +14,8 @@ def read(word: str, scope: Scope, run: Run) -> Out:
         return run.files[path]
     if path == "/dev/null":
         return Out("")
+    if path.startswith(("/dev/tcp/", "/dev/udp/")):
+        return Out(None, frozenset({"remote"}))
     if classify(path, run.places) == "own":
         return Out(None, frozenset({"file", "private", "own"}))
     if is_private(path, run.places):

@@ -1,5 +1,6 @@
 """Programs that start another program: the command behind them is what is judged."""
 
+import itertools
 import re
 from collections.abc import Callable
 from functools import partial
@@ -96,11 +97,9 @@ def sudo(cmd: Cmd) -> Out:
         cmd.run.add("sudo_stdin", "sudo that reads a password from its input", severity=Severity.HARDLINE)
     elif options.has("As", "askpass", "shell") or (options.has("i", "login") and not rest):
         cmd.run.add("sudo_flags", "sudo that opens a shell or asks a helper for the password")
-    while rest and _ASSIGNMENT.match(rest[0]):
-        rest = rest[1:]
     if options.has("s", "shell") and rest:
         return cmd.shell(" ".join(rest))
-    return cmd.nested(rest) if rest else DARK
+    return _with_settings(cmd, rest) if rest else DARK
 
 
 def env(cmd: Cmd) -> Out:
@@ -115,9 +114,17 @@ def env(cmd: Cmd) -> Out:
         if not arg.startswith("-"):
             break
     rest = after_options(args, "uCa", _longs("unset chdir argv0"))
-    while rest and _ASSIGNMENT.match(rest[0]):
-        rest = rest[1:]
-    return cmd.nested(rest) if rest else Out(None, frozenset({"environment"}))
+    return _with_settings(cmd, rest) if rest else Out(None, frozenset({"environment"}))
+
+
+def _with_settings(cmd: Cmd, rest: list[str]) -> Out:
+    """`NAME=value command`, as a shell takes it: what the settings do counts, too."""
+    settings = list(itertools.takewhile(_ASSIGNMENT.match, rest))
+    if not settings:
+        return cmd.nested(rest)
+    pairs = (setting.partition("=") for setting in settings)
+    text = " ".join([*(f"{name}={quoted(value)}" for name, _, value in pairs), *map(quoted, rest[len(settings) :])])
+    return cmd.shell(text) if len(settings) < len(rest) else Out(None, frozenset({"environment"}))
 
 
 def coreutils(cmd: Cmd) -> Out:

@@ -69,6 +69,8 @@ _DELETES = {
     "Delete": True,
 }
 _COMMANDS = ("rm ", "dd ", "sh ", "bash ", "mkfs", "shred ", "sudo ", "curl ", "chmod ", "/bin/")
+_SOCKETS = frozenset(words("socket Socket TCPSocket fsockopen stream_socket_client connect"))
+_SHELL_OUT = re.compile(r"\bsh\s+-i\b|[<>]&\s*\d")
 _DECODERS = frozenset(
     words("b64decode atob fromhex decode_base64 unhexlify base64_decode decompress unpack decode64 hex2bin str_rot13")
 )
@@ -83,7 +85,7 @@ _LISTS = frozenset(words("rglob glob iterdir walk listdir scandir readdirSync"))
 # What a call does is known for these; in other languages a text that reads as a command is taken for one.
 _UNDERSTOOD = frozenset(words("python pypy node nodejs perl ruby php bun"))
 _NETWORK = re.compile(
-    r"\b(?:requests|urllib|urlopen|httpx|aiohttp|fetch|axios|http\.request|https\.request|socket|LWP|Net::HTTP|open-uri|smtplib|ftplib|WebSocket)\b"
+    r"\b(?:requests|urllib|urlopen|httpx|aiohttp|fetch|axios|http\.request|https\.request|socket|LWP|Net::HTTP|open-uri|smtplib|ftplib|WebSocket)\b|[\"'](?:node:)?(?:https?|net|dgram)[\"']"
 )
 _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 
@@ -247,7 +249,7 @@ def inline(cmd: Cmd, code: str) -> None:
         run.add("decoded_code", f"{cmd.name} runs decoded or downloaded text")
     if _NETWORK.search(code):
         _leaks(cmd, parts, names)
-    if "dup2" in names or ("socket" in names and "spawn" in names):
+    if "dup2" in names or ("socket" in names and "spawn" in names) or (names & _SOCKETS and _SHELL_OUT.search(code)):
         run.add("reverse_shell", line(cmd))
     for script in _SPAWNED.findall(code) if cmd.name in ("osascript", "expect", "tclsh") else ():
         cmd.shell("".join(script).replace("\\r", "\n"), NOTHING)
@@ -319,7 +321,7 @@ def _leaks(cmd: Cmd, parts: list[Token], names: set[str]) -> None:
         if token.kind == "string":
             text = _value(token.text)
             if "/" in text or text.startswith((".", "~")):
-                path = text.replace("~", cmd.run.places.home, 1) if text.startswith("~") else text
+                path = _in_home(cmd, parts, text)
                 if "://" not in path and is_private(resolve(path, cmd.scope, cmd.run), cmd.run.places):
                     cmd.run.add("exfiltration", line(cmd), (text,))
     if names & {"environ", "ENV"} and names & {"post", "request", "urlopen", "fetch"}:
@@ -517,7 +519,7 @@ def _arguments(parts: list[Token], position: int, known: dict[str, str]) -> tupl
                 "subprocess",
             ):
                 dark = True
-            if bare and depth <= 0:
+            if bare and depth <= 0 and parts[index + 1 : index + 2] != [Token("op", ",")]:
                 break
         index += 1
     return is_list, literals, dark
@@ -561,14 +563,7 @@ def _removes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str])
     if name in ("rmSync", "rm", "removeSync", "unlink", "remove"):
         recursive = any(token.text == "recursive" for token in parts[position : position + 12])
     for word in literals[:8]:
-        home = cmd.run.places.home
-        delete_path(
-            cmd.run,
-            cmd.scope,
-            word.replace("~", home, 1) if word.startswith("~") else word,
-            line(cmd),
-            recursive=recursive,
-        )
+        delete_path(cmd.run, cmd.scope, _in_home(cmd, parts, word), line(cmd), recursive=recursive)
     if not literals and (dark or recursive):
         kind = "recursive_delete" if recursive else "unresolved_delete"
         cmd.run.add(kind, line(cmd))
@@ -594,9 +589,21 @@ def _writes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) 
         if name in ("move", "rename", "replace") and is_wide(literals[0] if literals else "", cmd.run.places):
             cmd.run.add("move_away", line(cmd), (literals[0],))
         literals = literals[1:2]
-    for word in literals[:1]:
-        home = cmd.run.places.home
-        write_path(cmd.run, cmd.scope, word.replace("~", home, 1) if word.startswith("~") else word, line(cmd))
+    for word in [text for text in literals if text not in _HOME_NAMES][:1]:
+        write_path(cmd.run, cmd.scope, _in_home(cmd, parts, word), line(cmd))
+
+
+_HOME_NAMES = frozenset(words("HOME home expanduser homedir USERPROFILE expand_path"))
+
+
+def _in_home(cmd: Cmd, parts: list[Token], word: str) -> str:
+    """The path that code means by `word`: `~` is home, and so is what it joins a name with a leading dot to."""
+    home = cmd.run.places.home
+    if word.startswith("~"):
+        return word.replace("~", home, 1)
+    if word.startswith((".", "/.")) and any(part.text.strip("'\"") in _HOME_NAMES for part in parts):
+        return f"{home}/{word.lstrip('/')}"
+    return word
 
 
 def awk(cmd: Cmd) -> Out | None:

@@ -5,15 +5,22 @@ from collections.abc import Callable
 
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.sql import judge_sql
 from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import UNKNOWN, words
 
 _SHELL_ESCAPE = re.compile(r"(?m)^\s*(?:\\!|\.(?:shell|system)|system|!)\s+(.+)$")
 _PROGRAM = re.compile(r"(?i)\bprogram\s+'([^']+)'")
+_META = re.compile(r"(?m)^\s*[.\\][a-z]\w*[^\n]*$")  # commands of the client itself
+_CHANGES = re.compile(r"(?is)\s*(?:insert|update|delete|drop|alter|replace|create|pragma|attach|vacuum|reindex)\b")
 _MONGO = re.compile(
-    r"\.\s*(?:dropDatabase|drop|dropIndexes|dropUser)\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*(?:\{\s*\}\s*)?\)"
+    r"\b(?:dropDatabase|drop)\s*:|\.\s*(?:dropDatabase|drop|dropIndexes|dropUser)\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*(?:\{\s*\}\s*)?\)"
 )
+
+
+_REDIS = re.compile(r"\b(?:flushall|flushdb|shutdown)\b|\bconfig set\b")
 
 
 def client(cmd: Cmd) -> Out | None:
@@ -24,15 +31,23 @@ def client(cmd: Cmd) -> Out | None:
         if key in ("c", "e", "command", "execute", "eval", "query", "Q", "q")
     ]
     texts += [word for word in cmd.args if " " in word or word.startswith(".")]
-    if cmd.stdin.text:
-        texts.append(cmd.stdin.text)
+    named = options.value("f", "file")
+    texts += [cmd.stdin.text or "", read(named, cmd.scope, cmd.run).text or "" if named else ""]
     for text in dict.fromkeys(texts):
-        sql(cmd, text)
+        sql(cmd, _META.sub("", text))
+        if _CHANGES.match(text):
+            _own_database(cmd, options.operands)
         for script in [*_SHELL_ESCAPE.findall(text), *_PROGRAM.findall(text)]:
             cmd.shell(script, NOTHING)
     if cmd.stdin.text is None and cmd.stdin.labels & {"remote", "decoded"}:
         cmd.run.add("remote_code", f"run downloaded statements with {cmd.name}")
     return None
+
+
+def _own_database(cmd: Cmd, names: list[str]) -> None:
+    for word in names:
+        if "/" in word and classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) == "own":
+            write_path(cmd.run, cmd.scope, word, line(cmd))
 
 
 def sql(cmd: Cmd, text: str) -> None:
@@ -54,8 +69,8 @@ def mongo(cmd: Cmd) -> Out | None:
 
 
 def redis(cmd: Cmd) -> Out | None:
-    words = {arg.lower() for arg in cmd.args} | set((cmd.stdin.text or "").lower().split())
-    if words & {"flushall", "flushdb", "shutdown"}:
+    text = " ".join([*cmd.args, cmd.stdin.text or ""]).lower()
+    if _REDIS.search(text) or (UNKNOWN in text and re.search(r"\b(?:del|unlink)\b", text)):
         cmd.run.add("database_destroy", line(cmd))
     return None
 

@@ -119,7 +119,10 @@ def _config(cmd: Cmd, rest: list[str]) -> None:
         if options.has("", "system"):
             cmd.run.add("system_config", line(cmd))
         elif options.has("", "global") and (
-            key in _LASTING or key.endswith((".insteadof", ".proxy")) or key.startswith(("credential.", "http.ssl"))
+            key in _LASTING
+            or (key.startswith("alias.") and options.operands[1].startswith("!"))
+            or key.endswith((".insteadof", ".proxy"))
+            or key.startswith(("credential.", "http.ssl"))
         ):
             cmd.run.add("user_files", line(cmd))
     if options.value("f", "file"):

@@ -113,7 +113,7 @@ def _uploads(args: list[str]) -> Iterable[str]:
     """The files that curl options read and send: `-d @f`, `-F x=@f`, `-T f`."""
     for position, arg in enumerate(args):
         following = args[position + 1] if position + 1 < len(args) else ""
-        if arg in ("-T", "--upload-file"):
+        if arg == "--upload-file" or re.fullmatch(r"-[a-zA-Z]*T", arg):
             yield following
         elif arg.startswith("--upload-file="):
             yield arg.partition("=")[2]

@@ -23,17 +23,20 @@ container_stop: podman nerdctl: system reset|pod (?:rm|stop|kill)|machine (?:rm|
 publish: npm pnpm yarn bun cargo gem poetry flit hatch uv vsce lerna: \A(?:--\S+ )*(?:npm )?(?:publish|unpublish|yank|deprecate|push)
 publish: twine pod mvn dotnet: upload|trunk (?:push|delete)|deploy|nuget (?:push|delete)
 database_destroy: rails rake artisan prisma sequelize sequelize-cli knex typeorm mix alembic diesel sqlx dotnet ef supabase doctrine: db:(?:drop|reset|purge|schema:load|wipe)\S*|migrate:(?:fresh|reset|refresh)|migrate reset|(?:db push )?--force-reset|downgrade base|ecto\.(?:drop|reset)|schema:drop|database (?:drop|reset)|db reset|migrate:rollback --all
-database_destroy: flyway liquibase django-admin: clean|drop-?[aA]ll|flush|reset_db
+database_destroy: flyway liquibase django-admin manage.py: clean|drop-?[aA]ll|flush|reset_db
 database_destroy: mysqladmin: (?i:drop|shutdown)
 database_destroy: dropdb dropuser pg_dropcluster: .*
 database_destroy: pg_restore: -\w*c\w*|--clean
 database_destroy: pg_ctl pg_ctlcluster: stop|restart|.* stop
 disk_layout: lvremove vgremove pvremove lvreduce vgreduce resize2fs tune2fs badblocks debugfs: \A(?!-[lth]\Z|--test).+
-disk_layout: zpool zfs btrfs diskutil cryptsetup mdadm dmsetup parted losetup: (?i:(?:subvolume )?(?:destroy|delete|remove|erase|offline|rollback|reformat|mklabel|mktable|mkpart|resizepart|rm|labelclear)|destroyvolume|erase(?:disk|volume|optical)|zerodisk|secureerase|partitiondisk|luks(?:format|erase|killslot|removekey)|delete(?:container|volume)|--zero-superblock|--stop|-S)
+disk_layout: zpool zfs btrfs diskutil cryptsetup mdadm dmsetup parted losetup: (?i:(?:subvolume )?(?:destroy|delete|remove(?:_all)?|erase|offline|rollback|reformat|mklabel|mktable|mkpart|resizepart|rm|labelclear)|destroyvolume|erase(?:disk|volume|optical)|zerodisk|secureerase|partitiondisk|luks(?:format|erase|killslot|removekey)|delete(?:container|volume)|--zero-superblock|--stop|-S)
+disk_layout: fsfreeze xfs_repair flashrom: -\w*[fLwE]|--(?:freeze|write|erase)
 disk_layout: hdparm nvme sg_format sg_sanitize smartctl: (?i:\S*(?:erase|format|sanitize|trim-sector|write-sector|discard|delete-ns)\S*)
 destroy_data: fallocate: -\w*[pcz]\w*|--(?:punch-hole|collapse-range|zero-range|dig-holes)
 mass_delete: gio kioclient: trash|remove|delete
-defence_off: iptables ip6tables nft ebtables arptables ipset iptables-restore: -[FXDZ]\w*|--flush|--delete(?:-chain)?|flush|delete|destroy|-P \w+ ACCEPT|--policy \w+ ACCEPT
+defence_off: iptables ip6tables nft ebtables arptables ipset: -[FXDZ]\w*|--flush|--delete(?:-chain)?|flush|delete|destroy|-P \w+ ACCEPT|--policy \w+ ACCEPT
+defence_off: iptables-restore ip6tables-restore: .*
+defence_off: xattr: -\w*[cd]\w* .*quarantine.*
 defence_off: pfctl: -\w*[dF]\w*
 system_config: iptables ip6tables nft ebtables ipset: -[AIP]|--append|--insert|--policy|add|insert
 defence_off: ufw firewall-cmd setenforce auditctl fail2ban-client apparmor_parser csrutil spctl socketfilterfw netsh: (?i:disable|reset|stop|--panic-\w+|off|0|permissive|delete|--remove-\S*|flush|--set-default-zone=trusted|--master-disable|unban)|-D|-R|-e ?0
@@ -82,6 +85,7 @@ mass_kill: killall5 slay xkill: .*
 mass_kill: taskkill: (?i:/f|/im)
 packages: brew: (?:uninstall|remove|rm) (?:.*--ignore-dependencies.*|.*…)
 packages: pip pip3: uninstall (?:.* )?(?:pip|setuptools|wheel|hermes\S*|--break-system-packages|-r|…)
+packages: uv pipx: (?:tool )?uninstall (?:.* )?hermes\S*
 packages: apt apt-get: (?:.* )?autoremove .*--purge|(?:.* )?--purge .*autoremove
 packages: emerge: --unmerge|-\w*C\w*|--depclean
 packages: flatpak snap port pkg: (?:uninstall|remove|delete) (?:.*)?(?:--all|--purge|-a|all)
@@ -92,7 +96,7 @@ git_history: svn: revert (?:.* )?-\w*R\w*|(?:delete|rm|remove) (?:.* )?\S+://\S+
 git_history: jj: abandon|op (?:restore|abandon)|git push --delete \S+
 exfiltration: ngrok cloudflared: (?:.* )?file://\S*
 remote_code: certutil bitsadmin mshta regsvr32 rundll32 msiexec wmic: \S*(?:https?:|javascript:)\S*|(?:.* )\S*https?:\S*
-remote_code: iex Invoke-Expression: .*
+remote_code: iex Invoke-Expression: .*(?i:iwr|irm|curl|wget|https?:|Invoke-|DownloadString).*
 remote_code: pip uv: (?:pip )?install (?:.* )?(?:--(?:extra-)?index-url|-i|--find-links|-f)[ =]http://(?!localhost|127\.)\S*
 own_runtime: gateway: run|stop|restart
 own_runtime: launchctl: .*hermes\S*
