@@ -11,7 +11,7 @@ from hermes.config.settings import Settings
 from hermes.errors import ConfigError, UserError
 from hermes.models.catalogue import find_provider, providers
 from hermes.models.credentials import AuthFile
-from hermes.models.metadata import ModelFacts, Price, load_metadata, update_metadata
+from hermes.models.metadata import ModelFacts, Price, load_metadata, snapshot, update_metadata
 from hermes.models.prices import price_list
 from hermes.models.resolve import Asked, resolve
 from hermes.models.wire_modes import make_model
@@ -251,7 +251,10 @@ def test_a_model_is_known_by_its_many_spellings(tmp_path: Path, name: str, found
 
 def test_newer_facts_replace_bundled_ones_and_bad_ones_change_nothing(tmp_path: Path) -> None:
     raw = b'{"acme": {"models": {"gpt-4o": {"limit": {"context": 9, "output": 3}, "cost": {"input": 1, "output": 2}}}}}'
-    assert update_metadata(tmp_path, raw) == 1
+    bundled = snapshot(tmp_path)
+    taken = update_metadata(tmp_path, raw)
+    assert len(taken.models) == 1
+    assert bundled < taken.snapshot == snapshot(tmp_path)
     assert load_metadata(tmp_path).find("gpt-4o") == ModelFacts("gpt-4o", 9, 3, Price(1, 2))
     for bad in (b"{", b"[]", b'{"models": [{"id": 3}]}', b'{"a": {"models": {"x": {"limit": {"context": "y"}}}}}'):
         with pytest.raises(UserError, match="nothing was changed"):

@@ -51,17 +51,22 @@ _REPAIRABLE: frozenset[ProviderReason] = frozenset({"tool_rejected", "image_reje
 class Rotating(Protocol):
     """A model under several keys."""
 
-    def rotate(self, error: ProviderError) -> bool:
-        """Whether another key can be tried now."""
+    def rotate(self, error: ProviderError) -> str:
+        """What can be tried now, such as another key; empty when there is nothing."""
         ...
 
 
 @runtime_checkable
 class Preparing(Protocol):
-    """A model that must find out about its server before it is called."""
+    """A model that has something to do before it is called: ask its server, start it, renew a sign-in."""
 
     @property
     def is_ready(self) -> bool: ...
+    @property
+    def preparing(self) -> str:
+        """What that is, in words."""
+        ...
+
     async def prepare(self, ask: Ask | None) -> None: ...
 
 
@@ -291,7 +296,7 @@ class _Flight:
         model = self._client._preparing[self._client._place]
         if model is None or model.is_ready:
             return
-        self._plan.on_status(StatusChanged("probe", f"asking {self._client.model.base_url} which model it serves"))
+        self._plan.on_status(StatusChanged("probe", model.preparing))
         try:
             await model.prepare(self._probe if self._request.tools else None)
         except ProviderError:
@@ -400,9 +405,9 @@ class _Flight:
 
     def _rotated(self, error: ProviderError) -> bool:
         model = self._client._rotating[self._client._place]
-        if model is None or not model.rotate(error):
+        if model is None or not (other := model.rotate(error)):
             return False
-        self._plan.on_status(StatusChanged("retry", f"{_short(error)}; trying again with another key"))
+        self._plan.on_status(StatusChanged("retry", f"{_short(error)}; trying again with {other}"))
         return True
 
     def _better_elsewhere(self, error: ProviderError) -> bool:

@@ -24,11 +24,21 @@ REST_S = 3600.0
 ROTATING = ("rate_limit", "billing", "auth")
 
 
+class Renewal(Struct, frozen=True):
+    """How a token of a sign-in, which runs out, is exchanged for the next one."""
+
+    refresh_token: str
+    token_url: str
+    client_id: str = ""
+    expires_at: float = 0.0  # 0: nobody said when
+
+
 class Credential(Struct, frozen=True):
     """One key. `id` is made from it, so the same key is the same credential everywhere."""
 
     key: str
     label: str = ""
+    renewal: Renewal | None = None
 
     @property
     def id(self) -> str:
@@ -58,10 +68,21 @@ class CredentialPool:
         self._resting = dict(resting or {})
         self._used = dict.fromkeys((one.id for one in self._credentials), 0)
         self._turns = itertools.count()
-        self._lock = threading.Lock()  # guards _resting, _used and _turns
+        self._lock = threading.Lock()  # guards _credentials, _resting, _used and _turns
 
     def __len__(self) -> int:
         return len(self._credentials)
+
+    @property
+    def is_renewable(self) -> bool:
+        """Whether one of the keys runs out and can be renewed."""
+        return any(one.renewal is not None for one in self._credentials)
+
+    def swap(self, old: Credential, new: Credential) -> None:
+        """Put `new` in the place of `old`."""
+        with self._lock:
+            self._credentials = tuple(new if one == old else one for one in self._credentials)
+            self._used.setdefault(new.id, self._used.get(old.id, 0))
 
     def pick(self) -> Credential:
         """The key for the next request; when all rest, the one whose rest ends first."""
@@ -110,11 +131,7 @@ class AuthFile:
 
     def pool(self, provider: str, more: Sequence[Credential], strategy: Strategy) -> CredentialPool | None:
         """The pool of `provider`: `more` first, then the stored keys; None when there is none at all."""
-        entries = self._entries(self._read(), provider)
-        stored = [
-            Credential(str(entry.get("api_key") or entry.get("access_token") or ""), str(entry.get("label") or ""))
-            for entry in entries
-        ]
+        stored = [_credential(entry) for entry in self._entries(self._read(), provider)]
         credentials = [*more, *(one for one in stored if one.key)]
         if not credentials:
             return None
@@ -140,13 +157,42 @@ class AuthFile:
         """Keep one more key for `provider`."""
         with self._locked():
             content = self._read()
-            pools = content.setdefault("credential_pool", {})
-            pools[provider] = [*self._entries(content, provider), {"api_key": key, "label": label}]
+            content.setdefault("credential_pool", {}).setdefault(provider, []).append({"api_key": key, "label": label})
+            self._write(content)
+
+    def address(self, provider: str) -> str:
+        """The address that was stored with a sign-in."""
+        entries = self._entries(self._read(), provider)
+        return next((str(entry["base_url"]) for entry in entries if entry.get("base_url")), "")
+
+    def newer(self, provider: str, old: Credential) -> Credential | None:
+        """What another process has put in the place of `old` meanwhile."""
+        stored = [_credential(entry) for entry in self._entries(self._read(), provider)]
+        if any(one.key == old.key for one in stored):
+            return None
+        return next((one for one in stored if one.label == old.label and one.renewal is not None), None)
+
+    def renewed(self, provider: str, old: Credential, new: Credential) -> None:
+        """Keep `new` in the place of `old`."""
+        assert new.renewal is not None
+        told = {
+            "access_token": new.key,
+            "refresh_token": new.renewal.refresh_token,
+            "expires_at": new.renewal.expires_at,
+        }
+        with self._locked():
+            content = self._read()
+            for entry in self._entries(content, provider):
+                if entry.get("access_token") == old.key:
+                    entry.update(told)
             self._write(content)
 
     def _entries(self, content: dict[str, Any], provider: str) -> list[dict[str, Any]]:
+        """The keys of the pool, then the provider's own sign-in."""
         found = (content.get("credential_pool") or {}).get(provider)
-        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+        signed_in = (content.get("providers") or {}).get(provider)
+        listed = [*(found if isinstance(found, list) else []), signed_in]
+        return [entry for entry in listed if isinstance(entry, dict)]
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -171,3 +217,20 @@ class AuthFile:
         with (self._file.with_name(f".{self._file.name}.lock")).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _credential(entry: dict[str, Any]) -> Credential:
+    key, label = str(entry.get("api_key") or entry.get("access_token") or ""), str(entry.get("label") or "")
+    if not entry.get("refresh_token") or not entry.get("token_url"):
+        return Credential(key, label)
+    until = entry.get("expires_at")
+    return Credential(
+        key,
+        label,
+        Renewal(
+            refresh_token=str(entry["refresh_token"]),
+            token_url=str(entry["token_url"]),
+            client_id=str(entry.get("client_id") or ""),
+            expires_at=float(until) if isinstance(until, int | float) else 0.0,
+        ),
+    )

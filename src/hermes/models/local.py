@@ -141,6 +141,10 @@ class LocalModel:
     def is_ready(self) -> bool:
         return self._model is not None
 
+    @property
+    def preparing(self) -> str:
+        return f"asking {self.base_url} which model it serves"
+
     async def prepare(self, ask: Ask | None) -> None:
         """Find the name and the window; with `ask`, also how the model calls tools. What is found is kept on disk."""
         headers = {"authorization": f"Bearer {self._endpoint.api_key}"} if self._endpoint.api_key else {}

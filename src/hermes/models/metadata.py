@@ -1,5 +1,6 @@
 """What is known about models: windows, output caps and prices. A bundled snapshot, and the user's newer one over it."""
 
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hermes.config.atomic import write_private
 from hermes.errors import UserError
@@ -96,8 +98,14 @@ def load_metadata(cache_dir: Path) -> Metadata:
     return Metadata(*tables)
 
 
-def update_metadata(cache_dir: Path, raw: bytes) -> int:
-    """Keep the facts in `raw` as the user's own; how many there are. Takes our format and that of models.dev."""
+def snapshot(cache_dir: Path) -> str:
+    """When the facts in use were taken: the user's own, else the bundled ones."""
+    files = (cache_dir / FILE_NAME, Path(__file__).with_name(FILE_NAME))
+    return next(_table(file, file.stat().st_mtime).snapshot for file in files if file.is_file())
+
+
+def update_metadata(cache_dir: Path, raw: bytes) -> ModelTable:
+    """Keep the facts in `raw` as the user's own. Takes our format and that of models.dev."""
     try:
         decoded = msgspec.json.decode(raw)
         table = (
@@ -110,8 +118,9 @@ def update_metadata(cache_dir: Path, raw: bytes) -> int:
     if not table.models:
         raise UserError("this table holds no model; nothing was changed")
     cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    table = replace(table, snapshot=table.snapshot or time.strftime("%Y-%m-%d"))
     write_private(cache_dir / FILE_NAME, msgspec.json.format(msgspec.json.encode(table)).decode())
-    return len(table.models)
+    return table
 
 
 def _from_models_dev(decoded: Any) -> ModelTable:

@@ -6,6 +6,8 @@ from contextlib import aclosing
 from hermes.errors import ProviderError
 from hermes.models.credentials import ROTATING, Credential, CredentialPool
 from hermes.models.endpoint import Endpoint
+from hermes.models.local import Ask
+from hermes.models.renewal import Renew, has_run_out
 from hermes.models.transport import HttpModel
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
@@ -13,14 +15,22 @@ from hermes.types import ModelEvent
 
 
 class PooledModel:
-    """`Model` over a pool. A key is kept until it is refused; `rotate` then goes on with the next."""
+    """`Model` over a pool. A key is kept until it is refused; `rotate` then goes on with the next.
 
-    def __init__(self, pool: CredentialPool, make: Callable[[Credential], HttpModel]) -> None:
+    A token that has run out is renewed before the next call, and one that is refused is renewed once.
+    """
+
+    def __init__(
+        self, pool: CredentialPool, make: Callable[[Credential], HttpModel], renew: Renew | None = None
+    ) -> None:
         self._pool = pool
         self._make = make
+        self._renew = renew
         self._made: dict[str, HttpModel] = {}
         self._credential = pool.pick()
         self._rate_limited: set[str] = set()  # keys that were given a second chance
+        self._renewed: set[str] = set()  # tokens that were just renewed, or could not be
+        self._is_stale = False  # the token in use was refused
 
     @property
     def name(self) -> str:
@@ -43,19 +53,42 @@ class PooledModel:
         async with aclosing(self._model().stream(request, scope)) as events:  # type: ignore[type-var]  # a generator
             async for event in events:
                 yield event
+        self._renewed.clear()
 
-    def rotate(self, error: ProviderError) -> bool:
-        """Whether another key can be tried now. A rate limit rests a key only when it comes a second time."""
+    @property
+    def is_ready(self) -> bool:
+        return self._renew is None or not (self._is_stale or has_run_out(self._credential))
+
+    @property
+    def preparing(self) -> str:
+        return f"renewing the sign-in of {self.provider}"
+
+    async def prepare(self, ask: Ask | None) -> None:
+        """Renew the token in use; `ProviderError` when it cannot be."""
+        old, self._is_stale = self._credential, False
+        assert self._renew is not None
+        self._renewed = {old.id}
+        new = await self._renew(old)
+        self._renewed.add(new.id)
+        self._pool.swap(old, new)
+        self._credential = new
+
+    def rotate(self, error: ProviderError) -> str:
+        """What can be tried now. A rate limit rests a key only when it comes a second time."""
+        key = self._credential
+        if error.reason == "auth" and key.renewal is not None and key.id not in self._renewed:
+            self._is_stale = True
+            return "a renewed sign-in"
         if error.reason not in ROTATING or len(self._pool) < 2:
-            return False
-        if error.reason == "rate_limit" and self._credential.id not in self._rate_limited:
-            self._rate_limited.add(self._credential.id)
-            return False
-        self._rate_limited.discard(self._credential.id)
-        if not self._pool.refused(self._credential, error):
-            return False
+            return ""
+        if error.reason == "rate_limit" and key.id not in self._rate_limited:
+            self._rate_limited.add(key.id)
+            return ""
+        self._rate_limited.discard(key.id)
+        if not self._pool.refused(key, error):
+            return ""
         self._credential = self._pool.pick()
-        return True
+        return "another key"
 
     def _model(self) -> HttpModel:
         found = self._made.get(self._credential.id)

@@ -23,6 +23,7 @@ from hermes.models.endpoint import ApiMode, Endpoint, Quirks
 from hermes.models.local import LocalModel
 from hermes.models.metadata import load_metadata
 from hermes.models.pooled import PooledModel
+from hermes.models.renewal import renewer
 from hermes.models.transport import HttpModel
 from hermes.models.wire_modes import make_model
 from hermes.seams import HttpLimits, HttpStream, Model
@@ -56,13 +57,16 @@ class Resolved(Struct, frozen=True):
     entry: ProviderEntry
     source: str
     pool: CredentialPool | None = None
+    models: tuple[str, ...] = ()  # those that config.yaml names, for a provider that tells none
 
 
 def resolve_model(settings: Settings, http: HttpStream, asked: Asked | None = None) -> Model:
     """The model to call."""
     found = resolve(settings, asked or Asked())
-    if found.pool is not None and len(found.pool) > 1:
-        return PooledModel(found.pool, lambda one: make_model(_with_key(found.endpoint, found.entry, one.key), http))
+    pool = found.pool
+    if pool is not None and (len(pool) > 1 or pool.is_renewable):
+        renew = renewer(http, _auth(settings), found.entry.id) if pool.is_renewable else None
+        return PooledModel(pool, lambda one: make_model(_with_key(found.endpoint, found.entry, one.key), http), renew)
     return wrapped(found, http, paths.cache_dir(settings.home), settings.environ)
 
 
@@ -93,6 +97,11 @@ def resolve(settings: Settings, asked: Asked) -> Resolved:
     if entry.kind == "box":
         return _box(settings, asked, entry, source)
     base_url = base_url or _base_url(settings, entry)
+    if entry.kind in ("oauth", "external") and (not base_url or _pool(settings, entry, ()) is None):
+        raise UserError(
+            f"{entry.name} signs in through a browser or another program, which this version does not do; put tokens "
+            "that another program got into auth.json (docs/models.md), or choose a provider with a key: hermes model"
+        )
     name = asked.name or (section.default if _is_configured(asked, section) else "")
     if not base_url or (not name and entry.kind != "local" and not is_loopback(base_url)):
         raise UserError(NO_MODEL if not name else f"{entry.id!r} has no address of its own: set model.base_url")
@@ -101,7 +110,7 @@ def resolve(settings: Settings, asked: Asked) -> Resolved:
     endpoint = _endpoint(settings, asked, entry, own_entry, base_url, name)
     pool = asked.pool or _pool(settings, entry, keys)
     first = pool.pick().key if pool is not None else ""
-    return Resolved(_with_key(endpoint, entry, first), entry, source, pool)
+    return Resolved(_with_key(endpoint, entry, first), entry, source, pool, tuple(own_entry.models))
 
 
 # -- who ---------------------------------------------------------------------------------------------------------
@@ -115,8 +124,6 @@ def _named(wanted: str) -> ProviderEntry:
         near = get_close_matches(wanted, providers(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; see: hermes model --list"
         raise UserError(f"there is no provider {wanted!r}{hint}")
-    if entry.kind in ("oauth", "external"):
-        raise UserError(f"{entry.name} signs in through a browser or another program, which this version does not do")
     return entry
 
 
@@ -169,7 +176,7 @@ def _base_url(settings: Settings, entry: ProviderEntry) -> str:
         from hermes.models.bedrock_converse import bedrock_url  # noqa: PLC0415 - only who uses it
 
         return bedrock_url(_region(settings))
-    return entry.base_url
+    return entry.base_url or (_auth(settings).address(entry.id) if entry.kind == "oauth" else "")
 
 
 def _region(settings: Settings) -> str:
@@ -212,7 +219,11 @@ def _variable(settings: Settings, name: str) -> str:
 
 def _pool(settings: Settings, entry: ProviderEntry, keys: Sequence[Credential]) -> CredentialPool | None:
     strategy = settings.of(top_section.Section).credential_pool_strategies.get(entry.id, "fill_first")
-    return AuthFile(settings.home / "auth.json").pool(entry.id, keys, strategy)
+    return _auth(settings).pool(entry.id, keys, strategy)
+
+
+def _auth(settings: Settings) -> AuthFile:
+    return AuthFile(settings.home / "auth.json")
 
 
 def _with_key(endpoint: Endpoint, entry: ProviderEntry, key: str) -> Endpoint:
@@ -363,4 +374,5 @@ def _own(settings: Settings, asked: Asked, section: model_section.Section, own: 
     key = asked.api_key or own.api_key or (_variable(settings, own.key_env) if own.key_env else "")
     endpoint = _endpoint(settings, asked, entry, own, base_url, name)
     pool = asked.pool or _pool(settings, entry, [Credential(key)] if key else [])
-    return Resolved(_with_key(endpoint, entry, pool.pick().key if pool else key), entry, f"providers.{provider}", pool)
+    first = pool.pick().key if pool else key
+    return Resolved(_with_key(endpoint, entry, first), entry, f"providers.{provider}", pool, tuple(own.models))

@@ -93,6 +93,14 @@ def test_providers_and_models_are_listed(run: Run, server: ScriptedServer) -> No
     assert models.stdout.split() == ["small", "large"]
 
 
+def test_a_provider_that_tells_no_models_has_those_of_the_config(run: Run, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    with ServerThread(lambda _: says("ok"), models=()) as silent:
+        lab = f"{{base_url: '{silent.base_url}', models: {{first: {{max_tokens: 5}}, second: null}}}}"
+        (home / "config.yaml").write_text(f"providers: {{lab: {lab}}}\n")
+        assert run("model", "--models", "--provider", "lab").stdout.split() == ["first", "second"]
+
+
 def test_windows_and_prices_come_from_a_file_or_an_address(run: Run, home: Path, tmp_path: Path) -> None:
     file = tmp_path / "table.json"
     file.write_text('{"acme": {"models": {"m-1": {"limit": {"context": 9000}, "cost": {"input": 1, "output": 2}}}}}')

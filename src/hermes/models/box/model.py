@@ -84,6 +84,10 @@ class BoxModel:
         return self._server is not None and self._server.is_running
 
     @property
+    def preparing(self) -> str:
+        return f"starting {self.name} on this machine"
+
+    @property
     def server_pid(self) -> int | None:
         return self._server.pid if self._server is not None else None
 

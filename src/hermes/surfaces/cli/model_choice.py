@@ -54,6 +54,7 @@ def try_choice(cli: Cli, choice: Choice, *, needs_model: bool = True) -> tuple[R
         return found, CheckResult((file or "SmolLM2-135M",))
     try:
         result = asyncio.run(_ask(found))
+        result = result if result.models else CheckResult(found.models, result.server, result.is_checked)
         if needs_model and choice.model:
             require_model(result, choice.model)
     except ProviderError as error:

@@ -101,7 +101,7 @@ def _providers(cli: Cli, as_json: bool) -> int:
         cli.out.json(rows)
         return Exit.ANSWERED
     kinds = {
-        "oauth": "sign-in: not in this version",
+        "oauth": "sign-in: tokens in auth.json",
         "external": "not in this version",
         "local": "on this machine",
         "box": "on this machine",
@@ -131,8 +131,9 @@ def _models(cli: Cli, choice: "Choice", as_json: bool) -> int:
 def _update(cli: Cli, source: str) -> int:
     from hermes.models.metadata import update_metadata  # noqa: PLC0415
 
-    count = update_metadata(paths.cache_dir(cli.home), _read(source))
-    cli.out.line(f"Windows and prices of {count} models are in {paths.cache_dir(cli.home) / 'models.json'}")
+    table = update_metadata(paths.cache_dir(cli.home), _read(source))
+    file = paths.cache_dir(cli.home) / "models.json"
+    cli.out.line(f"Windows and prices of {len(table.models)} models, a snapshot of {table.snapshot}, are in {file}")
     return Exit.ANSWERED
 
 

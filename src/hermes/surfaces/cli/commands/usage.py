@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hermes.config import paths
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.store import open_sessions
 
@@ -32,9 +33,12 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
             rows = usage_rows(db.store, by, time.time() - days * DAY_S)
     total = {name: sum(row[name] for row in rows) for name in ("calls", "failed", "uncounted", "unpriced")}
     cost = float(sum(row["cost_usd"] or 0 for row in rows))
+    from hermes.models.metadata import snapshot  # noqa: PLC0415 - help does without it
+
+    taken = snapshot(paths.cache_dir(cli.home))
     if as_json:
         key = "models" if by in ("all", "model") else f"by_{by}"
-        cli.out.json({"days": days, key: rows, "cost_usd": cost, **total})
+        cli.out.json({"days": days, key: rows, "cost_usd": cost, "prices_of": taken, **total})
         return
     if not rows:
         cli.out.note(f"No model was called in the last {days} days.")
@@ -46,6 +50,8 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
     cli.out.line(
         f"{days} days, {total['calls']} calls: {_price(cost, total['unpriced'], total['calls'] - total['failed'])}"
     )
+    if cost:
+        cli.out.note(f"Costs are estimates by the prices of {taken} and those in config.yaml (hermes model --update).")
 
 
 def _figures(row: dict[str, Any]) -> list[object]:
