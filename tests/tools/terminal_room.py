@@ -20,12 +20,13 @@ class ToldGate:
     def __init__(self, *denied: str) -> None:
         self.asked: list[Action] = []
         self._denied = denied
+        self.decided_by = "test"
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         self.asked.append(action)
         if any(word in action.text for word in self._denied):
             return Decision(allowed=False, reason="that is not done here; choose another way")
-        return Decision(allowed=True, decided_by="test")
+        return Decision(allowed=True, decided_by=self.decided_by)
 
 
 class Room:

@@ -124,17 +124,18 @@ class AIAgent:
         self._steer.put(text)
         return True
 
-    def close(self) -> None:
-        """Stop what runs and release what is held. The session stays resumable."""
-        self.interrupt()
-        if self._assembly is not None:
-            asyncio.run_coroutine_threadsafe(self._assembly.close(), background.get()).result(timeout=10)
+    def close(self, *, keep_background: bool = False) -> None:
+        """Stop what runs and release what is held. The session stays resumable.
 
-    async def aclose(self) -> None:
+        Its background processes end, too, unless they are to be kept, here or by `terminal.keep_background`.
+        """
+        asyncio.run_coroutine_threadsafe(self.aclose(keep_background=keep_background), background.get()).result(10)
+
+    async def aclose(self, *, keep_background: bool = False) -> None:
         """`close` for callers that have a loop."""
         self.interrupt()
         if self._assembly is not None:
-            await self._assembly.close()
+            await self._assembly.close(None if keep_background else self.session_id)
 
     # -- one turn, step by step ----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.sections import state as state_section
+from hermes.config.sections import terminal as terminal_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.dicts import from_dict
@@ -29,7 +30,7 @@ from hermes.runtime.shared import Shared, shared
 from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
-from hermes.runtime.workplaces import Workplace, environment_for, stored_folder
+from hermes.runtime.workplaces import Workplace, end_background, environment_for, stored_folder
 from hermes.seams import Environment, EventStore, Model, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, has_foreign_files, session_tools
 from hermes.tools.environments.hygiene import scrubbed
@@ -101,8 +102,11 @@ class Assembly:
         zone = self.settings.of(top_section.Section).timezone
         return [*sources, DateLine(self.services.clock.now(), zone)]
 
-    async def close(self) -> None:
+    async def close(self, ends: str | None = None) -> None:
+        """Release everything. `ends` is the session that is over now; its background processes are, too."""
         await self.titles.close()
+        if ends is not None and not self.settings.of(terminal_section.Section).keep_background:
+            await end_background(self.services.environment, ends)
         for box in self.boxes:
             await box.aclose()
         await self.services.environment.close()
@@ -118,7 +122,7 @@ async def assemble(
     store = TrackedStore(inner, session_id, lambda op: clean_op(op, redactor))
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, parts, Workplace(session_id, stood_in, redactor))
-    persistence = client_options(settings, inner)
+    persistence = client_options(settings)
     chain = model_chain(options, settings, parts.http)
     boxes = introduced(chain, lambda: parts.supervisor)
     client = ModelClient(chain, store, parts.clock, parts.ids, persistence)

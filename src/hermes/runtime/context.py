@@ -113,6 +113,10 @@ class CallContext:
         return self.turn.services.settings
 
     @property
+    def hooks(self) -> HookBus:
+        return self.turn.services.hooks
+
+    @property
     def memo(self) -> dict[str, Any]:
         return self.turn.services.memo if self.own_memo is None else self.own_memo
 

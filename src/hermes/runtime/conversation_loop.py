@@ -45,6 +45,7 @@ from hermes.runtime.steps import (
     after_response,
 )
 from hermes.runtime.tool_round import ToolRound
+from hermes.runtime.workplaces import news_from_background
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.tools.files.memo import reset_repeats
 from hermes.tools.names import repair_name
@@ -286,6 +287,8 @@ async def _run_tools(turn: Turn, answer: Answer) -> None:
         turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
     turn.ctx.sink.emit(BlockClosed())
     await _run_round(turn, calls)
+    if news := await news_from_background(turn.ctx.services.environment, turn.session_id):
+        turn.tell(news)
     names = {call.name for call in calls}
     turn.ran = tuple(call.name for call in calls)
     if names == {"execute_code"}:

@@ -71,6 +71,7 @@ class CallbackOptions(Struct, frozen=True, kw_only=True):
     tool_gen_callback: Callback | None = None
     status_callback: Callback | None = None
     approval_callback: Callback | None = None
+    sudo_password_callback: Callback | None = None  # given a prompt, returns what was typed, or None
     sink: Sink | None = None
     verbose_logging: bool = False
     quiet_mode: bool = False

@@ -1,5 +1,7 @@
 """Where a session's commands run: the backend of the settings, standing where the session stands."""
 
+import inspect
+import logging
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -8,12 +10,15 @@ from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.errors import ToolError
 from hermes.redact import Redactor
+from hermes.runtime.facade import caller
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.shared import Shared
 from hermes.seams import Environment, EventStore
 from hermes.tools.environments.background import background_of
 from hermes.tools.environments.factory import Making, Overrides, create_environment
+from hermes.tools.terminal.sudo import AskPassword
 
+log = logging.getLogger(__name__)
 NO_MESSAGES = 2**62  # a row id that no message reaches: only the head of the session is read
 
 
@@ -43,8 +48,27 @@ def environment_for(options: AgentOptions, settings: Settings, parts: Shared, wo
             overrides=Overrides(cwd=options.tools.cwd or known),
             run_blocking=parts.pool.run,
             redactor=workplace.redactor,
+            ask_password=_asking(options, parts),
         )
     )
+
+
+def _asking(options: AgentOptions, parts: Shared) -> AskPassword | None:
+    callback = options.callbacks.sudo_password_callback
+    if callback is None:
+        return None
+
+    async def ask(prompt: str) -> str | None:
+        """Where the turn's caller waits, or in a thread of the pool."""
+        if inspect.iscoroutinefunction(callback):
+            said = await callback(prompt)
+        elif (waiting := caller.get()) is not None:
+            said = await waiting.call(callback, prompt)
+        else:
+            said = await parts.pool.run(callback, prompt)
+        return said or None
+
+    return ask
 
 
 async def stored_folder(options: AgentOptions, store: EventStore, session_id: str) -> str | None:
@@ -62,6 +86,17 @@ async def reach(environment: Environment) -> str:
     except ToolError as error:
         return f"The {environment.kind} backend cannot be reached now: {error}"
     return ""
+
+
+async def end_background(environment: Environment, session_id: str) -> None:
+    """The session is over: stop what it still runs in the background."""
+    try:
+        ended = await background_of(environment).end_session(session_id)
+    except ToolError as error:
+        log.warning("background processes of %s could not be stopped: %s", session_id, error)
+    else:
+        if ended:
+            log.info("stopped %s background process(es) of %s", ended, session_id)
 
 
 async def news_from_background(environment: Environment, session_id: str) -> str:

@@ -7,11 +7,20 @@ from pathlib import Path
 import pytest
 
 from hermes.scope import TurnScope
+from hermes.seams import HookBus
 from hermes.tools.builtin.terminal import terminal
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
+from hermes.tools.hooks import Hooks
+from hermes.tools.pool import DaemonPool
 from hermes.tools.registry import registry
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.terminal_room import Room, ToldGate, told
+
+
+class HookedRoom(Room):
+    """A room with plugins."""
+
+    hooks: HookBus
 
 
 @pytest.fixture
@@ -53,6 +62,62 @@ async def test_the_gate_is_asked_and_its_no_is_final(room: Room) -> None:
     assert await room.environment.list_dir(".") == []
     asked = room.gate.asked[0]
     assert (asked.kind, asked.text, asked.route, asked.backend) == ("command", "touch canary", "foreground", "local")
+
+
+async def test_a_command_that_somebody_allowed_says_so(room: Room) -> None:
+    answer = told(await terminal({"command": "true"}, ctx=room))
+    assert "approval" not in answer
+    room.gate.decided_by = "person"
+    answer = told(await terminal({"command": "true"}, ctx=room))
+    assert answer["approval"] == "the user allowed this command (once)"
+
+
+async def test_a_plugin_may_replace_the_whole_output_before_it_is_cut(room: Room) -> None:
+    hooks = Hooks(DaemonPool(size=1, name="test"))
+    seen: list[dict[str, object]] = []
+
+    def shorten(**facts: object) -> str:
+        seen.append(facts)
+        return f"{len(str(facts['output']))} characters"
+
+    hooks.add("transform_terminal_output", shorten, owner="test", kind="observer")
+    hooked = HookedRoom(room.environment, room.supervisor, Path(room.environment.cwd).parent)
+    hooked.hooks = hooks
+    answer = told(await terminal({"command": "seq 1 100000; exit 2"}, ctx=hooked))
+    assert answer["output"] == "588894 characters"
+    assert {key: seen[0][key] for key in ("command", "returncode", "task_id", "env_type")} == {
+        "command": "seq 1 100000; exit 2",
+        "returncode": 2,
+        "task_id": "default",
+        "env_type": "local",
+    }
+
+
+async def test_the_password_for_sudo_is_asked_for_once(tmp_path: Path) -> None:
+    supervisor, asked = ProcessSupervisor(), []
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    # A stand-in that does what sudo does: with -n it fails, with -A it takes the password that SUDO_ASKPASS prints.
+    (tools / "sudo").write_text(
+        '#!/bin/bash\n[ "$1" = -A ] || { echo "sudo: a password is required"; exit 1; }\n'
+        'shift; [ "$("$SUDO_ASKPASS")" = "pass word" ] && exec "$@"; exit 1\n'
+    )
+    (tools / "sudo").chmod(0o755)
+
+    async def ask(prompt: str) -> str:
+        asked.append(prompt)
+        return "pass word"
+
+    (tmp_path / ".bashrc").write_text(f"export PATH={tools}:/usr/bin:/bin\n")  # a login shell sets a path of its own
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    environment = LocalEnvironment(supervisor, str(tmp_path), LocalOptions(env=env, ask_password=ask))
+    room = Room(environment, supervisor, tmp_path)
+    for word in ("one", "two"):
+        answer = told(await terminal({"command": f"sudo echo {word}"}, ctx=room))
+        assert (answer["output"], answer["exit_code"]) == (word, 0)
+    assert asked == ["Password for sudo: "]
+    await environment.close()
+    await supervisor.close()
 
 
 async def test_a_timeout_returns_what_was_printed(room: Room) -> None:

@@ -1,5 +1,6 @@
 """The local environment: the common suite, and what only it does."""
 
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -57,6 +58,26 @@ async def test_login_files_that_hang_are_named(supervisor: ProcessSupervisor, tm
     with pytest.raises(ToolError, match=r"reading the login files .*\.bashrc.* took more than 1 s"):
         await run(environment, "true")
     await environment.close()
+
+
+async def test_what_a_killed_runtime_left_is_swept_and_what_is_in_use_is_not(
+    supervisor: ProcessSupervisor, environment: LocalEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    await run(environment, "export KEPT=1")
+    stale = tmp_path / "hermes-shell-stale"
+    stale.mkdir()
+    (stale / "lock").touch()
+    assert environment._state is not None
+    for folder in (stale, environment._state.shared):
+        os.utime(folder, (1, 1))
+    other = LocalEnvironment(supervisor, str(tmp_path), LocalOptions(env={"PATH": PATH, "HOME": str(tmp_path)}))
+    await run(other, "true")
+    assert not stale.exists()
+    assert (await run(environment, "echo $KEPT")).output == "1\n"
+    await other.close()
+    await environment.close()
+    assert [name for name in os.listdir(tmp_path) if name.startswith("hermes-shell-")] == []
 
 
 async def test_a_folder_that_was_deleted_gives_way_to_the_one_above(environment: LocalEnvironment) -> None:

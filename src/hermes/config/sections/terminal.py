@@ -34,6 +34,9 @@ class Section(SectionBase, frozen=True):
     sandbox_network: Annotated[bool, key("Give sandboxed commands the network.")] = True
     sandbox_writable: Annotated[tuple[str, ...], key("Folders sandboxed commands may write to, beyond the usual.")] = ()
     max_processes: Annotated[int, key("Processes one command may have before it is ended; 0 is no limit.", ge=0)] = 4096
+    keep_background: Annotated[
+        bool, key("Let background processes run on when their session ends. They end with it otherwise.")
+    ] = False
     env_passthrough: Annotated[tuple[str, ...], key("Variables commands see although they look like secrets.")] = ()
     shell_init_files: Annotated[tuple[str, ...], key("Files sourced when a session's shell is made.")] = ()
     auto_source_bashrc: Annotated[bool, key("Source ~/.bashrc when a session's shell is made.")] = True

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from hermes.seams import Action, Decision, ToolContext
+from hermes.seams import Action, Decision, ExecResult, HookBus, ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.environments.background import Order, background_of
 from hermes.tools.environments.running import CommandInterrupted
@@ -20,8 +20,17 @@ from hermes.tools.traits import Traits
 
 DEFAULT_TIMEOUT_S = 180.0
 MAX_FOREGROUND_S = 600.0
+_ALLOWED_BY = {"person": "the user allowed", "model": "the model that judges commands allowed"}
 _NEEDS_PIPE = re.compile(r"\bgh\s+auth\s+login\b.*--with-token")
 _WORKDIR = re.compile(r"[\w/\\:.~ +@=,-]+")
+
+
+@runtime_checkable
+class HasHooks(Protocol):
+    """A context whose plugins may change what a command printed."""
+
+    @property
+    def hooks(self) -> HookBus: ...
 
 
 class Terminal(Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,12 +137,13 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")
         raise
     await ctx.note("exit_code", settled.result.exit_code)
-    return await _worded(wanted.command, settled, ctx, timeout_s)
+    answer = await _worded(wanted.command, settled, ctx, timeout_s)
+    return tool_result({**answer, **_approval(decision)})
 
 
-async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: float) -> str:
+async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: float) -> dict[str, object]:
     result = settled.result
-    text = plain(result.output).strip()
+    text = await _transformed(command, result, ctx)
     output, is_cut = cut(text, MAX_CHARS)
     if result.timed_out:
         output = f"{output}\n[Command timed out after {timeout_s:g}s]".lstrip()
@@ -150,7 +160,23 @@ async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: f
         answer["sandbox"] = settled.note
     answer["cwd"] = result.cwd
     answer["backend"] = result.backend
-    return tool_result(answer)
+    return answer
+
+
+async def _transformed(command: str, result: ExecResult, ctx: ToolContext) -> str:
+    """The text of the output, as plugins leave it."""
+    text = plain(result.output).strip()
+    if not isinstance(ctx, HasHooks):
+        return text
+    facts = {"command": command, "output": text, "returncode": result.exit_code}
+    facts |= {"task_id": ctx.task_id, "env_type": result.backend}
+    return await ctx.hooks.transform("transform_terminal_output", text, facts)
+
+
+def _approval(decision: Decision) -> dict[str, object]:
+    """A word to the model that somebody was asked about this command and allowed it."""
+    by = _ALLOWED_BY.get(decision.decided_by)
+    return {"approval": f"{by} this command ({decision.scope})"} if by else {}
 
 
 async def _background(wanted: Terminal, decision: Decision, ctx: ToolContext) -> str:
@@ -174,6 +200,7 @@ async def _background(wanted: Terminal, decision: Decision, ctx: ToolContext) ->
         "exit_code": 0,
         "error": None,
         "backend": ctx.environment.kind,
+        **_approval(decision),
     }
     if order.notify:
         answer["notify_on_complete"] = True

@@ -1,5 +1,7 @@
 """Background processes as every backend offers them: start, look, read, write, stop."""
 
+import asyncio
+import logging
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -7,6 +9,7 @@ from msgspec import Struct
 from hermes.errors import ToolError
 from hermes.seams import Decision, Environment
 
+log = logging.getLogger(__name__)
 Status: TypeAlias = Literal["running", "exited"]
 
 
@@ -68,6 +71,21 @@ class Background(Protocol):
     async def end_session(self, session_id: str) -> int:
         """Stop what the session still runs; return how many that were."""
         ...
+
+
+async def end_all(background: Background, records: list[Record]) -> int:
+    """Stop these, side by side; return how many still ran."""
+
+    async def end(record: Record) -> bool:
+        try:
+            return await background.kill(record)
+        except ToolError as error:
+            log.warning("a background process runs on: %s", error)
+            return False
+
+    async with asyncio.TaskGroup() as group:
+        ends = [group.create_task(end(record)) for record in records]
+    return sum(each.result() for each in ends)
 
 
 def background_of(environment: Environment) -> Background:

@@ -14,6 +14,7 @@ from hermes.redact import Redactor
 from hermes.seams import Environment, Supervisor
 from hermes.tools.environments.hygiene import is_secret_name, scrubbed
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+from hermes.tools.terminal.sudo import AskPassword
 
 if TYPE_CHECKING:
     from hermes.tools.environments.remote import Common
@@ -41,6 +42,7 @@ class Making(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     overrides: Overrides = Overrides()
     run_blocking: RunBlocking = in_daemon_thread
+    ask_password: AskPassword | None = None  # for `sudo`, when somebody is there
     redactor: Redactor | None = None  # knows the runtime's secrets
     passthrough: tuple[str, ...] = ()  # names that loaded skills declare, beside the setting
 
@@ -84,6 +86,7 @@ def _local(making: Making) -> Environment:
         processes_folder=making.home / "processes",
         max_processes=settings.max_processes,
         redactor=making.redactor,
+        ask_password=making.ask_password,
         sandbox=sandbox,
         session={"HERMES_SESSION_ID": making.session_id} if making.session_id else {},
     )

@@ -19,7 +19,7 @@ from hermes.errors import ToolError
 from hermes.redact import Redactor
 from hermes.seams import Decision
 from hermes.tools.environments import notices as wording
-from hermes.tools.environments.background import Order, Record, State
+from hermes.tools.environments.background import Order, Record, State, end_all
 from hermes.tools.environments.notices import Breaker, WatchLimit
 from hermes.tools.supervisor.threads import RunBlocking
 from hermes.tools.terminal.shown import text_of
@@ -145,11 +145,7 @@ class HeldProcesses:
         return told
 
     async def end_session(self, session_id: str) -> int:
-        killed = 0
-        for record in await self.records():
-            if record.order.session_id == session_id and await self.kill(record):
-                killed += 1
-        return killed
+        return await end_all(self, [each for each in await self.records() if each.order.session_id == session_id])
 
     # -- blocking --------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.held import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+from hermes.tools.terminal.sudo import AskPassword
 from hermes.tools.terminal.words import calls_sudo
 
 CREATION_LIMIT_S = 10.0
@@ -44,6 +45,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     creation_limit_s: float = CREATION_LIMIT_S
     sandbox: SandboxOptions | None = None
     redactor: Redactor | None = None  # hides secrets in what background processes print, before it is stored
+    ask_password: AskPassword | None = None  # whom to ask for the password of `sudo`
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
 
 
@@ -84,6 +86,7 @@ class LocalEnvironment:
         self._bwrap = ""
         self.sandbox_note = ""  # why commands run without a sandbox although one was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
+        self.ask_password: AskPassword | None = options.ask_password
         self._held: HeldProcesses | None = None
         if options.processes_folder is not None and isinstance(supervisor, Holder):
             self._held = HeldProcesses(
@@ -289,7 +292,8 @@ class LocalEnvironment:
         argv = [self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", f"/dev/fd/{command}"]
         argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
         if self._sandbox is not None:
-            argv = [self._bwrap, *self._sandbox.wrap(tuple(argv), self._options.env, terminal=order.pty)[1:]]
+            inside = self._sandbox.wrap(tuple(argv), self._options.env, terminal=order.pty, outlives=True)
+            argv = [self._bwrap, *inside[1:]]
         return argv, [text, snapshot.decode("utf-8", "surrogateescape")]
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:

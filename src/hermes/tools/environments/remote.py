@@ -66,7 +66,7 @@ class RemoteEnvironment:
         self._next = 1
         self._is_closed = False
         self._background = RemoteProcesses(
-            self.id, self._ready_script, lambda: f"{self._state}/snapshot-{self._snapshot}"
+            self.id, self._ready_script, lambda: f"{self._state}/snapshot-{self._snapshot}" if self._state else ""
         )
 
     # -- what a backend says ---------------------------------------------------------------------------------------

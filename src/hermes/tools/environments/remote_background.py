@@ -11,7 +11,7 @@ from hermes.errors import ToolError
 from hermes.seams import Decision
 from hermes.tools.environments import notices as wording
 from hermes.tools.environments import shell
-from hermes.tools.environments.background import Order, Record, State
+from hermes.tools.environments.background import Order, Record, State, end_all
 from hermes.tools.environments.notices import Breaker, WatchLimit
 from hermes.tools.environments.remote_files import RunScript
 from hermes.tools.terminal.shown import text_of
@@ -35,9 +35,7 @@ printf '%s' "$2" >"$stem.json" || exit 1
 )
 cat "$stem.pid"
 """
-_ALL = (
-    """for file in "${TMPDIR:-/tmp}"/hermes_bg_*.json; do [ -f "$file" ] && cat "$file" && printf '\\0'; done; true"""
-)
+_ALL = """for file in /tmp/hermes_bg_*.json; do [ -f "$file" ] && cat "$file" && printf '\\0'; done; true"""
 _STATE = """
 if [ -f "$1.exit" ]; then echo exited; cat "$1.exit"; stat -c %Y "$1.exit"
 elif kill -0 "$(cat "$1.pid")" 2>/dev/null; then echo running; else echo exited; fi
@@ -54,7 +52,10 @@ done
 
 
 class RemoteProcesses:
-    """`Background` by scripts. A later session on the same machine finds what runs there."""
+    """`Background` by scripts. A later session on the same machine finds what runs there.
+
+    `snapshot` names the file of the shell's state there; it is empty until the other side was reached.
+    """
 
     def __init__(self, environment_id: str, run: RunScript, snapshot: Callable[[], str]) -> None:
         self._environment_id = environment_id
@@ -63,6 +64,7 @@ class RemoteProcesses:
         self._limits: dict[str, WatchLimit] = {}
         self._read_to: dict[str, int] = {}
         self._seen: set[str] = set()
+        self._awaited: set[str] | None = None  # what there may be news of; None until what runs there was looked at
         self._breaker = Breaker()
 
     async def start(self, order: Order, decision: Decision) -> Record:
@@ -78,6 +80,8 @@ class RemoteProcesses:
         )
         if answer.code != 0:
             raise ToolError(f"could not start it in the background: {answer.errors.strip()}")
+        if self._awaited is not None and (order.notify or order.watch):
+            self._awaited.add(ident)
         return msgspec.structs.replace(record, pid=int(answer.output))
 
     async def records(self, task_id: str | None = None) -> list[Record]:
@@ -121,20 +125,24 @@ class RemoteProcesses:
         self._seen.add(record.id)
 
     async def notices(self, session_id: str) -> list[str]:
+        if not self._snapshot() or self._awaited == set():
+            return []  # each look is a round trip
+        awaited = [
+            record
+            for record in await self.records()
+            if record.order.session_id == session_id and (record.order.notify or record.order.watch)
+        ]
+        self._awaited = {record.id for record in awaited} - self._seen
         told: list[str] = []
-        for record in await self.records():
-            if record.order.session_id != session_id or not (record.order.notify or record.order.watch):
-                continue
-            if record.id not in self._seen:
+        for record in awaited:
+            if record.id in self._awaited:
                 told += await self._news_of(record)
         return told
 
     async def end_session(self, session_id: str) -> int:
-        killed = 0
-        for record in await self.records():
-            if record.order.session_id == session_id and await self.kill(record):
-                killed += 1
-        return killed
+        if not self._snapshot():
+            return 0  # nothing was run there, and the end of a session is no reason to connect
+        return await end_all(self, [each for each in await self.records() if each.order.session_id == session_id])
 
     async def _news_of(self, record: Record) -> list[str]:
         text = text_of(await self.log(record))
@@ -147,10 +155,10 @@ class RemoteProcesses:
             if hits and limit.allow() and self._breaker.allow():
                 told.append(wording.matched(record, pattern, hits))
                 break
-        if record.order.notify or limit.given_up:
-            state = await self.state(record)
-            if state.status == "exited":
-                self._seen.add(record.id)
+        state = await self.state(record)
+        if state.status == "exited":
+            self._seen.add(record.id)
+            if record.order.notify or limit.given_up:
                 told.append(wording.completion(record, state.exit_code, text))
         return told
 

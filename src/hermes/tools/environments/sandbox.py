@@ -63,8 +63,7 @@ class Sandbox:
 
     def show(self, folder: str) -> None:
         """Let commands read a folder that they may not write, wherever it lies."""
-        self._shown.append(folder)
-        self._planned.clear()
+        self._shown.append(os.path.realpath(folder))
 
     def allow(self, path: str) -> str:
         """Let later commands write at `path`, or at the nearest folder above it that exists; returns that."""
@@ -76,8 +75,10 @@ class Sandbox:
         self._planned.clear()
         return folder
 
-    def wrap(self, argv: tuple[str, ...], env: Mapping[str, str], *, terminal: bool = False) -> tuple[str, ...]:
-        """`argv` inside the sandbox. Blocks for a few `stat` calls."""
+    def wrap(
+        self, argv: tuple[str, ...], env: Mapping[str, str], *, terminal: bool = False, outlives: bool = False
+    ) -> tuple[str, ...]:
+        """`argv` inside the sandbox; what outlives the session is not shown its folders. Blocks for a few calls."""
         words = [
             *("bwrap", "--die-with-parent", "--cap-drop", "ALL", "--unshare-pid"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
@@ -91,7 +92,8 @@ class Sandbox:
             # Outer folders first: an inner mount lies on top of the one around it.
             mounts = sorted(self._mounts(env), key=lambda each: each[0].count("/"))
             self._planned[has_hooks] = [word for _, mount in mounts for word in mount]
-        return (*words, *self._planned[has_hooks], "--", *argv)
+        shown = [] if outlives else [word for path in self._shown for word in ("--ro-bind", path, path)]
+        return (*words, *self._planned[has_hooks], *shown, "--", *argv)
 
     def _mounts(self, env: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
         options = self.options
@@ -114,7 +116,6 @@ class Sandbox:
             mounts += [
                 (f"{own}/{name}", ("--ro-bind-try", f"{own}/{name}", f"{own}/{name}")) for name in VISIBLE_IN_HOME
             ]
-        mounts += [(path, ("--ro-bind", path, path)) for path in map(os.path.realpath, self._shown)]
         return mounts
 
 

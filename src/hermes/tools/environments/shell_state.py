@@ -6,13 +6,17 @@ to a limit, and never taken outside. Blocking, all of it on small files in a tem
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 
 _MOST_BYTES = 4 << 20
+_YOUNG_S = 60.0
+_SHARED, _PRIVATE, _LOCK = "hermes-shell-", "shell-", "lock"
 
 
 class ShellState:
@@ -21,22 +25,30 @@ class ShellState:
     def __init__(self, own: Path, shared: Path) -> None:
         self.own = own
         self.shared = shared
+        self._locks = [_locked(folder) for folder in {own, shared}]
         self._present = 0
         self._next = 1
         self._begun: dict[int, int] = {}  # call -> the snapshot it started from
 
     @classmethod
     def make(cls, private_root: Path | None) -> "ShellState":
-        """Fresh folders, readable by this user only. `private_root` is a place that no sandbox shows."""
-        shared = Path(tempfile.mkdtemp(prefix="hermes-shell-"))
+        """Fresh folders, readable by this user only. `private_root` is a place that no sandbox shows.
+
+        What runtimes that were killed have left in the same places goes now.
+        """
+        _sweep(Path(tempfile.gettempdir()), _SHARED)
+        shared = Path(tempfile.mkdtemp(prefix=_SHARED))
         if private_root is None:
             return cls(shared, shared)
         private_root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return cls(Path(tempfile.mkdtemp(prefix="shell-", dir=private_root)), shared)
+        _sweep(private_root, _PRIVATE)
+        return cls(Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=private_root)), shared)
 
     def remove(self) -> None:
         for folder in (self.own, self.shared):
             shutil.rmtree(folder, ignore_errors=True)
+        while self._locks:
+            os.close(self._locks.pop())
 
     @property
     def login(self) -> str:
@@ -81,6 +93,32 @@ class ShellState:
 
     def _snapshot(self, number: int) -> str:
         return f"{self.shared}/snapshot-{number}" if number else self.login
+
+
+def _locked(folder: Path) -> int:
+    """Mark `folder` as in use, for as long as this process lives."""
+    fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return fd
+
+
+def _sweep(root: Path, prefix: str) -> None:
+    """Remove the folders of this user whose owner is gone: nobody holds the lock in them.
+
+    One that was just made is left alone, since its owner may not have come to lock it yet.
+    """
+    with os.scandir(root) as entries:
+        names = [entry.path for entry in entries if entry.name.startswith(prefix)]
+    for name in names:
+        with contextlib.suppress(OSError):  # another user's, in use, or another runtime sweeps it, too
+            if time.time() - os.stat(name).st_mtime < _YOUNG_S:  # noqa: PTH116
+                continue
+            fd = os.open(f"{name}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(name, ignore_errors=True)
+            finally:
+                os.close(fd)
 
 
 def _read(path: Path, most: int) -> bytes | None:

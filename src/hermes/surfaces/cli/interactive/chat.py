@@ -36,6 +36,7 @@ from hermes.surfaces.cli.interactive.slashes import SLASHES, find
 from hermes.surfaces.cli.interactive.status import Spent
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
 from hermes.surfaces.cli.interactive.waiting import Waited, Waiting
+from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import session_tag
 
 BusyMode = Literal["queue", "steer", "interrupt"]
@@ -300,7 +301,7 @@ class Chat:
 
         A copy of the session before it needs no word about its past, neither for the person nor for the model.
         """
-        await self.agent.aclose()
+        await self.agent.aclose(keep_background=is_copy)
         self._use(session_id)
         self._untold = self._loaded if session_id is not None and not is_copy else None
         await self._look_up()
@@ -323,7 +324,7 @@ class Chat:
         settings = replace(self.settings, flags={**self.settings.flags, **changed}, _made={})
         resolve(settings, Asked())
         self.settings = settings
-        await self.agent.aclose()
+        await self.agent.aclose(keep_background=True)
         self.agent = self._make_agent(self.session_id)
         await self._look_up()
 
@@ -359,6 +360,7 @@ class Chat:
             cwd=self._folder,
             sink=self.view,
             approval_callback=self.questions,
+            sudo_password_callback=ask_password,
             auto_title=True,
         )
 
