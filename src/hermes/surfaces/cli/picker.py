@@ -13,7 +13,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.output import Output as Screen
 
 from hermes.surfaces.cli.output import cut, padded
-from hermes.surfaces.cli.session_views import age
+from hermes.surfaces.cli.session_views import age, said
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB
@@ -61,8 +61,8 @@ class Picker:
         if session is None:
             return ""
         if session not in self._previews:
-            said = self._db.get_messages(session, limit=PREVIEW_MESSAGES)
-            lines = [f"{each['role']}: {' '.join(str(each.get('content') or '').split())}" for each in said]
+            first = self._db.get_messages(session, limit=PREVIEW_MESSAGES)
+            lines = [f"{each['role']}: {' '.join(said(each).split())}" for each in first]
             self._previews[session] = "\n".join(lines)
         return "\n".join(cut(line, width) for line in self._previews[session].splitlines()[:PREVIEW_LINES])
 

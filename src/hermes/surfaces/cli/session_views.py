@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 RESULT_CHARS = 2000
+MESSAGES_AN_EXCHANGE = 12  # a turn has many calls; more than this is left out rather than read
 
 
 def table(out: Output, rows: Sequence[Row]) -> None:
@@ -49,7 +50,7 @@ def markdown(session: Row, *, with_tools: bool) -> str:
     facts += [f"- {name}: {session[name]}" for name in ("model", "source", "cwd") if session.get(name)]
     parts = [f"# {session.get('title') or session['id']}", "\n".join(facts)]
     for message in session["messages"]:
-        role, text = str(message["role"]), _text(message.get("content")).strip()
+        role, text = str(message["role"]), said(message).strip()
         if role == "tool" and with_tools:
             parts.append(f"**{message.get('tool_name') or 'tool'}**\n\n{_fenced(text)}")
         elif role in ("user", "assistant") and text:
@@ -97,6 +98,24 @@ def stats(home: Path, db: "SessionDB | None") -> dict[str, Any]:
     }
 
 
+def last_messages(db: "SessionDB", session_id: str, exchanges: int) -> list[dict[str, Any]]:
+    """What people and the model said in the last `exchanges`; the cost does not grow with the session."""
+    most, count = exchanges * MESSAGES_AN_EXCHANGE, db.message_count(session_id)
+    rows = db.get_messages(session_id, limit=most, offset=max(0, count - most)) if most else []
+    spoken = [row for row in rows if row["role"] in ("user", "assistant") and said(row).strip()]
+    starts = [place for place, row in enumerate(spoken) if row["role"] == "user"]
+    return spoken[starts[-exchanges] :] if len(starts) >= exchanges else spoken
+
+
+def said(message: Row) -> str:
+    """The words of a message; what is no text stands as its kind."""
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = (part for part in content if isinstance(part, Mapping))
+        return "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in parts)
+    return str(content or "")
+
+
 def age(moment: float | None) -> str:
     """How long ago, in one unit."""
     if not moment:
@@ -109,7 +128,7 @@ def age(moment: float | None) -> str:
 
 
 def _message(out: Output, message: Row, *, with_tools: bool) -> None:
-    role, content = message["role"], _text(message.get("content"))
+    role, content = message["role"], said(message)
     if role == "tool":
         if with_tools:
             out.line(f"\n{out.style(str(message.get('tool_name') or 'tool'), 'dim')}")
@@ -123,14 +142,6 @@ def _message(out: Output, message: Row, *, with_tools: bool) -> None:
     for call in message.get("tool_calls") or ():
         function = call.get("function", call)
         out.line(out.style(f"  → {function.get('name')} {cut(str(function.get('arguments')), 160)}", "dim"))
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(
-            str(part.get("text", f"[{part.get('type')}]")) for part in content if isinstance(part, Mapping)
-        )
-    return str(content or "")
 
 
 def _title(row: Row) -> str:

@@ -29,7 +29,7 @@ from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.first_run import with_model
-from hermes.surfaces.cli.passwords import ask_password
+from hermes.surfaces.cli.output import cut
 from hermes.surfaces.logs import logging_as_set, session_tag
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ async def _turn(run: _Run) -> int:
         cwd=run.cwd,
         sink=listener.sink,
         approval_callback=approval,
-        sudo_password_callback=ask_password if approval is not None else None,
     )
     session_tag.set(agent.session_id)
     if wish.yolo:
@@ -147,13 +146,16 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
     """Show a person who goes on with a session what was said last."""
     if session_id is None or wish.quiet or wish.as_json or not cli.out.stderr.isatty():
         return
-    from hermes.surfaces.cli.chat.past import recent_past  # noqa: PLC0415
+    from hermes.surfaces.cli.session_views import last_messages, said  # noqa: PLC0415
     from hermes.surfaces.cli.store import open_sessions  # noqa: PLC0415
 
     with open_sessions(cli) as db:
         assert db is not None
-        for line in recent_past(db, session_id, exchanges=REMINDED, width=cli.out.width):
-            cli.out.note(line)
+        title = db.get_session_title(session_id) or session_id
+        cli.out.note(f"{title}, {db.message_count(session_id)} messages")
+        for row in last_messages(db, session_id, REMINDED):
+            mark = "> " if row["role"] == "user" else "  "
+            cli.out.note(cut(f"{mark}{' '.join(said(row).split())}", cli.out.width))
 
 
 class _Listener:

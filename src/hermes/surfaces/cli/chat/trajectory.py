@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hermes.errors import UserError
+from hermes.surfaces.cli.session_views import said
 
 SAMPLES, FAILED = "trajectory_samples.jsonl", "failed_trajectories.jsonl"
 
@@ -36,13 +37,13 @@ def conversations(messages: Sequence[Mapping[str, Any]], system: str) -> list[di
     names = {call["id"]: call["function"]["name"] for one in messages for call in one.get("tool_calls") or ()}
     turns = [{"from": "system", "value": system}] if system else []
     for role, group in groupby(messages, key=lambda one: one["role"]):
-        said = list(group)
+        ones = list(group)
         if role == "tool":
-            turns.append({"from": "tool", "value": "\n".join(_response(one, names) for one in said)})
+            turns.append({"from": "tool", "value": "\n".join(_response(one, names) for one in ones)})
         elif role == "assistant":
-            turns += [{"from": "gpt", "value": _answer(one)} for one in said]
+            turns += [{"from": "gpt", "value": _answer(one)} for one in ones]
         else:
-            turns += [{"from": "human" if role == "user" else "system", "value": _text(one)} for one in said]
+            turns += [{"from": "human" if role == "user" else "system", "value": said(one)} for one in ones]
     return turns
 
 
@@ -52,12 +53,12 @@ def _answer(message: Mapping[str, Any]) -> str:
         _tagged("tool_call", {"name": call["function"]["name"], "arguments": _parsed(call["function"]["arguments"])})
         for call in message.get("tool_calls") or ()
     ]
-    return "\n".join(part for part in (f"<think>\n{thought}\n</think>", _text(message), *calls) if part)
+    return "\n".join(part for part in (f"<think>\n{thought}\n</think>", said(message), *calls) if part)
 
 
 def _response(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
     call = str(message.get("tool_call_id") or "")
-    return _tagged("tool_response", {"tool_call_id": call, "name": names.get(call, ""), "content": _text(message)})
+    return _tagged("tool_response", {"tool_call_id": call, "name": names.get(call, ""), "content": said(message)})
 
 
 def _tagged(tag: str, value: Mapping[str, Any]) -> str:
@@ -69,10 +70,3 @@ def _parsed(arguments: Any) -> Any:
         return msgspec.json.decode(arguments) if isinstance(arguments, str) else arguments
     except msgspec.DecodeError:
         return arguments
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in content)
-    return str(content or "")

@@ -7,8 +7,8 @@ from hermes.config.sections.display import Section as Display
 from hermes.state import SessionDB
 from hermes.surfaces.cli.interactive.blocks import Blocks
 from hermes.surfaces.cli.interactive.painting import Painter
+from hermes.surfaces.cli.session_views import last_messages, said
 
-MESSAGES_AN_EXCHANGE = 12  # a turn has many calls; more than this is left out rather than read
 MOST_CHARS = 1_500
 
 
@@ -17,29 +17,19 @@ def recent(db: SessionDB, session_id: str, display: Display, painter: Painter) -
     row = db.get_session(session_id)
     if row is None:
         return ""
-    count = db.message_count(session_id)
     title = row.get("title") or session_id
-    head = painter.line(f"{title}: {count} messages", "bold")
+    head = painter.line(f"{title}: {db.message_count(session_id)} messages", "bold")
     wanted = display.resume_exchanges if display.resume_display == "full" else 0
     if not wanted:
         return head
-    return head + shown(last_messages(db, session_id, wanted, count), display, painter)
-
-
-def last_messages(db: SessionDB, session_id: str, exchanges: int, count: int) -> list[dict[str, Any]]:
-    """What people and the model said in the last `exchanges`."""
-    most = exchanges * MESSAGES_AN_EXCHANGE
-    rows = db.get_messages(session_id, limit=most, offset=max(0, count - most))
-    said = [row for row in rows if row["role"] in ("user", "assistant") and _text(row)]
-    starts = [place for place, row in enumerate(said) if row["role"] == "user"]
-    return said[starts[-exchanges] :] if len(starts) >= exchanges else said
+    return head + shown(last_messages(db, session_id, wanted), display, painter)
 
 
 def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) -> str:
     """Messages as they looked when they were said; long ones are cut."""
     lines: list[str] = []
     for row in messages:
-        text = _text(row)
+        text = said(row).strip()
         kept = text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]} …"
         when = time.strftime("%H:%M ", time.localtime(row.get("timestamp") or 0)) if display.timestamps else ""
         if row["role"] == "user":
@@ -48,10 +38,3 @@ def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) ->
         blocks = Blocks()
         lines += [painter.block(block) for block in [*blocks.feed(kept), *blocks.finish()]]
     return "".join(lines)
-
-
-def _text(row: dict[str, Any]) -> str:
-    content = row.get("content")
-    if isinstance(content, list):
-        content = "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in content)
-    return str(content or "").strip()

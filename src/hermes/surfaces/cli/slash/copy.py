@@ -2,8 +2,8 @@
 
 from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.past import last_messages
 from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.session_views import last_messages, said
 
 
 async def run(chat: Chat, _words: str) -> None:
@@ -16,9 +16,8 @@ async def run(chat: Chat, _words: str) -> None:
 
 
 async def _stored(chat: Chat) -> str:
-    count = await chat.in_thread(chat.db.message_count, chat.session_id)
-    rows = await chat.in_thread(last_messages, chat.db, chat.session_id, 1, count)
-    answers = [row["content"] for row in rows if row["role"] == "assistant" and isinstance(row["content"], str)]
+    rows = await chat.in_thread(last_messages, chat.db, chat.session_id, 1)
+    answers = [said(row) for row in rows if row["role"] == "assistant"]
     return answers[-1] if answers else ""
 
 

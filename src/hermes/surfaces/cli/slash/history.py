@@ -1,16 +1,16 @@
 """Show what was said in this session."""
 
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.past import last_messages, shown
+from hermes.surfaces.cli.interactive.past import shown
 from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.session_views import last_messages
 
 USUAL = 20
 
 
 async def run(chat: Chat, words: str) -> None:
     wanted = int(words) if words.isdecimal() and int(words) else USUAL
-    count = await chat.in_thread(chat.db.message_count, chat.session_id)
-    messages = await chat.in_thread(last_messages, chat.db, chat.session_id, wanted, count)
+    messages = await chat.in_thread(last_messages, chat.db, chat.session_id, wanted)
     if not messages:
         chat.say("Nothing was said yet.")
         return

@@ -3,6 +3,7 @@
 from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.session_views import said
 
 
 async def run(chat: Chat, _words: str) -> None:
@@ -17,10 +18,7 @@ async def taken_back(chat: Chat) -> tuple[str, int]:
     if not rows:
         raise UserError("nothing was asked in this session yet")
     done = await chat.in_thread(chat.db.rewind_to_message, chat.session_id, rows[0]["id"])
-    content = rows[0]["content"]
-    if isinstance(content, list):
-        content = "\n".join(str(part.get("text") or "") for part in content)
-    return str(content or "").strip(), int(done["rewound"])
+    return said(rows[0]).strip(), int(done["rewound"])
 
 
 COMMAND = Slash(run=run, when_busy=False)
