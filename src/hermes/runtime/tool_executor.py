@@ -121,8 +121,9 @@ class _Done:
 
     def told(self, result: ToolResult, content: Content) -> ToolResult:
         """`result` with `content` as the model reads it."""
-        fenced = msgspec.structs.replace(result, content=fence(content, self.name, self.provenance))
-        return _noted(fenced, self.decision)
+        if self.provenance or content is not result.content:
+            result = msgspec.structs.replace(result, content=fence(content, self.name, self.provenance))
+        return _noted(result, self.decision)
 
 
 class _Batch:

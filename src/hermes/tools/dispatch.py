@@ -3,6 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -91,7 +92,7 @@ def resolved(tool: Registered) -> Callable[..., Any]:
 
 
 def is_coroutine(tool: Registered, handler: Callable[..., Any]) -> bool:
-    return tool.entry.is_async or inspect.iscoroutinefunction(handler)
+    return tool.entry.is_async or _takes(handler).is_coroutine
 
 
 async def _awaited(handler: Callable[..., Any], args: JsonObject, keywords: Mapping[str, Any]) -> Any:
@@ -104,23 +105,31 @@ async def _finish(value: Any) -> Any:
 
 
 def _fitting(handler: Callable[..., Any], given: Mapping[str, Any], *, with_tools: bool) -> dict[str, Any]:
-    named, is_open = _signature(handler)
-    wanted = named
-    if is_open:
-        wanted = named | _OPEN | ({"enabled_tools"} if with_tools else set())
+    takes = _takes(handler)
+    wanted = takes.names | {"enabled_tools"} if takes.is_open and with_tools else takes.names
     return {key: value for key, value in given.items() if key in wanted}
 
 
+@dataclass(frozen=True, slots=True)
+class _Takes:
+    """How a handler is called: the keywords it is handed, whether it takes any, and whether it is awaited."""
+
+    names: frozenset[str]
+    is_open: bool
+    is_coroutine: bool
+
+
 @lru_cache(maxsize=1024)
-def _signature(handler: Callable[..., Any]) -> tuple[frozenset[str], bool]:
-    """The keywords a handler names beside its first parameter, and whether it takes others too."""
+def _takes(handler: Callable[..., Any]) -> _Takes:
+    is_coroutine = inspect.iscoroutinefunction(handler)
     try:
         parameters = list(inspect.signature(handler).parameters.values())
     except (TypeError, ValueError):  # a builtin without a signature
-        return frozenset(), False
+        return _Takes(frozenset(), is_open=False, is_coroutine=is_coroutine)
     names = frozenset(
         parameter.name
         for parameter in parameters[1:]
         if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     )
-    return names, any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    return _Takes(names | _OPEN if is_open else names, is_open, is_coroutine)
