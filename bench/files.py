@@ -24,7 +24,7 @@ from tests.tools.files.workbench import Task, task_in
 
 Work: TypeAlias = Callable[[], Awaitable[None]]
 
-ROUNDS = 25
+ROUNDS = 15
 FILES = 100_000
 
 
@@ -32,7 +32,7 @@ async def main(names: list[str]) -> None:
     benches = {"patch": bench_patch, "read": bench_read, "search": bench_search}
     for name in names or list(benches):
         with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
-            async with task_in(Path(folder)) as task:
+            async with task_in(Path(folder), timeout_s=3600) as task:
                 await benches[name](Path(folder), task)
 
 

@@ -5,9 +5,13 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hermes.errors import ToolError
+from hermes.seams import ExecResult
+from hermes.tools.environments.local import LocalEnvironment
 from hermes.tools.files.linting import MAX_LINTED_CHARS, lint
 from tests.tools.files.workbench import Task, task_in
 
@@ -116,3 +120,16 @@ async def test_a_text_too_large_to_check_is_said_to_be_unchecked(task: Task) -> 
     answer = await lint(task, "/x/a.py", None, "x = (\n" * MAX_LINTED_CHARS)
 
     assert answer["status"] == "skipped"
+
+
+async def test_a_check_that_cannot_be_run_does_not_hide_that_the_file_was_written(task: Task, tmp_path: Path) -> None:
+    class Unreachable(LocalEnvironment):
+        async def execute(self, *_: Any, **__: Any) -> ExecResult:
+            raise ToolError("the connection is gone")
+
+    task.environment.__class__ = Unreachable
+
+    answer = await task.call("write_file", path="a.sh", content="if\n")
+
+    assert (tmp_path / "a.sh").read_text() == "if\n"
+    assert answer["lint"] == {"status": "skipped", "message": "the check could not be run: the connection is gone"}

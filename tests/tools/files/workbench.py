@@ -94,14 +94,21 @@ class Task:
 
 
 @asynccontextmanager
-async def task_in(folder: Path, env: Mapping[str, str] | None = None) -> AsyncIterator[Task]:
+async def task_in(folder: Path, env: Mapping[str, str] | None = None, timeout_s: float = 120) -> AsyncIterator[Task]:
     """A task whose working directory is `folder`."""
     supervisor = ProcessSupervisor()
-    options = LocalOptions(env={"PATH": os.environ["PATH"], "HOME": str(folder), **(env or {})}, source_bashrc=False)
-    environment = LocalEnvironment(supervisor, str(folder), options)
+    environment = local_environment(supervisor, folder, env)
     try:
-        async with TurnScope(timeout_s=120) as scope:
+        async with TurnScope(timeout_s=timeout_s) as scope:
             yield Task(environment, supervisor, scope)
     finally:
         await environment.close()
         await supervisor.close()
+
+
+def local_environment(
+    supervisor: ProcessSupervisor, folder: Path, env: Mapping[str, str] | None = None
+) -> LocalEnvironment:
+    """This machine, with `folder` as home and working directory."""
+    options = LocalOptions(env={"PATH": os.environ["PATH"], "HOME": str(folder), **(env or {})}, source_bashrc=False)
+    return LocalEnvironment(supervisor, str(folder), options)

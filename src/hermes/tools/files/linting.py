@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from hermes.errors import ToolError
 from hermes.seams import Decision, ExecResult, ToolContext
 from hermes.tools.files import syntax
 
@@ -80,20 +81,24 @@ async def _by_program(ctx: ToolContext, program: _Program, path: str, texts: tup
     command = program.command.format(name=shlex.quote(PurePosixPath(path).name))
 
     async def check(text: str) -> ExecResult:
-        # A subshell, so that leaving it does not end the session's own shell.
-        there = f"(command -v {program.name} >/dev/null 2>&1 || exit {_NOT_INSTALLED}; {command})"
+        # A subshell, so that leaving it does not end the session's own shell; the input is read in any case.
+        there = f"(command -v {program.name} >/dev/null || {{ cat >/dev/null; exit {_NOT_INSTALLED}; }}; {command})"
         own, stdin = Decision.own("check syntax"), text.encode("utf-8", "replace")
         return await ctx.environment.execute(there, own, ctx.scope, timeout_s=_TIMEOUT_S, stdin=stdin)
 
     before, after = texts
-    now = await check(after)
+    try:
+        now = await check(after)
+        was = await check(before) if before is not None and now.exit_code not in (0, _NOT_INSTALLED) else None
+    except ToolError as error:  # the file is written already, and that must be told
+        return {"status": "skipped", "message": f"the check could not be run: {error}"}
     if now.exit_code == _NOT_INSTALLED:
         return {"status": "skipped", "message": f"{program.name}, which would check this file, is not installed"}
     if now.timed_out:
         return {"status": "skipped", "message": f"{program.name} took longer than {_TIMEOUT_S:g} s to check this file"}
     if now.exit_code == 0:
         return dict(_FINE)
-    known = Counter(map(_placeless, _lines((await check(before)).output))) if before is not None else Counter[str]()
+    known = Counter(map(_placeless, _lines(was.output if was else "")))
     lines = _lines(now.output)
     new = [line for line in lines if not _taken(known, _placeless(line))]
     if lines and not new:
