@@ -15,6 +15,7 @@ from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
 from hermes.types import CallFinished, StatusChanged
 from tests.context.bench_room import tree
+from tests.tools.real_backends import SshServer
 
 
 @pytest.fixture
@@ -134,3 +135,23 @@ async def test_a_call_runs_and_the_user_is_told_once_when_no_snapshot_can_be_tak
     told = [event.message for event in sink.events if isinstance(event, StatusChanged)]
     assert len([each for each in told if "no checkpoint was taken" in each]) == 1
     assert (project / "a.txt").read_text() == "newer\n"
+
+
+@pytest.mark.real
+async def test_a_session_on_another_machine_is_told_once_that_nothing_can_be_taken_back(
+    project: Path, hermes_home: Path, sshd: SshServer
+) -> None:
+    facts = {"backend": "ssh", "ssh_host": "127.0.0.1", "ssh_user": "root", "ssh_port": sshd.port}
+    lines = [f"  {name}: {value}" for name, value in {**facts, "ssh_key": sshd.folder / "key", "cwd": project}.items()]
+    hermes_home.joinpath("config.yaml").write_text("\n".join(["terminal:", *lines, ""]))
+    sink = await turn(
+        project,
+        calls("write_file", path=str(project / "a.txt"), content="new\n"),
+        calls("terminal", command="rm pyproject.toml"),
+        says("Done."),
+        checkpoints_enabled=True,
+    )
+    told = [event.message for event in sink.events if isinstance(event, StatusChanged)]
+    assert (project / "a.txt").read_text() == "new\n"
+    assert len([each for each in told if "this session works on ssh" in each]) == 1
+    assert await own(hermes_home).every() == []

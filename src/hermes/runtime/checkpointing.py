@@ -71,6 +71,13 @@ class CallCheckpoints:
             await unbroken(self._after(touch, ctx))
 
     async def _before(self, touch: Touch, ctx: "CallContext") -> bool:
+        if ctx.environment.kind != "local":
+            self._complain(
+                ctx,
+                f"no checkpoint was taken: they cover files on this machine, and this session works on "
+                f"{ctx.environment.kind}, where nothing can be taken back with /rollback",
+            )
+            return False
         try:
             taken = await self.checkpoints.before(touch)
         except (CheckpointError, OSError) as error:
@@ -110,9 +117,7 @@ def call_checkpoints(options: ToolOptions, settings: Settings, parts: Shared) ->
 
 
 def touch_of(ctx: "CallContext", name: str, args: JsonObject, rules: ToolRules) -> Touch | None:
-    """What the call may change on this machine; None when that is nothing."""
-    if ctx.environment.kind != "local":
-        return None  # its files are not here to be looked at
+    """What the call may change where the session works; None when that is nothing."""
     base = Touch(
         call_id=ctx.call_id,
         turn_id=ctx.turn.turn_id,

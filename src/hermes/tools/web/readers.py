@@ -3,53 +3,35 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from hermes.errors import ToolError
 from hermes.tools.web.asking import ask
-from hermes.tools.web.providers import Provider, missing, request_of, text_at, value_at
+from hermes.tools.web.providers import PROVIDERS, Provider, missing, request_of, text_at, value_at
 from hermes.tools.web.reading import Text
 
-# In these, `{query}` is the page's address.
-READERS = (
-    Provider(
-        name="firecrawl",
-        base="https://api.firecrawl.dev",
-        path="/v2/scrape",
-        headers={"authorization": "Bearer {key}"},
-        body={"url": "{query}", "formats": ["markdown"]},
-        results="data",
-        title="metadata.title",
-        description=("markdown",),
-        key="firecrawl_api_key",
-        where="firecrawl_url",
-    ),
-    Provider(
-        name="parallel",
-        base="https://api.parallel.ai",
-        path="/v1/extract",
-        headers={"x-api-key": "{key}"},
-        body={"urls": ["{query}"], "advanced_settings": {"full_content": True}},
-        description=("full_content", "excerpts"),
-        key="parallel_api_key",
-    ),
-    Provider(
-        name="tavily",
-        base="https://api.tavily.com",
-        path="/extract",
-        headers={"authorization": "Bearer {key}"},
-        body={"urls": ["{query}"], "format": "markdown"},
-        description=("raw_content",),
-        key="tavily_api_key",
-    ),
-    Provider(
-        name="exa",
-        base="https://api.exa.ai",
-        path="/contents",
-        headers={"x-api-key": "{key}"},
-        body={"urls": ["{query}"], "text": True},
-        description=("text",),
-        key="exa_api_key",
-    ),
-)
+# What differs from the service's search; `{query}` is the page's address.
+_PAGES: dict[str, dict[str, Any]] = {
+    "firecrawl": {
+        "path": "/v2/scrape",
+        "body": {"url": "{query}", "formats": ["markdown"]},
+        "results": "data",
+        "title": "metadata.title",
+        "description": ("markdown",),
+    },
+    "parallel": {
+        "path": "/v1/extract",
+        "body": {"urls": ["{query}"], "advanced_settings": {"full_content": True}},
+        "description": ("full_content", "excerpts"),
+    },
+    "tavily": {
+        "path": "/extract",
+        "body": {"urls": ["{query}"], "format": "markdown"},
+        "description": ("raw_content",),
+    },
+    "exa": {"path": "/contents", "body": {"urls": ["{query}"], "text": True}, "description": ("text",)},
+}
+READERS = tuple(replace(known, **_PAGES[known.name]) for known in PROVIDERS if known.name in _PAGES)
 _COMPLAINTS = ("failed_results", "errors", "statuses")
 
 
