@@ -7,7 +7,7 @@ from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.streams import feed, run_file
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 
 def cd(cmd: Cmd) -> Out:
@@ -159,31 +159,20 @@ def subscripts(cmd: Cmd) -> None:
 
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
-    "cd": cd,
-    "pushd": cd,
-    "popd": cd,
-    "chdir": cd,
+    **dict.fromkeys(words("cd pushd popd chdir"), cd),
     "read": read_line,
-    "mapfile": mapfile,
-    "readarray": mapfile,
+    **dict.fromkeys(words("mapfile readarray"), mapfile),
     "set": set_arguments,
     "shift": shift,
     "unset": unset,
     "alias": alias,
     "unalias": unalias,
     "eval": evaluate,
-    "source": source,
-    ".": source,
+    **dict.fromkeys(words("source ."), source),
     "trap": trap,
     "hash": hash_path,
     "history": history,
-    "shopt": inert,
-    "let": inert,
-    "test": inert,
-    "[": inert,
     "umask": umask,
     "enable": enable,
-    "ulimit": inert,
-    "return": inert,
-    "exit": inert,
+    **dict.fromkeys(words("shopt let test [ ulimit return exit"), inert),
 }

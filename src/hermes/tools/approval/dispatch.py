@@ -13,6 +13,7 @@ from hermes.tools.approval.effects import (
     disks,
     files,
     git,
+    interpreters,
     network,
     packages,
     processes,
@@ -88,27 +89,21 @@ _OUTPUT = re.compile(
 )
 
 
-def _all_handlers() -> dict[str, Handler]:
-    table: dict[str, Handler] = dict(PURE)
-    for module in (
-        builtins,
-        wrappers,
-        code,
-        containers,
-        databases,
-        disks,
-        files,
-        git,
-        network,
-        packages,
-        processes,
-        system,
-    ):
-        table.update(module.HANDLERS)
-    return table
-
-
-_HANDLERS = _all_handlers()
+_MODULES = (
+    builtins,
+    wrappers,
+    interpreters,
+    containers,
+    databases,
+    disks,
+    files,
+    git,
+    network,
+    packages,
+    processes,
+    system,
+)
+_HANDLERS: dict[str, Handler] = PURE | {name: rule for module in _MODULES for name, rule in module.HANDLERS.items()}
 
 
 def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:

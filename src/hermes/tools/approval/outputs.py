@@ -11,7 +11,7 @@ from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_credential, is_private, resolve
 from hermes.tools.approval.state import DARK, Cmd, Out
 from hermes.tools.approval.streams import read
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 _MAX = 16384
 _FORMAT = re.compile(r"%(?:%|[-+ 0#]*\d*(?:\.\d+)?([sbcdiuxXoq]))")
@@ -268,36 +268,21 @@ PURE: dict[str, Callable[[Cmd], Out | None]] = {
     "echo": echo,
     "printf": printf,
     "cat": cat,
-    "base64": decode,
-    "base32": decode,
+    **dict.fromkeys(words("base64 base32"), decode),
     "openssl": openssl,
     "xxd": xxd,
     "rev": rev,
     "tac": tac,
     "tr": tr,
-    "head": lines,
-    "tail": lines,
+    **dict.fromkeys(words("head tail"), lines),
     "which": where,
     "pwd": pwd,
-    "basename": base_name,
-    "dirname": base_name,
+    **dict.fromkeys(words("basename dirname"), base_name),
     "mktemp": mktemp,
     "seq": seq,
     "nproc": number,
-    "whoami": word,
-    "logname": word,
-    "gunzip": decompress,
-    "zcat": decompress,
-    "bunzip2": decompress,
-    "xz": decompress,
-    "unxz": decompress,
-    "uudecode": decompress,
-    "gzip": decompress,
-    "zstd": decompress,
+    **dict.fromkeys(words("whoami logname"), word),
+    **dict.fromkeys(words("gunzip zcat bunzip2 xz unxz uudecode gzip zstd"), decompress),
     "printenv": environment,
-    "true": nothing,
-    "false": nothing,
-    ":": nothing,
-    "sleep": nothing,
-    "wait": nothing,
+    **dict.fromkeys(words("true false : sleep wait"), nothing),
 }

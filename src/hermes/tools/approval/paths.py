@@ -123,7 +123,7 @@ def _classify(path: str, places: Places) -> str:
             return "rc"
     if _under(path, places.workspace):
         return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) or _HOOKS.search(path) else "workspace"
-    if _TEMP.match(path):
+    if _TEMP.match(path) and not path.startswith(places.home + "/"):
         return "temp"
     if inside is not None:
         return "home"
@@ -143,32 +143,10 @@ def _in_home(path: str, places: Places) -> str | None:
 
 @lru_cache(maxsize=64)
 def _landmarks(places: Places) -> tuple[str, ...]:
-    home = places.home
-    inner = (
-        ".ssh/authorized_keys",
-        ".ssh/id_rsa",
-        ".bashrc",
-        ".zshrc",
-        ".profile",
-        ".bash_profile",
-        ".aws/credentials",
-        ".netrc",
-    )
-    return (
-        *(f"{home}/{name}" for name in inner),
-        f"{places.own_home}/config.yaml",
-        f"{places.own_home}/.env",
-        "/etc/passwd",
-        "/etc/shadow",
-        "/etc/hosts",
-        "/etc/sudoers",
-        "/etc/crontab",
-        "/dev/sda",
-        "/dev/nvme0n1",
-        "/dev/vda",
-        home,
-        *sorted(TOP),
-    )
+    inner = words(".ssh/authorized_keys .ssh/id_rsa .bashrc .zshrc .profile .bash_profile .aws/credentials .netrc")
+    system = words("/etc/passwd /etc/shadow /etc/hosts /etc/sudoers /etc/crontab /dev/sda /dev/nvme0n1 /dev/vda")
+    own = (f"{places.own_home}/config.yaml", f"{places.own_home}/.env")
+    return (*(f"{places.home}/{name}" for name in inner), *own, *system, places.home, *sorted(TOP))
 
 
 def _concrete(path: str, places: Places) -> str:

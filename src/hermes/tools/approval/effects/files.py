@@ -1,5 +1,6 @@
 """Programs that delete, overwrite, move or open up files."""
 
+import itertools
 import re
 from collections.abc import Callable
 from functools import partial
@@ -280,8 +281,10 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
     if base in ("rm", "unlink", "shred", "rmdir"):
         _find_delete(cmd, roots, f"find -exec {base}")
         return
+    named = [plain(word) for flag, word in itertools.pairwise(cmd.args) if flag in ("-name", "-iname", "-path")]
+    name = next((word for word in named if not set(word) & set("*?[")), "found")
     for root in roots[:4]:
-        place = root.rstrip("/") + "/found"
+        place = f"{root.rstrip('/')}/{name}"
         cmd.nested([word.replace("{}", place) for word in argv], NOTHING)
 
 

@@ -8,22 +8,17 @@ from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.paths import classify, delete_path, is_credential, resolve, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.text import words
 
-_EXEC_KEYS = (
-    "core.pager",
-    "core.editor",
-    "core.sshcommand",
-    "core.fsmonitor",
-    "diff.external",
-    "sequence.editor",
-    "credential.helper",
-    "core.hookspath",
-    "core.askpass",
-    "gpg.program",
+_EXEC_KEYS = frozenset(
+    words(
+        "core.pager core.editor core.sshcommand core.fsmonitor diff.external sequence.editor credential.helper "
+        "core.hookspath core.askpass gpg.program"
+    )
 )
 
 
-_LASTING = frozenset(_EXEC_KEYS) - {"core.editor", "core.pager", "sequence.editor", "diff.external", "gpg.program"}
+_LASTING = _EXEC_KEYS - {"core.editor", "core.pager", "sequence.editor", "diff.external", "gpg.program"}
 
 
 def git(cmd: Cmd) -> Out | None:
@@ -172,24 +167,8 @@ def _restore(rest: list[str]) -> bool:
     return whole and not (options.has("S", "staged") and not options.has("W", "worktree"))
 
 
-def _stash(rest: list[str]) -> bool:
-    return rest[:1] in (["clear"], ["drop"])
-
-
-def _always(_rest: list[str]) -> bool:
-    return True
-
-
-def _reflog(rest: list[str]) -> bool:
-    return rest[:1] in (["expire"], ["delete"])
-
-
 def _gc(rest: list[str]) -> bool:
     return any(word.startswith("--prune") and "now" in word for word in rest)
-
-
-def _update_ref(rest: list[str]) -> bool:
-    return read_options(rest, "m").has("d")
 
 
 def _worktree(rest: list[str]) -> bool:
@@ -211,12 +190,12 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "branch": _branch,
     "checkout": _checkout,
     "restore": _restore,
-    "stash": _stash,
-    "filter-branch": _always,
-    "filter-repo": _always,
-    "reflog": _reflog,
+    "stash": lambda rest: rest[:1] in (["clear"], ["drop"]),
+    "filter-branch": lambda _rest: True,
+    "filter-repo": lambda _rest: True,
+    "reflog": lambda rest: rest[:1] in (["expire"], ["delete"]),
     "gc": _gc,
-    "update-ref": _update_ref,
+    "update-ref": lambda rest: read_options(rest, "m").has("d"),
     "worktree": _worktree,
     "tag": _tag,
     "switch": _switch,

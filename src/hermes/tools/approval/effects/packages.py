@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from hermes.tools.approval.effects.code import interpreter
+from hermes.tools.approval.effects.interpreters import interpreter
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve

@@ -84,6 +84,8 @@ def search(cmd: Cmd) -> Out | None:
     """`ps | grep hermes | awk … | xargs kill` keeps what it looks for."""
     if "process" in cmd.stdin.labels and _OWN.search(" ".join(cmd.args)):
         return Out(None, cmd.stdin.labels | {"own"})
+    if not any(arg[:1] == "-" and ("l" in arg or "L" in arg) for arg in cmd.args):
+        return None
     options = read_options(cmd.args, "ABCefmd")
     if options.has("lL", "files-with-matches", "files-without-match"):
         return Out(None, cmd.stdin.labels | listed(options.operands[0 if "e" in options.values else 1 :]))
