@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.errors import ProviderError
-from hermes.models import client as client_module
+from hermes.models import waiting as waiting_module
 from hermes.models.client import CallPlan
 from hermes.models.credentials import Credential, CredentialPool
 from hermes.models.http import HttpClient
@@ -133,7 +133,7 @@ async def test_a_very_long_request_that_is_hung_up_on_is_too_long(http: HttpClie
 
 
 async def test_a_person_is_told_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "STILL_WAITING_S", 0.02)
+    monkeypatch.setattr(waiting_module, "STILL_WAITING_S", 0.02)
     room = Room(scripted("m", fault("stall"), says("ok")), timeout_s=0.3)
     async with asyncio.timeout(10):
         await room.ask()

@@ -3,9 +3,9 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
-from hermes.models.endpoint import Endpoint
+from hermes.models.abilities import Described
 from hermes.models.sizes import BYTES_PER_TOKEN, size_of
 from hermes.models.spending import SpendGuard
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome
@@ -16,14 +16,6 @@ from hermes.types import Usage
 DEFAULT_OUTPUT = 32_000  # what a model may write when nobody knows better
 
 Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
-
-
-@runtime_checkable
-class Described(Protocol):
-    """A model that knows its window, its output limit and its time."""
-
-    @property
-    def endpoint(self) -> Endpoint: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,37 +2,35 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
-from hermes.models.attempts import Attempt, Book, ClientOptions, Described
+from hermes.models.abilities import Abilities
+from hermes.models.attempts import Attempt, Book, ClientOptions
 from hermes.models.classify import sized
 from hermes.models.endpoint import Endpoint
-from hermes.models.local import Ask
 from hermes.models.sizes import size_of
 from hermes.models.spending import SpendGuard
+from hermes.models.waiting import Closing, Waiting
 from hermes.ops import AttemptClosed, Outcome, StoreOp
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
 from hermes.types import (
     CallAnnounced,
     ModelDelta,
-    ModelEvent,
     ModelResponse,
     PrefixBroken,
     ReasoningDelta,
     StatusChanged,
-    Usage,
 )
 
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
 HOLD_OFF_S = 60.0
-STILL_WAITING_S = 10.0
 MAX_THOUGHT_CHARS = 1_000_000  # more than any model's budget for thinking
 PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
 CROWDED_S = 0.05, 1.0  # how often room under a cap is asked for again: at first, and after a while
@@ -45,38 +43,6 @@ _FINAL: frozenset[ProviderReason] = frozenset({"context_overflow", "payload_too_
 _OUTPUT_LIMIT = re.compile(r"max(_completion|_output)?_tokens.{0,160}", re.IGNORECASE | re.DOTALL)
 _HELD_OFF: frozenset[ProviderReason] = frozenset({"rate_limit", "billing"})
 _REPAIRABLE: frozenset[ProviderReason] = frozenset({"tool_rejected", "image_rejected", "format_error"})
-
-
-@runtime_checkable
-class Rotating(Protocol):
-    """A model under several keys."""
-
-    def rotate(self, error: ProviderError) -> str:
-        """What can be tried now, such as another key; empty when there is nothing."""
-        ...
-
-
-@runtime_checkable
-class Preparing(Protocol):
-    """A model that has something to do before it is called: ask its server, start it, renew a sign-in."""
-
-    @property
-    def is_ready(self) -> bool: ...
-    @property
-    def preparing(self) -> str:
-        """What that is, in words."""
-        ...
-
-    async def prepare(self, ask: Ask | None) -> None: ...
-
-
-@runtime_checkable
-class Remarking(Protocol):
-    """A model that may have to tell something about its own server."""
-
-    def remark(self, usage: Usage) -> str | None:
-        """A word to the person about the last answer."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +85,7 @@ class ModelClient:
         self._clock = clock
         self._options = options or ClientOptions()
         self._book = Book(clock, ids, self._options)
-        # Asked once: a check against a protocol walks its methods each time.
-        self._preparing = tuple(one if isinstance(one, Preparing) else None for one in self._chain)
-        self._rotating = tuple(one if isinstance(one, Rotating) else None for one in self._chain)
-        self._remarking = tuple(one if isinstance(one, Remarking) else None for one in self._chain)
-        self._described = tuple(one if isinstance(one, Described) else None for one in self._chain)
+        self._abilities = tuple(Abilities.of(one) for one in self._chain)
         self._place = 0
         self._held_off_until = 0.0
         self._output_limits: dict[str, int] = {}  # by model, as its provider told them
@@ -140,9 +102,14 @@ class ModelClient:
         return self._options.guard
 
     @property
+    def able(self) -> Abilities:
+        """What that model can do beside answering."""
+        return self._abilities[self._place]
+
+    @property
     def endpoint(self) -> Endpoint | None:
         """Where that is, for a model that has an address."""
-        described = self._described[self._place]
+        described = self.able.described
         return described.endpoint if described else None
 
     def new_turn(self) -> None:
@@ -221,7 +188,7 @@ class _Flight:
         except Exception as error:
             self._before = (book.closing(attempt, "failed", error=repr(error)),)
             raise
-        remarking = self._client._remarking[self._client._place]
+        remarking = self._client.able.remarking
         if remarking is not None and (remark := remarking.remark(response.usage)) is not None:
             self._plan.on_status(StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
@@ -293,7 +260,7 @@ class _Flight:
     # -- asking ---------------------------------------------------------------------------------------------------
 
     async def _prepare(self) -> None:
-        model = self._client._preparing[self._client._place]
+        model = self._client.able.preparing
         if model is None or model.is_ready:
             return
         self._plan.on_status(StatusChanged("probe", model.preparing))
@@ -321,7 +288,7 @@ class _Flight:
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
         on_delta = self._plan.on_delta
         response: ModelResponse | None = None
-        waiting, thought = _Waiting(self._plan.on_status, attempt.model.name), 0
+        waiting, thought = Waiting(self._plan.on_status, attempt.model.name), 0
         try:
             async with limit, Closing(attempt.model.stream(request, limit)) as events:
                 async for event in events:
@@ -404,7 +371,7 @@ class _Flight:
         return self._request  # each attempt keeps to it from now on
 
     def _rotated(self, error: ProviderError) -> bool:
-        model = self._client._rotating[self._client._place]
+        model = self._client.able.rotating
         if model is None or not (other := model.rotate(error)):
             return False
         self._plan.on_status(StatusChanged("retry", f"{_short(error)}; trying again with {other}"))
@@ -428,49 +395,6 @@ class _Flight:
             )
         )
         await self._scope.sleep(delay)
-
-
-class Closing:
-    """Close a stream whatever happens; left to the garbage collector, its request would live on for a while."""
-
-    __slots__ = ("_events",)
-
-    def __init__(self, events: AsyncIterator[ModelEvent]) -> None:
-        self._events = events
-
-    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
-        return self._events
-
-    async def __aexit__(self, *_: object) -> None:
-        if isinstance(self._events, AsyncGenerator):
-            await self._events.aclose()
-
-
-class _Waiting:
-    """Tells a person who waits that nothing has come for a while. Each event resets `is_quiet`."""
-
-    def __init__(self, tell: Callable[[Notice], None], model: str) -> None:
-        self._tell = tell
-        self._model = model
-        self._waited = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-        self.is_quiet = True
-        self._again()
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _again(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(STILL_WAITING_S, self._passed)
-
-    def _passed(self) -> None:
-        self._waited = self._waited + STILL_WAITING_S if self.is_quiet else 0.0
-        if self.is_quiet:
-            self._tell(StatusChanged("waiting", f"nothing has come from {self._model} for {self._waited:.0f} s"))
-        self.is_quiet = True
-        self._again()
 
 
 def _short(error: ProviderError) -> str:

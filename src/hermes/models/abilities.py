@@ -1,0 +1,67 @@
+"""What a model may be able to do beside answering; its client asks once."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from hermes.errors import ProviderError
+from hermes.models.endpoint import Endpoint
+from hermes.models.local import Ask
+from hermes.seams import Model
+from hermes.types import Usage
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A model that knows its window, its output limit and its time."""
+
+    @property
+    def endpoint(self) -> Endpoint: ...
+
+
+@runtime_checkable
+class Rotating(Protocol):
+    """A model under several keys."""
+
+    def rotate(self, error: ProviderError) -> str:
+        """What can be tried now, such as another key; empty when there is nothing."""
+        ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A model that has something to do before it is called: ask its server, start it, renew a sign-in."""
+
+    @property
+    def is_ready(self) -> bool: ...
+    @property
+    def preparing(self) -> str:
+        """What that is, in words."""
+        ...
+
+    async def prepare(self, ask: Ask | None) -> None: ...
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A model that may have to tell something about its own server."""
+
+    def remark(self, usage: Usage) -> str | None:
+        """A word to the person about the last answer."""
+        ...
+
+
+class Abilities(NamedTuple):
+    """The model itself, where it can. Found once: a check against a protocol walks its methods each time."""
+
+    described: Described | None
+    preparing: Preparing | None
+    remarking: Remarking | None
+    rotating: Rotating | None
+
+    @classmethod
+    def of(cls, model: Model) -> "Abilities":
+        return cls(
+            model if isinstance(model, Described) else None,
+            model if isinstance(model, Preparing) else None,
+            model if isinstance(model, Remarking) else None,
+            model if isinstance(model, Rotating) else None,
+        )
