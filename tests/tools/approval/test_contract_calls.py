@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hermes.compat.tools import approval as old
 from hermes.tools import approval
 
 SESSION = "contract-session"
@@ -134,3 +135,37 @@ def test_the_choices_of_the_prompt() -> None:
     callback = lambda *_, allow_permanent: "always" if not allow_permanent else "deny"  # noqa: E731 - one line
     assert approval.prompt_dangerous_approval("x", "y", allow_permanent=False, approval_callback=callback) == "session"
     assert approval.prompt_dangerous_approval("x", "y", timeout_seconds=0.01) == "deny"
+
+
+def test_a_plugins_rule_is_asked_about_and_its_yes_is_kept() -> None:
+    assert not approval.request_tool_approval("deploy", "it touches production")["approved"]
+    approval.set_approval_callback(lambda *_, **__: "session")
+    try:
+        first = approval.request_tool_approval("deploy", "it touches production", rule_key="prod")
+    finally:
+        approval.set_approval_callback(None)
+    assert (first["approved"], first["user_approved"]) == (True, True)
+    assert approval.is_approved(SESSION, "plugin_rule:prod")
+    assert approval.request_tool_approval("deploy", "it touches production", rule_key="prod") == {
+        "approved": True,
+        "message": None,
+    }
+
+
+def test_a_script_is_judged_by_what_it_does() -> None:
+    assert approval.check_execute_code_guard("print(1)", "local") == {"approved": True, "message": None}
+    assert approval.check_execute_code_guard("import shutil\nshutil.rmtree('/')", "local")["hardline"]
+
+
+def test_consent_to_a_servers_question_is_never_taken_for_granted() -> None:
+    assert approval.request_elicitation_consent("Your name?", "a server asks") == "decline"
+    approval.set_approval_callback(lambda *_, **__: "once")
+    try:
+        assert approval.request_elicitation_consent("Your name?", "a server asks") == "accept"
+    finally:
+        approval.set_approval_callback(None)
+
+
+def test_files_written_for_hermes_agent_find_every_name() -> None:
+    assert {name for name in approval.__all__ if not hasattr(old, name)} == set()
+    assert old.check_all_command_guards is approval.check_all_command_guards
