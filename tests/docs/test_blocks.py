@@ -8,6 +8,8 @@ How a page is written:
   on stdout and stderr together; a line `...` stands for any lines, and `...` inside a line for any characters. A
   command with no lines below it may print anything.
 - `<!-- fails -->` on the line before a block: its last command, or the program, must fail.
+- `<!-- needs the box -->` on the line before a block: it runs with the real model in the box, whose weights are also in
+  `~/models/own.gguf`; where that is not installed it is left out, and counted as skipped.
 - `<!-- not run: REASON -->` on the line before a block: it is left out, and counted as skipped with that reason.
 - Blocks in other languages are shown only.
 
@@ -24,12 +26,15 @@ from pathlib import Path
 
 import pytest
 
+from hermes.models.box.files import BUNDLED
+from tests.models.box.conftest import weights  # noqa: F401 - a fixture
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 TIMEOUT_S = 120
 _FENCE = re.compile(r"^( *)(`{3,})(\w*)[ \t]*(.*)$")
 _TITLE = re.compile(r'title="([^"]+)"')
-_REMARK = re.compile(r"^\s*<!--\s*(fails|not run: .+?)\s*-->\s*$")
+_REMARK = re.compile(r"^\s*<!--\s*(fails|needs the box|not run: .+?)\s*-->\s*$")
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,16 @@ class Bench:
             check=False,
         )
 
+    def put_box(self, file: Path) -> None:
+        """Give the page's home the weights of the box, twice: as ours, and as a file of the user's own."""
+        for place in (self.path(f"~/.hermes/models/{BUNDLED}"), self.path("~/models/own.gguf")):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                place.symlink_to(file)
+
+    def has_box(self) -> bool:
+        return self.path("~/models/own.gguf").exists()
+
     def path(self, title: str) -> Path:
         if title.startswith("~/"):
             return Path(self.environ["HOME"]) / title[2:]
@@ -113,7 +128,9 @@ def bench(tmp_path: Path) -> Bench:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_block_of_the_page_does_what_it_says(page: Path, bench: Bench, subtests: pytest.Subtests) -> None:
+def test_every_block_of_the_page_does_what_it_says(
+    page: Path, bench: Bench, subtests: pytest.Subtests, request: pytest.FixtureRequest
+) -> None:
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.language not in ("python", "console"):
             continue
@@ -121,6 +138,11 @@ def test_every_block_of_the_page_does_what_it_says(page: Path, bench: Bench, sub
             with subtests.test(f"line {block.line}"):
                 pytest.skip(block.remark.removeprefix("not run: "))
             continue
+        if block.remark == "needs the box":
+            with subtests.test(f"line {block.line}"):
+                bench.put_box(request.getfixturevalue("weights"))
+            if not bench.has_box():
+                continue
         where = f"{page.relative_to(ROOT)}, line {block.line}"
         if block.language == "console":
             run_console(bench, block, where)

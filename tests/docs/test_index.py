@@ -22,3 +22,13 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     targets = [target for target in _LINK.findall(text) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_map_for_contributors_names_every_room_and_no_file_that_is_gone() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    source = ROOT / "src" / "hermes"
+    rooms = {folder.name for folder in source.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
+    assert rooms == set(re.findall(r"^  (\w+)/ ", text, flags=re.MULTILINE))
+    named = re.findall(r"`((?:\w+/)*\w+(?:/|\.py))`", text) + re.findall(r"\b\w+\.py\b(?=.*vocabulary)", text)
+    assert named
+    assert [path for path in named if not (source / path).exists()] == []
