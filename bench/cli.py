@@ -1,4 +1,4 @@
-"""What people feel of the command line: the start of a command, a key while an answer streams, a long session opened.
+"""What people feel of the command line: the start of a command, a key while an answer streams, a stop, a long session.
 
 Run: python bench/cli.py [--rounds N] [--keys N]
 
@@ -32,13 +32,14 @@ from hermes.surfaces.cli.interactive.painting import Painter
 from hermes.surfaces.cli.interactive.past import recent
 from hermes.surfaces.cli.interactive.waiting import Waiting
 from hermes.surfaces.cli.output import Output
-from hermes.testing.replies import Reply, says
+from hermes.testing.replies import Reply, calls, says
 from hermes.testing.server import RecordedRequest, ServerThread
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 MOST_START_RATIO = 15.0
 MOST_KEY_MS = 20.0
 MOST_OPEN_MS = 300.0
+MOST_STOP_MS = 1_000.0
 MESSAGES = 10_000
 WAIT_S = 30.0
 PROMPT = b"\x1b[?2004h"  # bracketed paste is on: the prompt takes keys
@@ -62,6 +63,7 @@ def main() -> int:
         Path(folder, "home").mkdir(mode=0o700)
         held = [
             typing(environ, folder, wanted.keys),
+            stopping(environ, folder),
             opening(Path(folder, "home")),
             opening_whole(environ, folder),
             start(environ, wanted.rounds),
@@ -76,8 +78,8 @@ def start(environ: Mapping[str, str], rounds: int) -> bool:
     for _ in range(rounds):
         bare.append(_took([sys.executable, "-c", "pass"], environ))
         ours.append(_took(listing, environ))
-    ratio = statistics.median(ours) / statistics.median(bare)
-    times = f"{statistics.median(ours) * 1e3:.0f} ms, bare Python {statistics.median(bare) * 1e3:.0f} ms"
+    ratio = min(ours) / min(bare)  # the best of each: what else the machine does only ever adds
+    times = f"{min(ours) * 1e3:.0f} ms, bare Python {min(bare) * 1e3:.0f} ms"
     return _told("hermes sessions list", f"{ratio:.1f} times bare Python ({times})", ratio <= MOST_START_RATIO)
 
 
@@ -150,6 +152,33 @@ def typing(environ: Mapping[str, str], folder: str, keys: int) -> bool:
         f"{median:.1f} ms a key, 95 of 100 under {high:.1f} ms, worst {took[-1]:.1f} ms ({streamed} words drawn in 1 s)"
     )
     return _told(f"typing at {TOKENS_A_SECOND} tokens/s", words, high <= MOST_KEY_MS)
+
+
+def stopping(environ: Mapping[str, str], folder: str) -> bool:
+    """From Esc to a prompt that is ready again, during an answer and during a command that does not heed TERM."""
+    talk = says("word " * 20_000).timed(chunk_size=5, chunk_delay_s=1 / TOKENS_A_SECOND)
+    work = calls("terminal", command="trap '' TERM; touch begun; sleep 60; sleep 60")
+
+    def script(request: RecordedRequest) -> Reply:
+        body: Any = request.json
+        return work if "Work" in str(body["messages"][-1]["content"]) else talk
+
+    took: dict[str, list[float]] = {"answer": [], "command": []}
+    with ServerThread(script) as server, _terminal(server.base_url, environ, folder) as screen:
+        _until(screen, PROMPT)
+        for _ in range(5):
+            for kind, typed, seen in (("answer", b"Talk.\r", b"word word"), ("command", b"Work.\r", b"(0 s)")):
+                os.write(screen, typed)
+                _until(screen, seen)
+                _drained(screen, 0.5)  # so that the command runs
+                began = time.perf_counter()
+                os.write(screen, b"\x1b")
+                _until(screen, b"Stopped.")
+                took[kind].append((time.perf_counter() - began) * 1e3)
+                _drained(screen, 0.3)
+    worst = max(max(each) for each in took.values())
+    words = ", ".join(f"{kind} {statistics.median(each):.0f} ms" for kind, each in took.items())
+    return _told("Esc to ready", f"{words}, at most {worst:.0f} ms", worst <= MOST_STOP_MS)
 
 
 def _key(screen: int, key: str) -> float:

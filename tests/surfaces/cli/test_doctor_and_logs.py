@@ -19,6 +19,20 @@ from hermes.testing.server import ServerThread
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+def test_broken_skills_and_idle_hooks_are_found(run: Run, home: Path) -> None:
+    for name, text in (("good", "Do it."), ("bad", "---\nx: [\n---\n")):
+        (home / "skills" / name).mkdir(parents=True)
+        (home / "skills" / name / "SKILL.md").write_text(text)
+    (home / "config.yaml").write_text("hooks: {pre_tool_call: [{command: guard}]}\n")
+    told = run("doctor", "extensions").stdout
+    assert "✓ 1 skills" in told
+    assert "no valid YAML" in told
+    assert "0 of 1 hooks may run" in told
+    assert "the hook 'guard' (pre_tool_call) does not run" in told
+    (home / "config.yaml").write_text("hooks: {pre_tool_call: [{command: ''}]}\n")
+    assert "a hook has no command" in run("doctor", "extensions").stdout
+
+
 def test_doctor_ends_with_the_commands_to_run(run: Run, home: Path) -> None:
     home.chmod(0o755)
     done = run("doctor", "home", "model")
