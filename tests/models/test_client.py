@@ -140,6 +140,15 @@ async def test_a_person_is_told_while_nothing_comes(monkeypatch: pytest.MonkeyPa
     assert any("nothing has come from m" in text for text in room.statuses("waiting"))
 
 
+async def test_a_window_too_small_for_work_is_told_of_once(http: HttpClient) -> None:
+    async with ScriptedServer([says("a"), says("b")]) as server:
+        room = Room(CHAT.make(replace(CHAT.endpoint(server), context_length=8_192), http))
+        await room.ask()
+        await room.ask()
+    (told,) = room.statuses("warning")
+    assert "reads 8,192 tokens at most" in told
+
+
 async def test_thinking_without_end_is_cut_off() -> None:
     class Ponderer(ScriptedModel):
         async def stream(self, request: ModelRequest, scope: TurnScope) -> Any:

@@ -28,7 +28,6 @@ class ProviderEntry(Struct, frozen=True, forbid_unknown_fields=True):
     headers: dict[str, str] = field(default_factory=dict)
     key_header: str = ""  # the key goes here instead of `authorization`
     quirks: Quirks = Quirks()
-    aux_model: str = ""  # cheap and quick, for titles and the like
     signup: str = ""
 
 

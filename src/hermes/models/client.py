@@ -31,6 +31,8 @@ from hermes.types import (
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
 HOLD_OFF_S = 60.0
+MIN_CONTEXT = 64_000  # tokens a model should be able to read
+BOX = "local"  # the model in the box is small, and spoken to as such
 MAX_THOUGHT_CHARS = 1_000_000  # more than any model's budget for thinking
 PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
 CROWDED_S = 0.05, 1.0  # how often room under a cap is asked for again: at first, and after a while
@@ -89,7 +91,7 @@ class ModelClient:
         self._place = 0
         self._held_off_until = 0.0
         self._output_limits: dict[str, int] = {}  # by model, as its provider told them
-        self._warned: set[str] = set()  # models whose price nobody knows
+        self._warned: set[str] = set()  # models of which a person was told what to know before their first call
 
     @property
     def model(self) -> Model:
@@ -207,7 +209,7 @@ class _Flight:
 
     async def _open(self, attempt: Attempt, request: ModelRequest) -> None:
         """Open the row; while calls under way may use up what a cap leaves, wait for them."""
-        self._warn_of_unknown_price(attempt.model)
+        self._warn_once(attempt.model)
         pause_s = CROWDED_S[0]
         while (refusal := await self._try_to_open(attempt, request)) is not None:
             if not refusal.is_crowded:
@@ -238,17 +240,25 @@ class _Flight:
                 book.not_opened(attempt)
         return None
 
-    def _warn_of_unknown_price(self, model: Model) -> None:
-        if model.name in self._client._warned or not self._client._book.is_unpriced(model):
+    def _warn_once(self, model: Model) -> None:
+        """Tell what a person should know before the first call: a price that nobody knows, a window that is small."""
+        if model.name in self._client._warned:
             return
         self._client._warned.add(model.name)
-        self._plan.on_status(
-            StatusChanged(
-                "warning",
+        if self._client._book.is_unpriced(model):
+            told = (
                 f"nobody knows what {model.name} costs, so the caps in dollars cannot stop it: its calls count as $0 "
-                "for them. Cap tokens (spending.*_tokens), or tell its price (providers.NAME.prices)",
+                "for them. Cap tokens (spending.*_tokens), or tell its price (providers.NAME.prices)"
             )
-        )
+            self._plan.on_status(StatusChanged("warning", told))
+        endpoint = self._client.endpoint
+        window = endpoint.context_length if endpoint else None
+        if window is not None and window < MIN_CONTEXT and model.provider != BOX:
+            told = (
+                f"{model.name} reads {window:,} tokens at most; work with tools wants {MIN_CONTEXT:,}. "
+                "Raise the server's context length, or expect the conversation to end early"
+            )
+            self._plan.on_status(StatusChanged("warning", told))
 
     async def settle(self) -> None:
         """Write what is still to be written when the call has ended without an answer."""

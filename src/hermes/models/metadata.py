@@ -15,8 +15,6 @@ from hermes.errors import UserError
 from hermes.types import Usage
 
 FILE_NAME = "models.json"
-DEFAULT_CONTEXT = 128_000
-MIN_CONTEXT = 64_000
 _MILLION = 1_000_000
 
 
