@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
-from hermes.errors import UserError
+from hermes.errors import ProviderError, UserError
 from hermes.models.auxiliary import Question
 from hermes.runtime.titles import clean_title
 from hermes.scope import TurnScope
@@ -95,6 +95,30 @@ async def test_a_title_that_fails_changes_nothing(make_agent: MakeAgent) -> None
         await server.wait_for_requests(2)
         assert await titled(agent, store, "s") is None
         assert (await agent.arun_conversation("Hi"))["completed"]
+
+
+async def test_titles_can_be_switched_off_and_have_a_language(make_agent: MakeAgent, hermes_home: Path) -> None:
+    config, store = hermes_home / "config.yaml", MemoryStore()
+    async with ScriptedServer(reply) as server:
+        config.write_text("auxiliary: {title_generation: {enabled: false}}\n")
+        agent = make_agent(server, store=store, session_id="off", auto_title=True)
+        await agent.arun_conversation("Count")
+        assert await titled(agent, store, "off") is None
+        config.write_text("auxiliary: {title_generation: {language: German}}\n")
+        agent = make_agent(server, store=store, session_id="on", auto_title=True)
+        await agent.arun_conversation("Count")
+        await titled(agent, store, "on")
+    assert [is_title(request) for request in server.requests] == [False, False, True]
+    assert server.requests[2].json["messages"][0]["content"].endswith("The title is in German.")
+
+
+async def test_a_helper_is_tried_again_as_often_as_is_set(make_agent: MakeAgent, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("auxiliary: {transient_retries: 0}\n")
+    async with ScriptedServer([fault("server_error")]) as server:
+        helper = (await make_agent(server)._assembled()).helper
+        with pytest.raises(ProviderError, match="HTTP 500"):
+            await helper.ask(Question(task="approval", system="s", text="t"), TurnScope())
+        server.assert_finished()
 
 
 async def test_a_task_uses_the_model_that_is_configured_for_it(make_agent: MakeAgent, hermes_home: Path) -> None:

@@ -221,6 +221,24 @@ async def test_request_keywords_reach_the_provider(make_agent: MakeAgent) -> Non
     assert [(m["role"], m["content"]) for m in rest] == [("user", "before"), ("assistant", "after"), ("user", "Hi")]
 
 
+async def test_a_single_model_has_its_own_effort_and_keywords_win(make_agent: MakeAgent, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text(
+        "agent: {reasoning_effort: low, reasoning_overrides: {deep: high, scripted: minimal}}\n"
+    )
+    assert (await body_of(make_agent))["reasoning_effort"] == "minimal"
+    assert (await body_of(make_agent, model="deep"))["reasoning_effort"] == "high"
+    assert (await body_of(make_agent, model="other"))["reasoning_effort"] == "low"
+    assert (await body_of(make_agent, reasoning_config={"effort": "xhigh"}))["reasoning_effort"] == "xhigh"
+
+
+async def test_the_older_name_of_the_fallback_still_works(make_agent: MakeAgent, hermes_home: Path) -> None:
+    async with ScriptedServer([fault("unauthorized")]) as one, ScriptedServer([says("two")]) as two:
+        entry = f"{{provider: custom, model: second, base_url: '{two.base_url}'}}"
+        (hermes_home / "config.yaml").write_text(f"fallback_model: {entry}\n")
+        result = await make_agent(one).arun_conversation("Hi")
+    assert (result["final_response"], result["model"]) == ("two", "second")
+
+
 async def test_the_ephemeral_prompt_is_not_stored(make_agent: MakeAgent) -> None:
     store = MemoryStore()
     await body_of(make_agent, store=store, session_id="s", ephemeral_system_prompt="Only now.")

@@ -52,7 +52,7 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return boxes
 
 
-def client_options(settings: Settings, _store: object = None) -> ClientOptions:
+def client_options(settings: Settings) -> ClientOptions:
     """Persistence, prices and caps."""
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
