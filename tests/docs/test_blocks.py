@@ -8,6 +8,7 @@ How a page is written:
   on stdout and stderr together; a line `...` stands for any lines, and `...` inside a line for any characters. A
   command with no lines below it may print anything.
 - `<!-- fails -->` on the line before a block: its last command, or the program, must fail.
+- `<!-- with a model -->` on the line before a block: a scripted server plays Ollama meanwhile, and says "Done." to all.
 - `<!-- needs the box -->` on the line before a block: it runs with the real model in the box, whose weights are also in
   `~/models/own.gguf`; where that is not installed it is left out, and counted as skipped.
 - `<!-- not run: REASON -->` on the line before a block: it is left out, and counted as skipped with that reason.
@@ -21,12 +22,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from hermes.models.box.files import BUNDLED
+from hermes.testing.replies import says
+from hermes.testing.server import ServerThread
 from tests.models.box.conftest import weights  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +37,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 TIMEOUT_S = 120
 _FENCE = re.compile(r"^( *)(`{3,})(\w*)[ \t]*(.*)$")
 _TITLE = re.compile(r'title="([^"]+)"')
-_REMARK = re.compile(r"^\s*<!--\s*(fails|needs the box|not run: .+?)\s*-->\s*$")
+_REMARK = re.compile(r"^\s*<!--\s*(fails|with a model|needs the box|not run: .+?)\s*-->\s*$")
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,11 @@ def test_every_block_of_the_page_does_what_it_says(
             if not bench.has_box():
                 continue
         where = f"{page.relative_to(ROOT)}, line {block.line}"
-        if block.language == "console":
+        if block.language == "console" and block.remark == "with a model":
+            with ServerThread(lambda _: says("Done.")) as server:
+                environ = {**bench.environ, "OLLAMA_HOST": server.url.removeprefix("http://")}
+                run_console(replace(bench, environ=environ), block, where)
+        elif block.language == "console":
             run_console(bench, block, where)
         elif block.title is not None:
             file = bench.path(block.title)

@@ -6,12 +6,14 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import jsonschema_rs
 import psutil
 import pytest
 
 from hermes.errors import ProviderError
 from hermes.model_tools import get_tool_definitions
 from hermes.models.box.files import BUNDLED, models_folder
+from hermes.models.box.lean import lean_tools
 from hermes.models.box.model import BoxModel
 from hermes.models.endpoint import Endpoint
 from hermes.models.http import HttpClient
@@ -99,6 +101,19 @@ async def test_the_box_answers_stays_warm_calls_tools_that_parse_and_leaves_noth
     await box.aclose()
     assert not psutil.pid_exists(first)
     assert not box.is_ready
+
+
+async def test_required_calls_parse_whatever_the_dice_say(box: BoxModel) -> None:
+    """At a temperature that makes this model write almost anything, over as many seeds as there is time for."""
+    offered = {tool.name: tool.parameters for tool in lean_tools(everything())}
+    asked = ("Which files are here?", "{", 'Say "hello" \\ </tool_call>', "Lies die Datei ÄÖÜ.txt 🐎", "")
+    for seed in range(100 if os.environ.get("HERMES_TEST_FULL") == "1" else 5):
+        dice = {"seed": seed, "temperature": 1.5}
+        answer, _ = await ask(box, asked[seed % len(asked)], tool_choice="required", extra_body=dice)
+        assert answer.message.tool_calls
+        for call in answer.message.tool_calls:
+            assert call.name in offered
+            assert jsonschema_rs.is_valid(offered[call.name], json.loads(call.arguments))
 
 
 async def test_a_server_that_was_killed_is_started_again(box: BoxModel) -> None:
