@@ -98,6 +98,7 @@ def check(node: Any, dialect: Dialect, *, root: bool = False) -> None:
 def test_any_schema_maps_into_every_dialect_or_says_why_not(schema: Any) -> None:
     for dialect in DIALECTS.values():
         check_mapping(schema, dialect)
+    assert tidy(schema)["type"] == "object"
 
 
 def check_mapping(schema: Any, dialect: Dialect) -> None:
@@ -189,6 +190,13 @@ def test_a_bad_tool_is_quarantined_and_the_others_stay() -> None:
     assert [one.name for one in tools.definitions] == ["good"]
     assert "'a b'" in tools.quarantined["odd"]
     assert "always an object" in tools.quarantined["list"]
+
+
+def test_nonsense_among_required_names_is_left_out() -> None:
+    schema: dict[str, Any] = {"properties": {"a": {}}, "required": [[], "a", None], "oneOf": [{"required": [{}, "a"]}]}
+    for dialect in DIALECTS.values():
+        assert map_parameters(schema, dialect)["required"] == ["a"]
+    assert tidy(schema)["required"] == ["a"]
 
 
 def test_references_that_multiply_are_quarantined_not_expanded() -> None:

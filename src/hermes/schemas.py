@@ -128,7 +128,7 @@ def tidy(parameters: object) -> JsonObject:
             properties[name] = {"type": node if node in _KINDS else "string"}
     required = out.get("required")
     if required is not None:
-        named = [one for one in required if one in properties] if isinstance(required, list) else []
+        named = [one for one in _names(required) if one in properties]
         out = {**out, "required": named} if named else {key: value for key, value in out.items() if key != "required"}
     return out
 
@@ -180,10 +180,10 @@ class _Mapper:
                 properties = branch.get("properties")
                 if isinstance(properties, Mapping):
                     out["properties"] = {**properties, **_mapping(out.get("properties"))}
-                names = {str(one) for one in _list(branch.get("required"))}
+                names = set(_names(branch.get("required")))
                 shared = names if shared is None else shared & names
             if shared:
-                out["required"] = [*dict.fromkeys([*_list(out.get("required")), *sorted(shared)])]
+                out["required"] = [*dict.fromkeys([*_names(out.get("required")), *sorted(shared)])]
         return out
 
     def _count(self) -> None:
@@ -292,7 +292,7 @@ class _Mapper:
             if node is not False:  # a property that may never be given
                 properties[str(name)] = self._node(node, depth + 1, inside)
         out["properties"] = properties
-        required = [one for one in dict.fromkeys(map(str, _list(schema.get("required")))) if one in properties]
+        required = [one for one in dict.fromkeys(_names(schema.get("required"))) if one in properties]
         if required:
             out["required"] = required
         extra = schema.get("additionalProperties")
@@ -380,9 +380,9 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
     out = {**other, **{key: value for key, value in one.items() if key != "allOf"}}
     if "properties" in one or "properties" in other:
         out["properties"] = {**_mapping(other.get("properties")), **_mapping(one.get("properties"))}
-    required = [*_list(one.get("required")), *_list(other.get("required"))]
+    required = [*_names(one.get("required")), *_names(other.get("required"))]
     if required:
-        out["required"] = [*dict.fromkeys(map(str, required))]
+        out["required"] = [*dict.fromkeys(required)]
     return out
 
 
@@ -404,6 +404,10 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _names(value: object) -> list[str]:
+    return [one for one in _list(value) if isinstance(one, str)]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
