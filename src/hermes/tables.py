@@ -1,6 +1,5 @@
 """Registration tables: a capability adds itself by adding a file, so two pieces of work never edit the same one."""
 
-import ast
 import importlib
 from functools import cached_property
 from importlib.util import find_spec
@@ -30,6 +29,8 @@ class Table(Generic[Entry]):
         file = self._files.get(name)
         if file is None:
             return ((getattr(self._added.get(name), "__doc__", None) or "").splitlines() or [""])[0]
+        import ast  # noqa: PLC0415 - paid by lists and help
+
         doc = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
         return (doc or "").split("\n", 1)[0]
 

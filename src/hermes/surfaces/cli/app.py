@@ -1,6 +1,5 @@
 """The `hermes` command: its options, and its subcommands, which are loaded when they are named."""
 
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -28,6 +27,8 @@ class Menu(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+
             near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
             hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
