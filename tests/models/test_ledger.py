@@ -3,13 +3,16 @@
 import asyncio
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.errors import BudgetExceeded
 from hermes.models.http import HttpClient
@@ -296,3 +299,27 @@ def test_a_file_of_the_version_before_gets_its_index(tmp_path: Path) -> None:
     store.close_sync()
     assert "idx_attempts_started" in told
     assert version == SCHEMA_VERSION
+
+
+async def test_sums_are_right_however_attempts_overlap(tmp_path: Path) -> None:
+    """What a store has added up before is the same as the sum over all rows, whatever closes in whatever order."""
+    store, number = SqliteStore(tmp_path / "state.db", durability="process"), 0
+    await store.commit(*(SessionCreated(session_id=one) for one in ("s", "other")))
+    limits = (*of_session(Cap(usd=1e6, tokens=10**9)), SpendLimit(span="day", cap=Cap(usd=1e6), since=50.0))
+    dice, under_way = random.Random(7), list[tuple[str, str]]()
+    for _ in range(200):
+        if under_way and dice.random() < 0.5:
+            name, session = under_way.pop(dice.randrange(len(under_way)))
+            await store.commit(closed(name, session, usage=Usage(dice.randrange(9), 1), cost_usd=dice.randrange(9) / 8))
+        else:
+            name, session, number = f"a{number}", dice.choice(("s", "other")), number + 1
+            await store.commit(opened(name, session, started_at=dice.choice((40.0, 60.0)), limits=limits))
+            under_way.append((name, session))
+    for limit in limits:
+        sums = store.read(partial(spent, since=limit.since, session_id=limit.session_id))
+        tight = SpendLimit(span=limit.span, cap=Cap(usd=sums.usd), since=limit.since, session_id=limit.session_id)
+        with pytest.raises(BudgetExceeded, match="are spent"):
+            await store.commit(opened("full", limits=(tight,)))
+        roomy = replace(tight, cap=Cap(usd=sums.usd + 0.01))
+        await store.commit(opened(f"fits {limit.span}", limits=(roomy,)))
+    await store.close()

@@ -23,7 +23,7 @@ from hermes.ops import (
 )
 from hermes.state.codec import Blobs, bind_text, encode_content, encode_json, sha256
 from hermes.state.schema import SESSION_COLUMNS
-from hermes.state.spending import require_room
+from hermes.state.spending import Sums
 from hermes.types import Message
 
 TEXT_REF = "\0ref:"  # a session column that holds this and a digest has its text in `texts`
@@ -94,10 +94,13 @@ class _Totals:
 class Plan:
     """The encoded form of one commit. `blobs` must be on disk before `run`; `run` may be repeated."""
 
-    def __init__(self, ops: Sequence[StoreOp], owner: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, ops: Sequence[StoreOp], owner: str, sums: Sums | None = None, now: Callable[[], float] = time.time
+    ) -> None:
         self.blobs = Blobs()
         self.message_ids: list[int] = []  # of the last run
         self._owner = owner
+        self._sums = sums
         self._now = now
         self._totals: dict[str, _Totals] = {}
         self._appended = 0
@@ -182,7 +185,7 @@ class Plan:
             return insert
 
         def step(conn: sqlite3.Connection) -> int:
-            require_room(conn, op.limits, at)
+            (self._sums or Sums()).require_room(conn, op.limits, at)
             return insert(conn)
 
         return step

@@ -114,7 +114,7 @@ class _Repair:
     def _close_attempts(self, conn: sqlite3.Connection) -> None:
         rows = conn.execute("SELECT id, owner FROM attempts WHERE outcome IS NULL").fetchall()
         gone = [(row_id,) for row_id, begun_by in rows if not owner.may_be_alive(begun_by)]
-        conn.executemany("UPDATE attempts SET outcome = 'unknown' WHERE id = ?", gone)
+        conn.executemany("UPDATE attempts SET outcome = 'unknown', held_usd = 0, held_tokens = 0 WHERE id = ?", gone)
         self._say(len(gone), "model requests were never closed: their outcome and price are recorded as unknown")
 
     def _mend_index(self) -> None:

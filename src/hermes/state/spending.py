@@ -3,8 +3,11 @@
 import sqlite3
 from typing import Any
 
-from hermes.spend import SpendLimit, Spent
+from hermes.spend import NOTHING, SpendLimit, Spent
 from hermes.state import owner
+
+MAX_KEPT = 256
+_EVER = 2**62
 
 # A child's calls are its parent's, and a session that is compressed goes on under another id.
 _OF_FAMILY = (
@@ -13,37 +16,60 @@ _OF_FAMILY = (
     " tree(id) AS (SELECT coalesce((SELECT id FROM up WHERE parent IS NULL), ?)"
     " UNION SELECT s.id FROM sessions s JOIN tree ON s.parent_session_id = tree.id) SELECT id FROM tree)"
 )
-_CLOSED = (
+_SUMS = (
     "SELECT coalesce(sum(coalesce(cost_usd, held_usd)), 0),"
     " coalesce(sum(CASE WHEN output_tokens IS NULL THEN held_tokens"
     " ELSE coalesce(input_tokens, 0) + output_tokens + coalesce(cache_read_tokens, 0)"
-    " + coalesce(cache_write_tokens, 0) END), 0), coalesce(sum(latency_ms), 0) / 1000.0"
-    " FROM attempts WHERE outcome IS NOT NULL AND started_at >= ?"
+    " + coalesce(cache_write_tokens, 0) END), 0), coalesce(sum(latency_ms), 0) / 1000.0 FROM attempts "
 )
+_CLOSED = " WHERE outcome IS NOT NULL AND started_at >= ? AND id >= ? AND id < ?"
 _OPEN = (
-    "SELECT owner, sum(held_usd), sum(held_tokens), sum(max(0, ? - started_at))"
+    "SELECT id, owner, held_usd, held_tokens, max(0, ? - started_at)"
     " FROM attempts INDEXED BY idx_attempts_open WHERE outcome IS NULL AND started_at >= ?"
 )
 
 
-def require_room(conn: sqlite3.Connection, limits: tuple[SpendLimit, ...], now: float) -> None:
-    """`BudgetExceeded` unless each limit has room for one more attempt."""
-    for limit in limits:
-        limit.require_room(spent(conn, limit.since, limit.session_id), _under_way(conn, limit, now))
+class Sums:
+    """The sums that caps are held against. What is closed for good is added up once in the life of a process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str | None, float], tuple[int, Spent]] = {}  # up to a row, by whom and since when
+
+    def require_room(self, conn: sqlite3.Connection, limits: tuple[SpendLimit, ...], now: float) -> None:
+        """`BudgetExceeded` unless each limit has room for one more attempt."""
+        for limit in limits:
+            family, values = _family(limit.session_id)
+            rows = conn.execute(_OPEN + family, (now, limit.since, *values)).fetchall()
+            # Those of a process that is gone come to nothing more.
+            alive = [(row_id, Spent(*held)) for row_id, begun_by, *held in rows if owner.may_be_alive(begun_by)]
+            settled = min((row_id for row_id, _ in alive), default=_EVER)
+            spent_so_far = self._spent(conn, limit, settled)
+            limit.require_room(spent_so_far, sum((held for _, held in alive), NOTHING))
+
+    def _spent(self, conn: sqlite3.Connection, limit: SpendLimit, settled: int) -> Spent:
+        """Over closed attempts; rows below `settled` will not change any more."""
+        key = (limit.session_id, limit.since)
+        newest = conn.execute("SELECT coalesce(max(id), 0) FROM attempts").fetchone()[0]
+        upto, known = self._kept.get(key, (0, NOTHING))
+        if upto > newest + 1:
+            upto, known = 0, NOTHING  # another file has taken the place of the one that was added up
+        edge = max(upto, min(settled, newest + 1))
+        if edge > upto:
+            known = known + spent(conn, limit.since, limit.session_id, rows=(upto, edge))
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            self._kept[key] = (edge, known)
+        return known + spent(conn, limit.since, limit.session_id, rows=(edge, _EVER)) if edge <= newest else known
 
 
-def spent(conn: sqlite3.Connection, since: float = 0.0, session_id: str | None = None) -> Spent:
+def spent(
+    conn: sqlite3.Connection, since: float = 0.0, session_id: str | None = None, rows: tuple[int, int] = (0, _EVER)
+) -> Spent:
     """Over closed attempts since a time, of a session's family or of everybody."""
     family, values = _family(session_id)
-    row: tuple[Any, ...] = conn.execute(_CLOSED + family, (since, *values)).fetchone()
-    return Spent(*row)
-
-
-def _under_way(conn: sqlite3.Connection, limit: SpendLimit, now: float) -> Spent:
-    """What open attempts may come to. Those of a process that is gone come to nothing more."""
-    family, values = _family(limit.session_id)
-    rows = conn.execute(f"{_OPEN}{family} GROUP BY owner", (now, limit.since, *values)).fetchall()
-    return sum((Spent(*sums) for begun_by, *sums in rows if owner.may_be_alive(begun_by)), Spent())
+    by = "NOT INDEXED" if rows[0] else ""  # the few newest rows are found by their ids
+    found: tuple[Any, ...] = conn.execute(_SUMS + by + _CLOSED + family, (since, *rows, *values)).fetchone()
+    return Spent(*found)
 
 
 def _family(session_id: str | None) -> tuple[str, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from hermes.state.connection import Durability, JournalMode, connect
 from hermes.state.owner import this_process
 from hermes.state.pool import ReadPool
 from hermes.state.read import load_session
+from hermes.state.spending import Sums
 from hermes.state.write_file import INDEX_BATCH, WriteFile
 from hermes.state.writer import Work, Writer
 
@@ -39,6 +40,7 @@ class SqliteStore:
         self.blobs = BlobFolder(self.path.with_name(self.path.name + "-blobs"), synced=durability == "power")
         self._vfs = vfs
         self._owner = this_process()
+        self._sums = Sums()
         self._file = WriteFile(self.path, durability, self.blobs.get, vfs)
         self._file.open()
         self._writer = Writer(self._file)
@@ -52,7 +54,7 @@ class SqliteStore:
         Raises `StoreError` when it cannot be made durable; then nothing of it is stored. A cancellation is held back
         until that is known.
         """
-        plan = Plan(ops, self._owner)
+        plan = Plan(ops, self._owner, self._sums)
         if plan.blobs.found:
             return await unbroken(self._commit_with_blobs(plan))
         return await self._writer.write(plan.run)
@@ -89,7 +91,7 @@ class SqliteStore:
 
     def commit_sync(self, *ops: StoreOp) -> tuple[int, ...]:
         """`commit` for a plain thread."""
-        plan = Plan(ops, self._owner)
+        plan = Plan(ops, self._owner, self._sums)
         self._put_blobs(plan)
         return self._writer.write_sync(plan.run)
 
