@@ -142,7 +142,7 @@ async def test_closing_every_descriptor_hurts_the_script_alone(hostile: Room) ->
 
 async def test_garbage_and_half_sentences_on_the_socket(hostile: Room) -> None:
     code = """
-import os, socket
+import os, socket, time
 def say(data):
     line = socket.socket(socket.AF_UNIX)
     line.connect(os.environ["HERMES_RPC_SOCKET"])
@@ -155,9 +155,16 @@ for data in (b"\\x00\\xff\\n", b"[]\\n", b"{}\\n", b"{\\"tool\\":", b"[" * 100_0
     print(say(data).count("error"))
 lines = [socket.socket(socket.AF_UNIX) for _ in range(300)]
 for line in lines: line.connect(os.environ["HERMES_RPC_SOCKET"])
+def is_closed(line):
+    try:
+        return line.recv(1, socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+while sum(map(is_closed, lines)) < 300 - 256: time.sleep(0.01)
+print("closed")
 """
     answer = await hostile.run(code)
-    assert (answer["status"], answer["output"].split()) == ("success", ["1", "1", "1", "0", "1", "2"])
+    assert (answer["status"], answer["output"].split()) == ("success", ["1", "1", "1", "0", "1", "2", "closed"])
     assert answer["tool_calls_made"] == 0
     await still_serves(hostile)
 
@@ -256,7 +263,7 @@ print(folder)
 
 
 async def test_secrets_of_other_processes_and_of_the_home_are_out_of_reach_in_the_sandbox(
-    hostile: Room, outsider: int, monkeypatch: pytest.MonkeyPatch
+    hostile: Room, outsider: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     home_file = str(hostile.folder.parent / "hermes-home" / ".env")
@@ -277,18 +284,16 @@ print(any(holds(place) for place in glob.glob("/proc/[0-9]*/environ")))
 """
     answer = await hostile.run(code)
     # Without a sandbox a script has the rights of the user; docs/code-execution.md says so.
-    hidden = ["FileNotFoundError"] * 2 + ["False"] if is_sandboxed(hostile) else ["True"] * 3
+    hidden = ["FileNotFoundError"] * 2 + ["False"] if is_sandboxed(request) else ["True"] * 3
     assert answer["output"].splitlines() == ["False", *hidden]
 
 
-def is_sandboxed(it: Room) -> bool:
-    return getattr(it.ctx.services.environment, "sandbox", None) is not None
+def is_sandboxed(request: pytest.FixtureRequest) -> bool:
+    return "[sandboxed]" in request.node.name
 
 
+@pytest.mark.parametrize("hostile", ["sandboxed"], indirect=True)
 async def test_the_script_cannot_touch_the_runtime_from_the_sandbox(hostile: Room) -> None:
-    await still_serves(hostile)
-    if not is_sandboxed(hostile):
-        pytest.skip("without a sandbox a script has the rights of the user")
     answer = await hostile.run(
         f"import os\ntry:\n    os.kill({os.getpid()}, 0)\nexcept OSError as e: print(type(e).__name__)\n"
         "try:\n    open('/etc/made-by-a-script', 'w')\nexcept OSError as e: print(e.errno)"
