@@ -8,8 +8,9 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from hermes.types import JsonObject, ToolDefinition
 
@@ -20,8 +21,7 @@ _NODES = 5_000
 _KINDS = ("string", "number", "integer", "boolean", "array", "object", "null")
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """The part of JSON Schema that one provider takes."""
 
     name: str
@@ -68,8 +68,7 @@ class Unmappable(ValueError):
     """A schema that no faithful form of the provider's exists for; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class WireTools:
+class WireTools(Struct, frozen=True):
     """Tools as one provider takes them: in the order given, names legal, and the way back from each name."""
 
     definitions: tuple[ToolDefinition, ...]

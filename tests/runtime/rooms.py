@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec import structs
+
 from hermes.runtime.context import Services, TurnContext
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.tool_executor import run_calls
@@ -80,7 +82,7 @@ class Room:
 
     def over(self, view: SessionView) -> "Room":
         """The same room with other tools."""
-        return replace(self, ctx=replace(self.ctx, tools=view))
+        return replace(self, ctx=structs.replace(self.ctx, tools=view))
 
     async def one(self, name: str, arguments: str = "{}") -> ToolResult:
         (result,) = await self.run(ToolCall("c1", name, arguments))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hermes.errors import ToolError
 from hermes.runtime.tool_executor import Prepared, validate_calls
@@ -331,8 +332,8 @@ async def test_limits_keep_to_a_share_of_the_models_window(
     numbers = {"type": "object", "properties": {"n": {"type": "integer"}}}
     big = tool("t", lambda args: "x" * args["n"], numbers, traits=Traits(effects=touches_nothing))
     async with room(tmp_path, big) as it:
-        services = replace(it.ctx.services, window_tokens=window)
-        small = replace(it, ctx=replace(it.ctx, services=services))
+        services = structs.replace(it.ctx.services, window_tokens=window)
+        small = replace(it, ctx=structs.replace(it.ctx, services=services))
         fits, over = await small.run(*(ToolCall(str(n), "t", json.dumps({"n": n})) for n in (one, one + 1)))
         assert text_of(fits.content) == "x" * one
         assert "hermes://result/" in text_of(over.content)

@@ -2,8 +2,9 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from hermes.models.abilities import Described
 from hermes.models.sizes import BYTES_PER_TOKEN, size_of
@@ -18,8 +19,7 @@ DEFAULT_OUTPUT = 32_000  # what a model may write when nobody knows better
 Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientOptions:
+class ClientOptions(Struct, frozen=True, kw_only=True):
     """How persistent a client is, and what it may spend. `price` gives dollars and their source, None is unknown."""
 
     max_attempts: int = 3
@@ -30,8 +30,7 @@ class ClientOptions:
     jitter: Callable[[], float] = random.random
 
 
-@dataclass(slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, kw_only=True):
     """One request under way."""
 
     id: str

@@ -1,9 +1,10 @@
 """The runtime's own questions to a model: titles, summaries, judgements. Same path and ledger, own purpose."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from msgspec.structs import replace as with_fields
 
 from hermes.config.sections import auxiliary as auxiliary_section
@@ -17,8 +18,7 @@ from hermes.seams import Clock, EventStore, HttpStream, Ids, Model, ModelRequest
 from hermes.types import Message, ModelResponse, text_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuxiliaryParts:
+class AuxiliaryParts(Struct, frozen=True, kw_only=True):
     """What helper calls are made with. `main` is the model of the turn, which answers where no other is configured."""
 
     settings: Settings
@@ -30,8 +30,7 @@ class AuxiliaryParts:
     main: Callable[[], Model]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """One question: the words, and how long an answer may be."""
 
     task: str  # a key of the `auxiliary` section; also the purpose in the ledger

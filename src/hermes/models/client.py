@@ -3,9 +3,9 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
@@ -47,8 +47,7 @@ _HELD_OFF: frozenset[ProviderReason] = frozenset({"rate_limit", "billing"})
 _REPAIRABLE: frozenset[ProviderReason] = frozenset({"tool_rejected", "image_rejected", "format_error"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPlan:
+class CallPlan(Struct, frozen=True, kw_only=True):
     """Why a call is made, for whom, and what must be durable before it is sent.
 
     `repair` gives back the request without what the provider refused, or None when it cannot be mended.
@@ -62,8 +61,7 @@ class CallPlan:
     repair: Repair = lambda _request, _error: None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A response, and the ledger row that must be committed together with what is made of it."""
 
     response: ModelResponse

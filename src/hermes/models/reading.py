@@ -2,11 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from hermes.errors import ProviderError
 from hermes.models.classify import provider_error
@@ -30,8 +30,7 @@ _any_json = msgspec.json.Decoder()
 encode = msgspec.json.Encoder().encode
 
 
-@dataclass(slots=True)
-class CallDraft:
+class CallDraft(Struct):
     """A call that is still being written."""
 
     id: str = ""

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hermes.dicts import content_from_json
 from hermes.errors import UserError
@@ -32,8 +33,7 @@ from hermes.types import Content, Event, Message, TurnStarted, text_of
 log = logging.getLogger("hermes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Struct, frozen=True, kw_only=True):
     """What a caller asks of one turn."""
 
     message: Content

@@ -1,9 +1,10 @@
 """The gate of an agent, made when the first action is decided: most turns of a chat decide on none."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from hermes.config.sections import approvals as approvals_section
 from hermes.config.settings import Settings
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from hermes.tools.approval.question import Question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deciding:
+class Deciding(Struct, frozen=True, kw_only=True):
     """What an agent's gate is made of."""
 
     options: AgentOptions

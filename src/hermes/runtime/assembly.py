@@ -1,9 +1,10 @@
 """Put an agent's parts together: this is where the capabilities are introduced to each other."""
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from hermes.config import paths
 from hermes.config.load import load_settings
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hermes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
+class Assembly(Struct, frozen=True, kw_only=True):
     """The parts of one agent."""
 
     services: Services
@@ -197,9 +197,7 @@ def _hooks(settings: Settings, parts: Shared, environment: Environment, session_
         from hermes.extensions.shell_hooks import Place, join  # noqa: PLC0415 - for who has hooks
 
         env = scrubbed(settings.environ)
-        place = Place(
-            supervisor=lambda: parts.supervisor, env=env, cwd=lambda: environment.cwd, session_id=session_id
-        )
+        place = Place(supervisor=lambda: parts.supervisor, env=env, cwd=lambda: environment.cwd, session_id=session_id)
         join(bus, settings, place)
     return bus
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
 from logging import Logger
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct, field
 
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
@@ -34,8 +35,7 @@ Result = TypeVar("Result")
 _AS_IT_IS = nullcontext()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Struct, frozen=True, kw_only=True):
     """What lives as long as a session: the parts that touch the world."""
 
     store: EventStore
@@ -55,8 +55,7 @@ class Services:
     checkpoints: "CallCheckpoints | None" = None  # snapshots before files are changed, where they were asked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnContext:
+class TurnContext(Struct, frozen=True, kw_only=True):
     """One turn's collaborators. The agent builds it; all below is handed it."""
 
     session_id: str
@@ -73,8 +72,7 @@ class TurnContext:
         return CallContext(turn=self, call_id=call.id, scope=scope)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallContext:
+class CallContext(Struct, frozen=True, kw_only=True):
     """`ToolContext` for one call of a turn."""
 
     turn: TurnContext

@@ -5,11 +5,11 @@ results together with the opening of the next attempt. Nothing is acted upon bef
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import assert_never
 
 import msgspec
+from msgspec import Struct, field
 
 from hermes.errors import BudgetExceeded, ProviderError, StoreError
 from hermes.models.client import Answer, CallPlan, ModelClient
@@ -79,8 +79,7 @@ WARN_AT = 0.75
 MAX_INVENTED = 3
 
 
-@dataclass(slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, kw_only=True):
     """A turn under way: what stays the same for all its requests, and what it has come to so far."""
 
     ctx: TurnContext

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from hermes.types import Event, ReasoningDelta, TextDelta
 
@@ -42,8 +43,7 @@ class BackgroundLoop:
 background = BackgroundLoop()
 
 
-@dataclass(frozen=True, slots=True)
-class _Errand:
+class _Errand(Struct, frozen=True):
     """Something the caller's thread is to do, and where its outcome goes."""
 
     work: Callable[[], Any]

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from hermes.dicts import from_dict, to_dict
 from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
@@ -14,8 +15,7 @@ from hermes.types import JsonObject, Message, text_of
 _SHOWN_CHARS = 300
 
 
-@dataclass(slots=True)
-class History:
+class History(Struct):
     """A session's past in memory, for as long as a turn runs: units for the model, dicts for the caller."""
 
     builder: UnitBuilder = field(default_factory=UnitBuilder)

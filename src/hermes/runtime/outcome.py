@@ -1,13 +1,13 @@
 """How a turn ended, and the dict the contract promises to say so."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from hermes.types import CallFinished, JsonObject, TurnFinished, Usage, text_of
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """Filled in while a turn runs; complete when it ends."""
 
     final_response: str = ""

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, TurnContext
@@ -28,8 +28,7 @@ Persist: TypeAlias = Callable[[Sequence[ToolResult]], Awaitable[None]]
 MAX_PARALLEL = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A call that may run: its real name, and arguments that fit the offered schema."""
 
     call: ToolCall  # as the model wrote it
@@ -110,8 +109,7 @@ def _validate(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
     return Prepared(call, name, args, view.rules(name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
+class _Done(Struct, frozen=True):
     """What a call came to, before it is fenced and noted."""
 
     name: str

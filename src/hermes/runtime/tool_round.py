@@ -1,7 +1,8 @@
 """One round of tool calls, watched: which ones started, which ended, and what an interrupt leaves of the rest."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hermes.runtime.context import TurnContext
 from hermes.runtime.outcome import Outcome

@@ -3,7 +3,8 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hermes.ops import MessageAppended, SessionRecord, StoreOp
 from hermes.runtime.history import History
@@ -13,8 +14,7 @@ MAX_SESSIONS = 64
 MAX_CHARS = 16_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Warm:
+class Warm(Struct, frozen=True):
     """A history, and up to which row of the store it goes."""
 
     history: History

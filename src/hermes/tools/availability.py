@@ -3,8 +3,9 @@
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
+
+from msgspec import Struct
 
 from hermes.errors import ToolError
 
@@ -15,8 +16,7 @@ HANG_S = 5.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     answer: bool
     at: float
     last_yes: float | None

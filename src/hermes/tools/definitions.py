@@ -4,11 +4,11 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from hermes.schemas import tidy
 from hermes.tools.bridge import divided
@@ -27,8 +27,7 @@ _WEB_TOOLS = ("web_search", "web_extract")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewRequest:
+class ViewRequest(Struct, frozen=True, kw_only=True):
     """What a session asks to be offered."""
 
     home: Path

@@ -4,8 +4,9 @@ import ast
 import importlib
 import logging
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 log = logging.getLogger(__name__)
 
@@ -14,8 +15,7 @@ BUILTIN_DIR = Path(__file__).parent / "builtin"
 _SKIPPED = frozenset({"__init__.py", "registry.py", "mcp_tool.py"})
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenFile:
+class BrokenFile(Struct, frozen=True):
     """A tool file that could not be used: where, which line, and why."""
 
     path: Path

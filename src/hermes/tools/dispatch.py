@@ -3,9 +3,10 @@
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from hermes.seams import ToolContext
 from hermes.tools.loops import contained, run_on_tools_loop, run_sync
@@ -110,8 +111,7 @@ def _fitting(handler: Callable[..., Any], given: Mapping[str, Any], *, with_tool
     return {key: value for key, value in given.items() if key in wanted}
 
 
-@dataclass(frozen=True, slots=True)
-class _Takes:
+class _Takes(Struct, frozen=True):
     """How a handler is called: the keywords it is handed, whether it takes any, and whether it is awaited."""
 
     names: frozenset[str]

@@ -4,8 +4,9 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from hermes.tools.pool import DaemonPool
 from hermes.types import JsonObject
@@ -16,8 +17,7 @@ HookKind: TypeAlias = Literal["policy", "observer", "transform"]
 HOOK_LIMIT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True):
     """One callback: what it is called for, whose it is, and how long it may take."""
 
     callback: Callable[..., Any]

@@ -1,6 +1,6 @@
 """The stages around every call, whoever makes it: policies before it, observers and transforms after it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hermes.seams import HookBus, ToolRules
 from hermes.tools.hooks import Hooks
@@ -10,8 +10,7 @@ BEFORE = ("pre_tool_call", "edit_approval")
 AFTER = ("post_tool_call", "transform_tool_result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFacts:
+class CallFacts(Struct, frozen=True, kw_only=True):
     """Which call the hooks are told of."""
 
     name: str

@@ -24,9 +24,10 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from hermes.tools.availability import Checks
 from hermes.tools.traits import UNKNOWN, Origin, Traits
@@ -100,8 +101,7 @@ class ToolEntry:
         return f"<tool {self.name!r} of {self.toolset!r}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """An entry with what the contract's fields do not say."""
 
     entry: ToolEntry
@@ -111,8 +111,7 @@ class Registered:
     lazy: bool = False  # its module is not imported yet
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """A registration that was refused because the name belongs to another toolset."""
 
     name: str
@@ -121,8 +120,7 @@ class Rejection:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Loading:
+class _Loading(Struct, frozen=True):
     """What a tool file that is being executed registers into, and as what."""
 
     target: "ToolRegistry"

@@ -3,9 +3,10 @@
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from hermes.seams import Effects, ToolContext
 
@@ -72,8 +73,7 @@ def _any_overlap(ones: frozenset[str], others: frozenset[str]) -> bool:
     return any(overlap(one, other) for one in ones for other in others)
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """Availability as data: every `env` variable set, every binary found, every module importable.
 
     Of `any_env` and `any_binary` one is enough. Nothing is imported or started to find out.
@@ -114,8 +114,7 @@ def _importable(module: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
+class Traits(Struct, frozen=True, kw_only=True):
     """How a tool may run. The default is what is known of a foreign tool: nothing.
 
     Args:

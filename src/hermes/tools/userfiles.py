@@ -5,9 +5,10 @@ import importlib
 import logging
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from hermes.compat.loader import load_file
 from hermes.tools.discovery import BrokenFile, is_register_call, tree_registers
@@ -20,8 +21,7 @@ PROJECT_TOOLS = Path(".hermes") / "tools"
 _lock = threading.RLock()  # one file is executed by one thread at a time; guards `ToolRegistry.files`
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(Struct):
     """What came of a folder: files in use, files with an error, files left alone, and names that were refused."""
 
     loaded: list[Path] = field(default_factory=list)
@@ -30,8 +30,7 @@ class Loaded:
     rejected: list[Rejection] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FileState:
+class FileState(Struct):
     """What is known of a foreign file as long as its stamp is the same."""
 
     stamp: list[int]

@@ -1,7 +1,8 @@
 """What tools keep between calls, as a script's calls see it."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from hermes.tools.files.memo import FileMemo
 

@@ -1,8 +1,9 @@
 """What a task remembers about files between calls: what it has read, what it wrote, where it failed."""
 
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from hermes.redact import Redactor
 from hermes.seams import FileInfo
@@ -39,8 +40,7 @@ class Shown(NamedTuple):
     times_told: int = 0
 
 
-@dataclass(slots=True)
-class FileMemo:
+class FileMemo(Struct):
     """One task's view. Paths are absolute with links resolved."""
 
     home: str | None = None

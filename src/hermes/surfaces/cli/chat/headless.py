@@ -5,11 +5,12 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from click import UsageError
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hermes import AIAgent
 from hermes.config.load import bound_settings
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
 REMINDED = 2  # exchanges shown when a session goes on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(Struct, frozen=True, kw_only=True):
     """One question on its way. `words` may hold references; `piped` is taken as it is."""
 
     cli: Cli
