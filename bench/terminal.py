@@ -7,13 +7,14 @@ Ends with 1 when a figure that must hold does not.
 
 import argparse
 import asyncio
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -29,7 +30,6 @@ from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 MOST_RATIO = 3.0
 MOST_SANDBOX_MS = 10.0
-MOST_SANDBOX_RATIO = 1.5
 MOST_SLOWDOWN = 1.5
 MOST_FLOOD_MB = 16.0
 
@@ -39,18 +39,27 @@ async def main() -> int:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--gigabytes", type=float, default=5.0)
     wanted = parser.parse_args()
-    supervisor, pool = ProcessSupervisor(), DaemonPool(size=4, name="bench")
+    pool = DaemonPool(size=4, name="bench")
     with tempfile.TemporaryDirectory() as folder:
-        plain = LocalEnvironment(supervisor, folder, LocalOptions(env=os.environ), run_blocking=pool.run)
-        sandbox = SandboxOptions(mode="auto", workspace=folder)
-        boxed = LocalEnvironment(
-            supervisor, folder, LocalOptions(env=os.environ, sandbox=sandbox), run_blocking=pool.run
-        )
-        held = [await latencies(plain, boxed, wanted.rounds), await flood(plain, int(wanted.gigabytes * 1e9))]
-        await plain.close()
-        await boxed.close()
-    await supervisor.close()
+        with ahead_of_others():
+            held = [await in_environments(folder, pool, lambda plain, boxed: latencies(plain, boxed, wanted.rounds))]
+        size = int(wanted.gigabytes * 1e9)
+        held.append(await in_environments(folder, pool, lambda plain, _: flood(plain, size)))
     return 0 if all(held) else 1
+
+
+async def in_environments(
+    folder: str, pool: DaemonPool, work: Callable[[LocalEnvironment, LocalEnvironment], Awaitable[bool]]
+) -> bool:
+    """What `work` says of two fresh environments, without and with the sandbox. Their keeper starts in here."""
+    supervisor, sandbox = ProcessSupervisor(), SandboxOptions(mode="auto", workspace=folder)
+    plain = LocalEnvironment(supervisor, folder, LocalOptions(env=os.environ), run_blocking=pool.run)
+    boxed = LocalEnvironment(supervisor, folder, LocalOptions(env=os.environ, sandbox=sandbox), run_blocking=pool.run)
+    holds = await work(plain, boxed)
+    await plain.close()
+    await boxed.close()
+    await supervisor.close()
+    return holds
 
 
 async def latencies(plain: LocalEnvironment, boxed: LocalEnvironment, rounds: int) -> bool:
@@ -58,34 +67,48 @@ async def latencies(plain: LocalEnvironment, boxed: LocalEnvironment, rounds: in
     await command(plain, "export KEPT=1; kept() { :; }")()
     await command(boxed, "true")()
     times: dict[str, list[float]] = {"bash": [], "local": [], "sandboxed": []}
-    alone: list[float] = []
-    for _ in range(rounds):
-        times["bash"].append(await timed(bare))
-        if boxed.sandbox is not None:
-            alone.append(await timed(bubblewrap_alone))
-        times["local"].append(await timed(command(plain, "true")))
-        times["sandboxed"].append(await timed(command(boxed, "true")))
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    ratio = medians["local"] / medians["bash"]
-    more_ms = (medians["sandboxed"] - medians["local"]) * 1000
-    quarter = max(1, rounds // 4)
-    drift = [statistics.median(times[name][-quarter:]) / statistics.median(times[name][:quarter]) for name in times]
-    slowdown = drift[1] / drift[0]
-    for name, median in medians.items():
-        print(f"{name:>10}: {median * 1000:6.2f} ms median of {rounds}")
-    print(f"local / bash: {ratio:.2f} (at most {MOST_RATIO:g})")
+    with ahead_of_others():
+        for _ in range(rounds):
+            for name, work in (
+                ("bash", bare),
+                ("local", command(plain, "true")),
+                ("sandboxed", command(boxed, "true")),
+            ):
+                times[name].append(await timed(work))
+    took = {name: undisturbed(values) for name, values in times.items()}
+    ratio, more_ms = took["local"] / took["bash"], (took["sandboxed"] - took["local"]) * 1000
+    half = rounds // 2
+    drift = {name: undisturbed(values[half:]) / undisturbed(values[:half]) for name, values in times.items()}
+    slowdown = drift["local"] / drift["bash"]
+    for name, seconds in took.items():
+        print(f"{name:>10}: {seconds * 1000:6.2f} ms, median {statistics.median(times[name]) * 1000:.2f} of {rounds}")
     has_sandbox = boxed.sandbox is not None
-    # Bubblewrap has a price of its own, which grows with the load of the machine: ours is judged beside it.
-    alone_ms = statistics.median(alone) * 1000 if alone else 0.0
-    most_ms = max(MOST_SANDBOX_MS, MOST_SANDBOX_RATIO * alone_ms)
-    print(
-        f"sandbox: {more_ms:+.2f} ms (at most {MOST_SANDBOX_MS:g}, or {MOST_SANDBOX_RATIO:g} times bubblewrap alone, "
-        f"which took {alone_ms:.2f})"
-        if has_sandbox
-        else "sandbox: none here"
-    )
-    print(f"last quarter / first quarter, beside bash's own: {slowdown:.2f} (at most {MOST_SLOWDOWN:g})")
-    return ratio <= MOST_RATIO and (not has_sandbox or more_ms <= most_ms) and slowdown <= MOST_SLOWDOWN
+    print(f"local / bash: {ratio:.2f} (at most {MOST_RATIO:g})")
+    print(f"sandbox: {more_ms:+.2f} ms (at most {MOST_SANDBOX_MS:g})" if has_sandbox else "sandbox: none here")
+    print(f"second half / first half, beside bash's own: {slowdown:.2f} (at most {MOST_SLOWDOWN:g})")
+    return ratio <= MOST_RATIO and (not has_sandbox or more_ms <= MOST_SANDBOX_MS) and slowdown <= MOST_SLOWDOWN
+
+
+@contextlib.contextmanager
+def ahead_of_others() -> Iterator[None]:
+    """Run before every ordinary program, where that is allowed: what else the machine does is not measured."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except (AttributeError, PermissionError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def undisturbed(times: list[float]) -> float:
+    """The median of the quickest fifth: what it takes when nothing else wants the processor just then.
+
+    On an idle machine that is the median of all; on a busy one that median tells of the other programs.
+    """
+    return statistics.median(sorted(times)[: max(1, len(times) // 5)])
 
 
 async def flood(environment: LocalEnvironment, size: int) -> bool:
@@ -121,11 +144,6 @@ def command(environment: LocalEnvironment, text: str) -> Callable[[], Awaitable[
 
 async def bare() -> None:
     subprocess.run(["bash", "-c", "true"], check=True)  # noqa: ASYNC221 - the baseline is exactly this
-
-
-async def bubblewrap_alone() -> None:
-    line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--", "true"]
-    subprocess.run(line, check=True)  # noqa: ASYNC221
 
 
 async def timed(work: Callable[[], Awaitable[object]]) -> float:

@@ -124,8 +124,7 @@ def docker_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     _need("dockerd")
     image: Path = request.getfixturevalue("container_image")
     # The socket's path must be short, and the data must not be on an overlay of the test's own.
-    folder = Path(f"/var/lib/hermes-dockerd-{os.getpid()}")
-    folder.mkdir()
+    folder = _own_folder("dockerd")
     socket = f"unix:///run/hermes-dockerd-{os.getpid()}.sock"
     line = ["dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2"]
     line += ["--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid"]
@@ -142,7 +141,7 @@ def docker_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     finally:
         daemon.terminate()
         daemon.wait(60)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     assert names == [], "containers were left behind"
 
 
@@ -151,8 +150,7 @@ def podman_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Podman with a store of its own."""
     _need("podman")
     image: Path = request.getfixturevalue("container_image")
-    folder = Path(f"/var/lib/hermes-podman-{os.getpid()}")
-    folder.mkdir()
+    folder = _own_folder("podman")
     (folder / "containers.conf").write_text(
         '[containers]\nnetns="none"\ndefault_ulimits=["nofile=1024:1024","nproc=1024:1024"]\n'
         '[engine]\ncgroup_manager="cgroupfs"\nruntime="runc"\nevents_logger="file"\n'
@@ -168,9 +166,25 @@ def podman_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         names = _words(["podman", "ps", "-aq"], env)
         subprocess.run(["podman", "rm", "-af", "-t", "0"], env=env, check=False, capture_output=True)
     finally:
-        subprocess.run(["umount", folder / "graph/overlay"], check=False, capture_output=True)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     assert names == [], "containers were left behind"
+
+
+def _own_folder(engine: str) -> Path:
+    """A folder for this run's engine; those of runs that were killed go."""
+    for left in Path("/var/lib").glob(f"hermes-{engine}-*"):
+        if not Path(f"/proc/{left.name.rpartition('-')[2]}").exists():
+            _remove(left)
+    folder = Path(f"/var/lib/hermes-{engine}-{os.getpid()}")
+    folder.mkdir()
+    return folder
+
+
+def _remove(folder: Path) -> None:
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for mount in sorted((each for each in mounts if each.startswith(f"{folder}/")), reverse=True):
+        subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _words(line: list[str], env: dict[str, str]) -> list[str]:

@@ -174,3 +174,14 @@ async def test_bad_settings_are_told_before_anything_starts(supervisor: ProcessS
     with pytest.raises(MissingPart, match="docker or podman"):
         await run(environment, "true")
     await environment.close()
+
+
+@pytest.mark.parametrize("engine", ["docker_engine", "podman_engine"])
+async def test_a_disk_limit_is_held_to_or_said_not_to_be(
+    supervisor: ProcessSupervisor, request: pytest.FixtureRequest, engine: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    environment = container(supervisor, request.getfixturevalue(engine), disk_mb=64)
+    written = await run(environment, "head -c 100M /dev/zero >/opt/big; stat -c %s /opt/big")
+    told = "container_disk is not held to" in caplog.text
+    assert ("104857600" in written.output) is told
+    await environment.close()

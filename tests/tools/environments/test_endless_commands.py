@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
+from hermes.tools.environments.sandbox import SandboxOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import run
 
@@ -20,6 +22,20 @@ MARK = "7601"
 async def environment(supervisor: ProcessSupervisor, tmp_path: Path) -> AsyncIterator[LocalEnvironment]:
     options = LocalOptions(env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}, max_processes=300)
     one = LocalEnvironment(supervisor, str(tmp_path), options)
+    await run(one, "true")
+    yield one
+    await one.close()
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "sandboxed"])
+async def either(
+    request: pytest.FixtureRequest, supervisor: ProcessSupervisor, tmp_path: Path
+) -> AsyncIterator[LocalEnvironment]:
+    if request.param and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed (scripts/install-system-parts)")
+    sandbox = SandboxOptions(mode="on", workspace=str(tmp_path)) if request.param else None
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    one = LocalEnvironment(supervisor, str(tmp_path), LocalOptions(env=env, max_processes=300, sandbox=sandbox))
     await run(one, "true")
     yield one
     await one.close()
@@ -40,10 +56,10 @@ async def environment(supervisor: ProcessSupervisor, tmp_path: Path) -> AsyncIte
     ],
 )
 async def test_it_returns_and_leaves_nothing(
-    environment: LocalEnvironment, supervisor: ProcessSupervisor, command: str
+    either: LocalEnvironment, supervisor: ProcessSupervisor, command: str
 ) -> None:
     own = f"{MARK}{os.getpid()}"  # another worker may run the neighbouring case at this moment
-    result = await asyncio.wait_for(run(environment, command.replace(MARK, own), timeout_s=2.0), 30)
+    result = await asyncio.wait_for(run(either, command.replace(MARK, own), timeout_s=2.0), 30)
     assert result.output.startswith("begun\n")
     assert psutil.Process(supervisor.keeper_pid).children(recursive=True) == []
     assert own not in [word for process in psutil.process_iter(["cmdline"]) for word in process.info["cmdline"] or ()]

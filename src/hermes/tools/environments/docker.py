@@ -1,6 +1,7 @@
 """Commands in a container, by the docker or podman program: hardened, with a lease, with or without kept files."""
 
 import hashlib
+import logging
 import os
 import re
 import secrets
@@ -14,6 +15,13 @@ from hermes.seams import Child, Decision, SpawnSpec
 from hermes.tools.environments.remote import Common, RemoteEnvironment
 
 DEFAULT_IMAGE = "nikolaik/python-nodejs:python3.11-nodejs20"
+log = logging.getLogger(__name__)
+_DOCKER_STORAGE = (
+    '{{.Driver}} {{range .DriverStatus}}{{if eq (index . 0) "Backing Filesystem"}}{{index . 1}}{{end}}{{end}}'
+)
+_PODMAN_STORAGE = '{{.Store.GraphDriverName}} {{index .Store.GraphStatus "Backing Filesystem"}}'
+_NO_QUOTA = "terminal.container_disk is not held to here: the engine's storage has no quotas (%s)"
+_WITH_QUOTAS = ("overlay2 xfs", "overlay xfs", "btrfs", "zfs")
 _CHECK_LIMIT_S = 5.0
 _RUN_LIMIT_S = 600.0  # a first start may have to fetch the image
 _CLIENT_TROUBLE = re.compile(
@@ -49,6 +57,7 @@ class DockerOptions(Struct, frozen=True, kw_only=True):
     folder: Path | None = None  # on the host: where persistent containers keep their files
     cpu: float = 1.0
     memory_mb: int = 5120
+    disk_mb: int = 0  # of what is written in the container; 0 is no limit
     volumes: tuple[str, ...] = ()
     env: dict[str, str] = {}
     forward_env: dict[str, str] = {}
@@ -79,6 +88,7 @@ class DockerEnvironment(RemoteEnvironment):
         self._is_podman = False
         self._attached: Child | None = None
         self._label = ""  # what the container is made from
+        self._has_quota = False
 
     @staticmethod
     def _start_folder(options: DockerOptions) -> str:
@@ -86,10 +96,21 @@ class DockerEnvironment(RemoteEnvironment):
 
     async def _create(self) -> None:
         self._program = await self._find_program()
+        self._has_quota = await self._can_limit_disk()
         self._label = await self._made_from()
         found = await self._find_kept() if self._options.persistent else ""
         if not found and self._options.persistent:
             await self._common.run_blocking(self._make_folders)
+        try:
+            await self._begin(found)
+        except ToolError as error:
+            if not self._has_quota or found:
+                raise
+            self._has_quota = False  # a file system that could have quotas and was mounted without
+            await self._begin(found)
+            log.warning(_NO_QUOTA, error)
+
+    async def _begin(self, found: str) -> None:
         self._name = found or f"hermes-{secrets.token_hex(4)}"
         if self._is_podman:
             line = (self._program, "start", "-a", found) if found else self._run_line()
@@ -135,6 +156,20 @@ class DockerEnvironment(RemoteEnvironment):
         # A `docker` may be podman under another name.
         self._is_podman = b"podman" in answer.output.lower() or "podman" in Path(found).name
         return found
+
+    async def _can_limit_disk(self) -> bool:
+        """Whether the engine's storage has quotas; where it has none, that is told once in the log."""
+        if not self._options.disk_mb:
+            return False
+        wanted = _PODMAN_STORAGE if self._is_podman else _DOCKER_STORAGE
+        answer = await self.client((self._program, "info", "--format", wanted), limit_s=_CHECK_LIMIT_S * 4)
+        storage = answer.output.decode("utf-8", "replace").strip()
+        if answer.code == 0 and storage.startswith(_WITH_QUOTAS):
+            return True
+        log.warning(
+            "terminal.container_disk is not held to here: the storage of the engine (%s) has no quotas", storage
+        )
+        return False
 
     async def _find_kept(self) -> str:
         """The name of this task's container from an earlier session, if it was made from the same settings.
@@ -182,6 +217,7 @@ class DockerEnvironment(RemoteEnvironment):
         words += ["--tmpfs", "/run:rw,noexec,nosuid,size=64m"]
         words += ["--cpus", f"{options.cpu:g}"] if options.cpu else []
         words += ["--memory", f"{options.memory_mb}m"] if options.memory_mb else []
+        words += ["--storage-opt", f"size={options.disk_mb}m"] if self._has_quota else []
         words += [] if options.network else ["--network", "none"]
         words += ["--user", f"{os.getuid()}:{os.getgid()}", "-e", "HOME=/workspace"] if options.as_host_user else []
         # Names only: the values reach the client in its environment, where `ps` does not show them.

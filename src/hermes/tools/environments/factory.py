@@ -105,7 +105,7 @@ def _ssh(making: Making) -> Environment:
         port=settings.ssh_port,
         key=os.path.expanduser(settings.ssh_key),  # noqa: PTH111
     )
-    return SshEnvironment(_common(making), options, _remote_folder(making, "~"))
+    return SshEnvironment(_common(making, is_synced=True), options, _remote_folder(making, "~"))
 
 
 def _docker(making: Making) -> Environment:
@@ -120,6 +120,8 @@ def _docker(making: Making) -> Environment:
         folder=paths.sandboxes_dir(making.home),
         cpu=settings.container_cpu,
         memory_mb=settings.container_memory,
+        disk_mb=settings.container_disk,
+        read_only=_skills(making, "/workspace" if settings.docker_run_as_host_user else "/root"),
         volumes=tuple(settings.docker_volumes),
         env=dict(settings.docker_env),
         forward_env=_forwarded(making),
@@ -141,6 +143,7 @@ def _singularity(making: Making) -> Environment:
         task=making.task_id,
         persistent=settings.container_persistent,
         folder=paths.sandboxes_dir(making.home),
+        binds=_skills(making, "/root"),
     )
     return SingularityEnvironment(_common(making), options, _remote_folder(making, "/root"))
 
@@ -158,7 +161,7 @@ def _modal(making: Making) -> Environment:
         memory_mb=settings.container_memory,
         lifetime_s=int(settings.lifetime_seconds),
     )
-    return ModalEnvironment(_common(making), options, _remote_folder(making, "/root"))
+    return ModalEnvironment(_common(making, is_synced=True), options, _remote_folder(making, "/root"))
 
 
 def _daytona(making: Making) -> Environment:
@@ -175,13 +178,22 @@ def _daytona(making: Making) -> Environment:
         memory_gb=max(1, settings.container_memory // 1024),
         disk_gb=min(10, max(1, settings.container_disk // 1024)),
     )
-    return DaytonaEnvironment(_common(making), options, _remote_folder(making, "~"))
+    return DaytonaEnvironment(_common(making, is_synced=True), options, _remote_folder(making, "~"))
 
 
-def _common(making: Making) -> "Common":
+def _skills(making: Making, home: str) -> tuple[str, ...]:
+    """The mount that shows skills to a container, where there are any. No credentials are ever mounted."""
+    folder = making.home / "skills"
+    return (f"{folder}:{home}/.hermes/skills",) if folder.is_dir() else ()
+
+
+def _common(making: Making, *, is_synced: bool = False) -> "Common":
     from hermes.tools.environments.remote import Common  # noqa: PLC0415
+    from hermes.tools.environments.sync import Synced  # noqa: PLC0415
 
     return Common(
+        synced=Synced(making.home / "skills", "~/.hermes/skills") if is_synced else None,
+        sync_each_time=bool(making.environ.get("HERMES_FORCE_FILE_SYNC")),
         supervisor=making.supervisor,
         run_blocking=making.run_blocking,
         client_env=dict(making.environ),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import posixpath
 import secrets
 import tempfile
@@ -18,7 +19,10 @@ from hermes.tools.environments.background import Background
 from hermes.tools.environments.remote_background import RemoteProcesses
 from hermes.tools.environments.running import run_child
 from hermes.tools.environments.spool import Spool
+from hermes.tools.environments.sync import FolderSync, Synced
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+
+log = logging.getLogger(__name__)
 
 CREATION_LIMIT_S = 60.0
 SCRIPT_LIMIT_S = 60.0
@@ -44,6 +48,8 @@ class Common(Struct, frozen=True, kw_only=True):
     client_env: dict[str, str] = {}  # for the client program on this machine, never for commands there
     init_files: tuple[str, ...] = ()
     creation_limit_s: float = CREATION_LIMIT_S
+    synced: Synced | None = None  # a folder to keep the same on both sides
+    sync_each_time: bool = False
 
 
 class RemoteEnvironment:
@@ -68,6 +74,8 @@ class RemoteEnvironment:
         self._background = RemoteProcesses(
             self.id, self._ready_script, lambda: f"{self._state}/snapshot-{self._snapshot}" if self._state else ""
         )
+
+        self._sync = FolderSync(common.synced, self._ready_script, common.run_blocking) if common.synced else None
 
     # -- what a backend says ---------------------------------------------------------------------------------------
 
@@ -115,6 +123,8 @@ class RemoteEnvironment:
         if "\0" in command:
             raise ToolError("a command cannot hold a NUL character")
         await self._ready()
+        if self._sync is not None:
+            await self._send(self._sync)
         number, self._next = self._next, self._next + 1
         mark = f"{self.id}:{number}:{secrets.token_hex(4)}"
         spool = MarkedSpool(self._common.spill_folder or Path(tempfile.gettempdir()), mark)
@@ -160,12 +170,29 @@ class RemoteEnvironment:
         """Remove the shell's state there and let go of the other side. It is not an error when that is gone."""
         if self._is_closed:
             return
+        if self._sync is not None and self._state:
+            await self._bring_home(self._sync)
         self._is_closed = True
         if self._state:
             with contextlib.suppress(ToolError):  # it may be gone already, and the state with it
                 await self.script('rm -rf -- "$1"', self._state)
             self._state = ""
         await self._release()
+
+    async def _send(self, sync: FolderSync) -> None:
+        try:
+            await sync.send(at_once=self._common.sync_each_time)
+        except ToolError as error:  # the command itself may well do without
+            log.warning("the %s side has not all it should: %s", self.kind, error)
+
+    async def _bring_home(self, sync: FolderSync) -> None:
+        try:
+            changed = await sync.bring_home()
+        except ToolError as error:
+            log.warning("what changed on the %s side stays there: %s", self.kind, error)
+        else:
+            if changed:
+                log.info("copied back from the %s side: %s", self.kind, ", ".join(changed))
 
     # -- scripts ---------------------------------------------------------------------------------------------------
 
@@ -269,6 +296,8 @@ class RemoteEnvironment:
         """The other side is gone: say so, and make it anew at the next call. Nothing runs elsewhere meanwhile."""
         self._state = ""
         self._snapshot = 0
+        if self._sync is not None:
+            self._sync.forget()
         return ToolError(
             f"the {self.kind} environment cannot be reached, and nothing was run: {_last_line(errors)}. "
             "The next call tries to reach it again; exported variables and functions are lost."

@@ -31,6 +31,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.first_run import with_model
 from hermes.surfaces.cli.output import cut
+from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import logging_as_set, session_tag
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ async def _turn(run: _Run) -> int:
         cwd=run.cwd,
         sink=listener.sink,
         approval_callback=approval,
+        sudo_password_callback=ask_password if approval is not None else None,
     )
     session_tag.set(agent.session_id)
     if wish.yolo:
