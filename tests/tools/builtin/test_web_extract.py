@@ -275,6 +275,12 @@ async def test_two_declared_gigabytes_are_not_read() -> None:
     assert here.sent_bytes < 20_000_000
 
 
+async def test_a_body_that_says_it_is_too_large_is_not_waited_for() -> None:
+    async with site() as here:
+        result = await one(context(here, extract_timeout_s=WAIT_S), here.url(f"/drip/{2 << 30}"))
+    assert "larger than 10 MB" in result["error"]
+
+
 async def test_a_body_without_end_is_left_at_the_limit() -> None:
     async with site() as here:
         result = await one(context(here, extract_max_mb=2), here.url("/endless"))
@@ -296,8 +302,8 @@ async def test_a_gzip_bomb_stops_at_the_limit() -> None:
 
 async def test_a_slow_drip_ends_with_the_time_for_a_page() -> None:
     async with site() as here:
-        result = await one(context(here, extract_timeout_s=0.3), here.url("/drip"))
         async with asyncio.timeout(WAIT_S):
+            result = await one(context(here, extract_timeout_s=0.3), here.url("/drip"))
             await here.left.wait()
     assert "within 0.3 s" in result["error"]
 

@@ -141,14 +141,18 @@ async def _endless(request: web.Request, here: Site) -> web.StreamResponse:
 async def _bomb(request: web.Request, here: Site) -> web.StreamResponse:
     """A gigabyte of zeros that travels as one megabyte."""
     pack = zlib.compressobj(9, wbits=31)
-    body = b"".join(pack.compress(bytes(1 << 20)) for _ in range(1024)) + pack.flush()
+    # After a full flush the next piece packs the same, so one stands for all: packing them would take seconds.
+    first, more = (pack.compress(bytes(1 << 20)) + pack.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    body = first + more * 1023 + pack.flush()
     here.sent_bytes = len(body)
     return web.Response(body=body, headers={"content-type": "text/html", "content-encoding": "gzip"})
 
 
 async def _drip(request: web.Request, here: Site) -> web.StreamResponse:
-    """A byte now and then, for ever."""
-    response = web.StreamResponse(headers={"content-type": "text/plain"})
+    """A byte now and then, for ever; with a number in the path, so many bytes are promised."""
+    promised = request.path.split("/")[2:]
+    length = {"content-length": promised[0]} if promised else {}
+    response = web.StreamResponse(headers={"content-type": "text/plain", **length})
     await response.prepare(request)
     try:
         while True:
