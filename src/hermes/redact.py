@@ -77,7 +77,12 @@ _MIN_LEARNT = 12
 _MAX_LEARNT = 500
 _OPEN_CHARS = 8192
 _CONTEXT = 128
-_LAST_WORD = re.compile(r"[!-~]*\Z")
+_WORD = re.compile(r"[!-~]*")
+# The beginning of a value that tells by its shape or by the name before it what it is, at the end of what came so far.
+_OPEN_VALUE = re.compile(
+    r"(?i)(?<!\w)(?:[a-z]{2,11}[-_.]|AKIA|ASIA|AIza|eyJ)[\w.-]{0,500}\Z|://[^\s/@]{0,200}\Z"
+    r"|(?:key|token|secret|passw\w{0,4}|passphrase|credential|pwd|bearer|basic)[\"']?\s{0,8}(?:=>|=|:|\s)\s{0,8}[\"']?[^\s\"']{1,300}\Z"
+)
 _LONGEST_WORD = 4096
 _LONGEST_KEY = 16 * 1024
 _MEMO_TEXTS = 512
@@ -337,7 +342,18 @@ class StreamedText:
         if not self._redactor.is_on:
             return text
         self._waiting += text
-        return self._give(self._settled())
+        return self._give(self._settled(len(self._waiting) - len(_WORD.match(self._waiting[::-1]).group())))  # type: ignore[union-attr]  # it matches everything
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def pause(self) -> str:
+        """The unfinished word, too, since nothing more came for a while: but not one that may begin a secret."""
+        text = self._waiting
+        cut = found.start() if (found := _OPEN_VALUE.search(self._given[-_CONTEXT:] + text)) else None
+        end = len(text) if cut is None else max(0, cut - len(self._given[-_CONTEXT:]))
+        return self._give(min(end, self._settled(end)))
 
     def rest(self) -> str:
         """All that waits: nothing follows."""
@@ -355,10 +371,9 @@ class StreamedText:
         pairs = enumerate(zip(whole, before, strict=False))
         return whole[next((place for place, (now, then) in pairs if now != then), len(before)) :]
 
-    def _settled(self) -> int:
-        """How much of what waits holds no secret that goes on behind it."""
+    def _settled(self, cut: int) -> int:
+        """How much of what waits, up to `cut`, holds no secret that goes on behind it."""
         text = self._waiting
-        cut = _LAST_WORD.search(text).start()  # type: ignore[union-attr]  # matches everything
         if len(text) - cut > _LONGEST_WORD and not self._redactor.holds_secret(text[-_LONGEST_WORD:]):
             cut = len(text) - _LONGEST_WORD // 4
         key = text.rfind("-----BEGIN", 0, cut)

@@ -123,6 +123,10 @@ def test_no_planted_secret_is_stored_logged_shown_or_sent(tmp_path: Path) -> Non
         calls("terminal", command="cat shapes.txt known.txt known.json known.url wrapped.txt cut.txt .env"),
         calls("terminal", command="fold -w 13 shapes.txt; fold -w 9 .env; cat encoded.txt; env"),
         calls("terminal", command="cat big.txt big.txt; cat no-such-file-$(head -1 known.txt)"),
+        calls(
+            "terminal", command="cat shapes.txt known.txt wrapped.txt; env; sleep 0.1; cat known.txt", background=True
+        ),
+        calls("process", action="list"),
         calls("execute_code", code="print(open('known.txt').read()); print(repr(open('known.json').read()))"),
         calls("execute_code", code="raise RuntimeError(open('known.txt').read())"),
         calls("write_file", path="copy.txt", content=f"token: {shaped[0]}\n"),
@@ -162,6 +166,7 @@ def test_no_planted_secret_is_stored_logged_shown_or_sent(tmp_path: Path) -> Non
         assert leaks(body, planted) == [], f"request {number}"
     kept = [file for file in home.rglob("*") if file.is_file() and file != home / ".env"]
     assert any(file.name == "state.db" for file in kept)
+    assert any(file.name == "log" and file.stat().st_size for file in kept), "no background output was kept"
     for file in kept:
         assert leaks(file.read_bytes(), planted) == [], file
     assert leaks(stored_text(home), planted) == []

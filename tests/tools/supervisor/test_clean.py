@@ -61,9 +61,9 @@ def test_random_cuts_give_what_one_read_would_have_given() -> None:
 
 def test_a_prompt_is_stored_as_soon_as_nothing_follows() -> None:
     clean = CleanText(SECRETS)
-    assert clean.add(b"line\nName? ") == b"line\n"
+    assert clean.add(b"line\nName?") == b"line\n"
     assert clean.is_waiting
-    assert clean.quiet() == b"Name? "
+    assert clean.quiet() == b"Name?"
     assert not clean.is_waiting
 
 
