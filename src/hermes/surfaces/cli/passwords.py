@@ -33,7 +33,7 @@ def read_password(prompt: str, limit_s: float = LIMIT_S) -> str | None:
             os.write(terminal, prompt.encode())
             ready, _, _ = select.select([terminal], [], [], limit_s)
             typed = os.read(terminal, 4096) if ready else b""
-            os.write(terminal, b"\r\n")
+            os.write(terminal, b"\n")
         finally:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, old)
     finally:

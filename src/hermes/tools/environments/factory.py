@@ -44,7 +44,6 @@ class Making(Struct, frozen=True, kw_only=True):
     run_blocking: RunBlocking = in_daemon_thread
     ask_password: AskPassword | None = None  # for `sudo`, when somebody is there
     redactor: Redactor | None = None  # knows the runtime's secrets
-    passthrough: tuple[str, ...] = ()  # names that loaded skills declare, beside the setting
 
 
 def create_environment(making: Making) -> Environment:
@@ -80,7 +79,7 @@ def _local(making: Making) -> Environment:
         writable=tuple(os.path.expanduser(path) for path in settings.sandbox_writable),  # noqa: PTH111
     )
     options = LocalOptions(
-        env=scrubbed(making.environ, (*settings.env_passthrough, *making.passthrough)),
+        env=scrubbed(making.environ, settings.env_passthrough),
         init_files=tuple(settings.shell_init_files),
         source_bashrc=settings.auto_source_bashrc,
         processes_folder=making.home / "processes",
@@ -216,7 +215,7 @@ def _is_here(folder: str, making: Making) -> bool:
 def _forwarded(making: Making) -> dict[str, str]:
     """Variables for commands in a container: those named for it, and passed-through ones that are no credentials."""
     explicit = making.settings.docker_forward_env
-    passed = [name for name in (*making.settings.env_passthrough, *making.passthrough) if not is_secret_name(name)]
+    passed = [name for name in making.settings.env_passthrough if not is_secret_name(name)]
     for name in explicit:
         if not name.isidentifier():
             raise ConfigError(f"terminal.docker_forward_env: {name!r} is no name of a variable")

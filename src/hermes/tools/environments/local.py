@@ -19,7 +19,7 @@ from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files, sandbox, shell
 from hermes.tools.environments.background import Background, Order
 from hermes.tools.environments.held import HeldProcesses, Holder
-from hermes.tools.environments.running import run_child
+from hermes.tools.environments.running import result_of, run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState
 from hermes.tools.environments.spool import Spool
@@ -171,15 +171,7 @@ class LocalEnvironment:
         output = spool.finish().decode("utf-8", "replace")
         if isinstance(child, CallChild) and child.storm_limit:
             output += f"\n[Command ended: it had more than {child.storm_limit} processes]\n"
-        return ExecResult(
-            output=output,
-            exit_code=ended.code,
-            cwd=self._cwd,
-            backend=self.kind,
-            timed_out=ended.timed_out,
-            total_bytes=spool.total_bytes,
-            spill_path=str(spool.path) if spool.path else None,
-        )
+        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
 
     async def stat(self, path: str) -> FileInfo | None:
         return await self._run_blocking(host_files.stat_path, self._absolute(path))

@@ -17,7 +17,7 @@ from hermes.seams import Child, Decision, ExecResult, FileInfo, SpawnSpec, Super
 from hermes.tools.environments import remote_files, remote_shell, shell
 from hermes.tools.environments.background import Background
 from hermes.tools.environments.remote_background import RemoteProcesses
-from hermes.tools.environments.running import run_child
+from hermes.tools.environments.running import result_of, run_child
 from hermes.tools.environments.spool import Spool
 from hermes.tools.environments.sync import FolderSync, Synced
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
@@ -138,15 +138,7 @@ class RemoteEnvironment:
         output = spool.finish().decode("utf-8", "replace")
         if not ended.timed_out:
             self._settle(spool, ended.code, output, number)
-        return ExecResult(
-            output=output,
-            exit_code=ended.code,
-            cwd=self._cwd,
-            backend=self.kind,
-            timed_out=ended.timed_out,
-            total_bytes=spool.total_bytes,
-            spill_path=str(spool.path) if spool.path else None,
-        )
+        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
 
     async def stat(self, path: str) -> FileInfo | None:
         return await remote_files.stat_path(self._ready_script, await self._absolute(path))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from hermes.seams import Child
+from hermes.seams import Child, ExecResult
 from hermes.tools.environments.spool import Spool
 from hermes.tools.supervisor.threads import RunBlocking
 
@@ -55,6 +55,19 @@ async def run_child(
             raise CommandInterrupted(spool.finish().decode("utf-8", "replace")) from cancelled
     finally:
         child.release()
+
+
+def result_of(ended: Ended, spool: Spool, output: str, *, cwd: str, backend: str) -> ExecResult:
+    """What a command gave: `output` is what is shown of it, `spool` knows how much there was and where all of it is."""
+    return ExecResult(
+        output=output,
+        exit_code=ended.code,
+        cwd=cwd,
+        backend=backend,
+        timed_out=ended.timed_out,
+        total_bytes=spool.total_bytes,
+        spill_path=str(spool.path) if spool.path else None,
+    )
 
 
 async def _stop_quickly(child: Child, end: End | None) -> None:
