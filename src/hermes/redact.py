@@ -78,6 +78,7 @@ _MAX_LEARNT = 500
 _OPEN_CHARS = 8192
 _CONTEXT = 128
 _WORD = re.compile(r"[!-~]*")
+_ENDED = re.compile(r"[!-\[\]-~][ \t]+\Z")
 # The beginning of a value that tells by its shape or by the name before it what it is, at the end of what came so far.
 _OPEN_VALUE = re.compile(
     r"(?i)(?<!\w)(?:[a-z]{2,11}[-_.]|AKIA|ASIA|AIza|eyJ)[\w.-]{0,500}\Z|://[^\s/@]{0,200}\Z"
@@ -106,6 +107,7 @@ class Redactor:
         self._forms: dict[str, str] = {}
         self._base64: dict[str, str] = {}
         self._names: dict[str, str] = {}
+        self._has_blanks = False
         self._is_on = is_on
         self._clean: dict[str, None] = {}  # texts without secrets, newest last: one passes several sinks
         self._clean_chars = 0
@@ -127,9 +129,15 @@ class Redactor:
         self._clean, self._clean_chars = {}, 0
         for form in _forms(value):
             self._forms.setdefault(_BREAK.sub("", form), value)
+            self._has_blanks = self._has_blanks or " " in form or "\t" in form
         for form in _base64_forms(value):
             self._base64.setdefault(form, value)
         return True
+
+    @property
+    def has_blanks(self) -> bool:
+        """Whether a registered value, in any of its forms, has a blank in it."""
+        return self._has_blanks
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -379,6 +387,8 @@ class StreamedText:
         key = text.rfind("-----BEGIN", 0, cut)
         if key >= 0 and len(text) - key < _LONGEST_KEY and not _KEY_END.search(text, key, cut):
             cut = key
+        if cut and _ENDED.search(text, 0, cut) and not self._redactor.has_blanks:
+            return cut  # no registered value goes on behind a blank
         before = self._given
         return max(0, self._redactor.open_from(before + text[:cut]) - len(before)) if cut else 0
 
