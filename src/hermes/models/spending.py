@@ -1,15 +1,11 @@
-"""The caps on what an agent may spend, and reports on what was spent."""
+"""The caps on what an agent may spend."""
 
-import sqlite3
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from hermes.spend import NOTHING, Cap, SpendLimit, Spent
-
-Answer = TypeVar("Answer")
 
 
 class Caps(Struct, frozen=True, kw_only=True):
@@ -65,44 +61,6 @@ class SpendGuard:
             self.turn = self.turn + spent
 
 
-class _Readable(Protocol):
-    def read(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer: ...
-
-
 def _midnight(now: float) -> float:
     day = time.localtime(now)
     return time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 0, 0, 0, 0, 0, -1))
-
-
-# -- reports -----------------------------------------------------------------------------------------------------
-
-TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
-GROUPS = {
-    "day": {"day": "date(started_at, 'unixepoch', 'localtime')"},
-    "model": {"provider": "provider", "model": "model"},
-    "purpose": {"purpose": "purpose"},
-    "session": {"session_id": "coalesce(session_id, '')"},
-    "all": {"provider": "provider", "model": "model", "purpose": "purpose"},
-}
-
-
-def usage_rows(store: _Readable, by: str, since: float = 0.0) -> list[dict[str, Any]]:
-    """Calls, tokens, seconds and dollars of the ledger, one row per group of `GROUPS[by]`.
-
-    `failed` counts attempts without an answer, `uncounted` answers whose tokens nobody told, `unpriced` answers
-    without a price.
-    """
-    group = GROUPS[by]
-    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in TOKENS)
-    order = "1 DESC" if by == "day" else "calls DESC, 1"
-    sql = (  # names come from GROUPS and TOKENS above, never from outside
-        f"SELECT {', '.join(group.values())}, count(*) AS calls, {sums}, sum(cost_usd),"  # noqa: S608
-        " coalesce(sum(latency_ms), 0) / 1000.0,"
-        " count(*) FILTER (WHERE outcome IS NULL OR outcome NOT IN ('ok', 'partial')),"
-        " count(*) FILTER (WHERE outcome IN ('ok', 'partial') AND output_tokens IS NULL),"
-        " count(*) FILTER (WHERE outcome IN ('ok', 'partial') AND cost_usd IS NULL)"
-        f" FROM attempts WHERE started_at >= ? GROUP BY {', '.join(group.values())} ORDER BY {order}"
-    )
-    names = (*group, "calls", *TOKENS, "cost_usd", "seconds", "failed", "uncounted", "unpriced")
-    found = store.read(lambda conn: conn.execute(sql, (since,)).fetchall())
-    return [dict(zip(names, row, strict=True)) for row in found]

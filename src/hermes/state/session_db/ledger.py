@@ -11,6 +11,15 @@ from hermes.state.schema import TABLES
 from hermes.state.session_db.base import DbBase, Row
 from hermes.types import Usage
 
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+GROUPS = {
+    "day": {"day": "date(started_at, 'unixepoch', 'localtime')"},
+    "model": {"provider": "provider", "model": "model"},
+    "purpose": {"purpose": "purpose"},
+    "session": {"session_id": "coalesce(session_id, '')"},
+    "all": {"provider": "provider", "model": "model", "purpose": "purpose"},
+}
+
 
 class LedgerCalls(DbBase):
     """Calls on the ledger and the journals."""
@@ -27,18 +36,30 @@ class LedgerCalls(DbBase):
         """Decisions of the gate, newest first."""
         return self._records("approvals", session_id, "1", (), limit)
 
-    def usage_by_model(self, since: float = 0.0) -> list[Row]:
-        """Calls, tokens and cost by provider, model and purpose; `unpriced` counts calls without a price."""
-        names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
-        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
+    def usage(self, by: str = "all", since: float = 0.0) -> list[Row]:
+        """Calls, tokens, seconds and dollars since a time, one row per group of `GROUPS[by]`.
+
+        `failed` counts attempts without an answer, `uncounted` answers whose tokens nobody told, `unpriced` answers
+        without a price.
+        """
+        group = GROUPS[by]
+        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in TOKENS)
+        order = "1 DESC" if by == "day" else "calls DESC, 1"
         rows = self._all(
-            f"SELECT provider, model, purpose, count(*), {sums}, sum(cost_usd),"
-            " count(*) FILTER (WHERE cost_usd IS NULL)"
-            " FROM attempts WHERE started_at >= ? GROUP BY provider, model, purpose ORDER BY 4 DESC",
+            f"SELECT {', '.join(group.values())}, count(*) AS calls, {sums}, sum(cost_usd),"
+            " coalesce(sum(latency_ms), 0) / 1000.0,"
+            " count(*) FILTER (WHERE outcome IS NULL OR outcome NOT IN ('ok', 'partial')),"
+            " count(*) FILTER (WHERE outcome IN ('ok', 'partial') AND output_tokens IS NULL),"
+            " count(*) FILTER (WHERE outcome IN ('ok', 'partial') AND cost_usd IS NULL)"
+            f" FROM attempts WHERE started_at >= ? GROUP BY {', '.join(group.values())} ORDER BY {order}",
             (since,),
         )
-        keys = ("provider", "model", "purpose", "calls", *names, "cost_usd", "unpriced")
-        return [dict(zip(keys, row, strict=True)) for row in rows]
+        names = (*group, "calls", *TOKENS, "cost_usd", "seconds", "failed", "uncounted", "unpriced")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def usage_by_model(self, since: float = 0.0) -> list[Row]:
+        """`usage` by provider, model and purpose."""
+        return self.usage("all", since)
 
     def record_auxiliary_usage(self, session_id: str, task: str, **used: Any) -> None:
         """One helper call in the ledger: model, billing_provider, billing_base_url, tokens, estimated_cost_usd."""

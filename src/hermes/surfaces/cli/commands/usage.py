@@ -28,9 +28,7 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     with open_sessions(cli) as db:
         if db is not None:
-            from hermes.models.spending import usage_rows  # noqa: PLC0415 - help does without it
-
-            rows = usage_rows(db.store, by, time.time() - days * DAY_S)
+            rows = db.usage(by, time.time() - days * DAY_S)
     total = {name: sum(row[name] for row in rows) for name in ("calls", "failed", "uncounted", "unpriced")}
     cost = float(sum(row["cost_usd"] or 0 for row in rows))
     from hermes.models.metadata import snapshot  # noqa: PLC0415 - help does without it
