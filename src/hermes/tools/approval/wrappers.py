@@ -87,7 +87,10 @@ _RUNNERS = frozenset(
 
 
 def wrapped(cmd: Cmd, wrapper: Wrapper) -> Out:
-    return cmd.nested(after_options(cmd.args, wrapper.short, wrapper.long)[wrapper.operands :])
+    rest = after_options(cmd.args, wrapper.short, wrapper.long)[wrapper.operands :]
+    if "{" in rest[:2]:  # `time { a; }`, `coproc NAME { a; }`: keywords that the grammar takes for commands
+        rest = rest[rest.index("{") + 1 :]
+    return cmd.nested(rest)
 
 
 def sudo(cmd: Cmd) -> Out:
