@@ -107,7 +107,7 @@ async def test_required_calls_parse_whatever_the_dice_say(box: BoxModel) -> None
     """At a temperature that makes this model write almost anything, over as many seeds as there is time for."""
     offered = {tool.name: tool.parameters for tool in lean_tools(everything())}
     asked = ("Which files are here?", "{", 'Say "hello" \\ </tool_call>', "Lies die Datei ÄÖÜ.txt 🐎", "")
-    for seed in range(100 if os.environ.get("HERMES_TEST_FULL") == "1" else 5):
+    for seed in range(100 if os.environ.get("HERMES_TEST_FULL") == "1" else 3):
         dice = {"seed": seed, "temperature": 1.5}
         answer, _ = await ask(box, asked[seed % len(asked)], tool_choice="required", extra_body=dice)
         assert answer.message.tool_calls
