@@ -8,8 +8,8 @@ from pathlib import Path
 from hermes.config.atomic import write_private
 from hermes.errors import ConfigError
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*")
-_PLAIN = re.compile(r"[\w@%+=:,./-]*")
+_LINE = r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*"
+_PLAIN = r"[\w@%+=:,./-]*"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -25,7 +25,7 @@ def read_env(file: Path) -> dict[str, str]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        match = _LINE.fullmatch(line)
+        match = re.fullmatch(_LINE, line)
         if match is None:
             raise ConfigError(f"{file}, line {number}: expected NAME=value")
         found[match[1]] = _unquoted(match[2])
@@ -55,7 +55,7 @@ def _change(file: Path, changes: Mapping[str, str | None]) -> None:
     left = dict(changes)
     kept: list[str] = []
     for line in lines:
-        match = _LINE.fullmatch(line)
+        match = re.fullmatch(_LINE, line)
         if match is None or line.lstrip().startswith("#") or match[1] not in changes:
             kept.append(line)
             continue
@@ -77,7 +77,7 @@ def _unquoted(text: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    if _PLAIN.fullmatch(value):
+    if re.fullmatch(_PLAIN, value):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

@@ -11,6 +11,7 @@ from pathlib import Path
 from hermes.errors import UserError
 
 DEFAULT_PROFILE = "default"
+PROJECT_TOOLS = Path(".hermes") / "tools"  # in a project's folder
 
 _PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _bound: ContextVar[Path | None] = ContextVar("hermes_home", default=None)

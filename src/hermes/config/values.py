@@ -11,8 +11,8 @@ from hermes.config.section import SectionBase, bare, type_text
 S = TypeVar("S")
 Lookup = Callable[[str], str | None]
 
-_REFERENCE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
-_AT = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*)`)?$", re.DOTALL)
+_REFERENCE = r"\$\{(\w+)(?::-([^}]*))?\}"
+_AT = r"(?s)^(.*?)(?: - at `(?:key in )?\$(.*)`)?$"
 _TRUTH = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 
 
@@ -30,7 +30,7 @@ def fit(value: object, kind: type[S] | Any) -> S:
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        match = _AT.match(str(error))
+        match = re.match(_AT, str(error))
         assert match is not None
         path = tuple(part for part in re.split(r"[.\[\]]+", match[2] or "") if part and part != "...")
         raise BadValue(path, _plain_words(match[1], kind if not path else None)) from error
@@ -81,7 +81,7 @@ def expand(value: Any, lookup: Lookup, missing: Callable[[str], Any]) -> Any:
 
 def _expand_text(text: str, lookup: Lookup, missing: Callable[[str], Any]) -> Any:
     out, end = [], 0
-    for match in _REFERENCE.finditer(text):
+    for match in re.finditer(_REFERENCE, text):
         found = lookup(match[1])
         if not found and match[2] is not None:
             found = match[2]

@@ -19,7 +19,7 @@ FILE = "SKILL.md"
 DEEPEST = 3  # skills/[category/[category/]]name
 MAX_CHARS = 100_000
 NAMED = 12  # names told in an error
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 
 
@@ -136,7 +136,7 @@ def _variables(head: Mapping[str, Any]) -> tuple[str, ...]:
         *_listed(older.get("env_vars") if isinstance(older, Mapping) else None),
     ]
     names = [str(each.get("name") or "") if isinstance(each, Mapping) else str(each) for each in listed]
-    return tuple(dict.fromkeys(name for name in names if _VARIABLE.fullmatch(name)))
+    return tuple(dict.fromkeys(name for name in names if re.fullmatch(_VARIABLE, name)))
 
 
 def _listed(value: Any) -> list[Any]:

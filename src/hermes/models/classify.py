@@ -18,29 +18,21 @@ from hermes.models.http_errors import (
 )
 from hermes.models.sizes import Size
 
-_CONTEXT = re.compile(
-    r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long"
-    r"|exceeds? the (available )?context|input is too long|reduce the length",
-    re.IGNORECASE,
+_CONTEXT = (
+    r"(?i)context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long"
+    r"|exceeds? the (available )?context|input is too long|reduce the length"
 )
-_BILLING = re.compile(
-    r"insufficient.{0,12}(credit|quota|funds|balance)|billing|payment required|out of credits", re.IGNORECASE
+_BILLING = r"(?i)insufficient.{0,12}(credit|quota|funds|balance)|billing|payment required|out of credits"
+_FOR_A_WHILE = r"(?i)usage limit|try again (in|at|later)|resets? (in|at)"
+_NO_MODEL = (
+    r"(?i)model.{0,80}(not found|does not exist|not exist|unknown|not supported|no such)|no such model|unknown model"
 )
-_FOR_A_WHILE = re.compile(r"usage limit|try again (in|at|later)|resets? (in|at)", re.IGNORECASE)
-_NO_MODEL = re.compile(
-    r"model.{0,80}(not found|does not exist|not exist|unknown|not supported|no such)|no such model|unknown model",
-    re.IGNORECASE,
+_IMAGE = (
+    r"(?i)image.{0,60}(too large|exceed|invalid|could not|unsupported|process)|invalid image"
+    r"|(could not|cannot|unable to|failed to) (process|read|decode|download).{0,20}image"
 )
-_IMAGE = re.compile(
-    r"image.{0,60}(too large|exceed|invalid|could not|unsupported|process)|invalid image"
-    r"|(could not|cannot|unable to|failed to) (process|read|decode|download).{0,20}image",
-    re.IGNORECASE,
-)
-_TOOL = re.compile(
-    r"""(?:tools?|function)[^a-z]{0,3}.{0,80}?['"`]([A-Za-z0-9_.:-]{1,64})['"`]|tools\.(\d+)\b|tools\[(\d+)\]""",
-    re.IGNORECASE,
-)
-_POLICY = re.compile(r"content.?(policy|filter)|safety|usage polic", re.IGNORECASE)
+_TOOL = r"""(?i)(?:tools?|function)[^a-z]{0,3}.{0,80}?['"`]([A-Za-z0-9_.:-]{1,64})['"`]|tools\.(\d+)\b|tools\[(\d+)\]"""
+_POLICY = r"(?i)content.?(policy|filter)|safety|usage polic"
 # Codes and types of errors that come inside a stream, where there is no status.
 _MEANT_STATUS = {
     "authentication_error": 401,
@@ -118,7 +110,7 @@ def _words(error: HttpStatusError) -> str:
 
 def _judge(message: str, status: int | None, model: str, *, retry_after_s: float | None) -> ProviderError:
     reason, retryable, advice = _reason(message, status)
-    named = _TOOL.search(message) if reason == "format_error" else None
+    named = re.search(_TOOL, message) if reason == "format_error" else None
     if named:
         reason = "tool_rejected"
     text = message or "no reason given"
@@ -137,18 +129,18 @@ def _reason(message: str, status: int | None) -> tuple[ProviderReason, bool, str
     """Why, whether asking again can help, and what the person can do."""
     if status in (401, 403):
         return "auth", False, ". Check the API key: hermes model"
-    is_unpaid = status == 402 or (status != 429 and _BILLING.search(message))
-    if status == 429 or (is_unpaid and _FOR_A_WHILE.search(message)):
+    is_unpaid = status == 402 or (status != 429 and re.search(_BILLING, message))
+    if status == 429 or (is_unpaid and re.search(_FOR_A_WHILE, message)):
         return "rate_limit", True, ""
     if is_unpaid:
         return "billing", False, ". Check the account's balance"
     if status in (503, 529):
         return "overloaded", True, ""
-    if _CONTEXT.search(message):
+    if re.search(_CONTEXT, message):
         return "context_overflow", False, ""
     if status == 413:
         return "payload_too_large", False, ""
-    if status == 404 or _NO_MODEL.search(message):
+    if status == 404 or re.search(_NO_MODEL, message):
         return "model_not_found", False, ". Choose another with: hermes model"
     if status in _TRANSIENT_STATUS:
         return _TRANSIENT_STATUS[status], True, ""
@@ -158,9 +150,9 @@ def _reason(message: str, status: int | None) -> tuple[ProviderReason, bool, str
 
 
 def _reason_of_refusal(message: str, status: int | None) -> tuple[ProviderReason, bool, str]:
-    if _IMAGE.search(message):
+    if re.search(_IMAGE, message):
         return "image_rejected", False, ""
-    if _POLICY.search(message):
+    if re.search(_POLICY, message):
         return "policy_blocked", False, ""
     if status is not None and 400 <= status < 500:
         return "format_error", False, ""

@@ -42,7 +42,7 @@ Repair: TypeAlias = Callable[[ModelRequest, ProviderError], ModelRequest | None]
 
 # No other model would fare better, or it is not for us to ask one: the kernel or the person must act.
 _FINAL: frozenset[ProviderReason] = frozenset({"context_overflow", "payload_too_large", "policy_blocked"})
-_OUTPUT_LIMIT = re.compile(r"max(_completion|_output)?_tokens.{0,160}", re.IGNORECASE | re.DOTALL)
+_OUTPUT_LIMIT = r"(?is)max(_completion|_output)?_tokens.{0,160}"
 _HELD_OFF: frozenset[ProviderReason] = frozenset({"rate_limit", "billing"})
 _REPAIRABLE: frozenset[ProviderReason] = frozenset({"tool_rejected", "image_rejected", "format_error"})
 
@@ -371,7 +371,7 @@ class _Flight:
 
     def _shorter(self, error: ProviderError) -> ModelRequest | None:
         """The request with the output limit that the provider names, when it refuses the one that was asked for."""
-        found = _OUTPUT_LIMIT.search(str(error)) if error.reason == "format_error" else None
+        found = re.search(_OUTPUT_LIMIT, str(error)) if error.reason == "format_error" else None
         limits = [int(number) for number in re.findall(r"\d{3,}", found[0])] if found else []
         if len(limits) < 2:
             return None

@@ -18,9 +18,9 @@ NO_PICTURE = "(a picture was here; {why})"
 NO_PART = "(an attachment of type {kind!r} was here; this model cannot take it)"
 SEE_PICTURE = "(see the picture)"
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.+=-]+)*?)(;base64)?,(.*)", re.DOTALL)
-_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_UNFIT_FOR_ID = re.compile(r"[^A-Za-z0-9_-]")
+_DATA_URL = r"(?s)data:([\w.+-]+/[\w.+-]+)?((?:;[\w.+=-]+)*?)(;base64)?,(.*)"
+_PLAIN_ID = r"[A-Za-z0-9_-]{1,64}"
+_UNFIT_FOR_ID = r"[^A-Za-z0-9_-]"
 _OFF = ("none", "off")
 
 
@@ -38,7 +38,7 @@ def picture(part: ImagePart, *, types: Sequence[str], max_bytes: int, urls: bool
         if urls and not any(char.isspace() for char in part.url):
             return Picture(url=part.url)
         return NO_PICTURE.format(why=f"this model cannot open addresses: {part.url[:200]}")
-    found = _DATA_URL.fullmatch(part.url)
+    found = re.fullmatch(_DATA_URL, part.url)
     if found is None:
         return NO_PICTURE.format(why="its data is missing")
     kind = (found[1] or part.media_type).lower().replace("image/jpg", "image/jpeg")
@@ -102,10 +102,10 @@ def images(message: Message) -> list[ImagePart]:
 
 def strict_id(call_id: str) -> str:
     """A call id for providers that allow letters, digits, `_` and `-` only: the same for the same id, else distinct."""
-    if _PLAIN_ID.fullmatch(call_id):
+    if re.fullmatch(_PLAIN_ID, call_id):
         return call_id
     mark = hashlib.sha256(call_id.encode()).hexdigest()[:8]
-    return f"{_UNFIT_FOR_ID.sub('_', call_id)[:50]}_{mark}"
+    return f"{re.sub(_UNFIT_FOR_ID, '_', call_id)[:50]}_{mark}"
 
 
 def declared_tools(request: ModelRequest) -> tuple[ToolDefinition, ...]:

@@ -12,13 +12,13 @@ import msgspec
 _any_json = msgspec.json.Decoder()
 
 # Each finds the span of one call or list of calls, with the JSON or its parts as groups.
-_TAGGED = re.compile(r"<(tool_call|function_call|tools?)>\s*(.*?)\s*</\1>", re.DOTALL)
-_NAMED = re.compile(r"<function=([\w.-]+)>\s*(.*?)\s*</function>", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\s*(.*?)\s*</parameter>", re.DOTALL)
-_MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(\[.*\])\s*$", re.DOTALL)
-_LLAMA = re.compile(r"<\|python_tag\|>\s*(\{.*\})\s*(?:<\|eom_id\|>|<\|eot_id\|>)?\s*$", re.DOTALL)
-_FENCED = re.compile(r"```(?:json|tool_call|tool_code)?\s*\n(\{.*?\}|\[.*?\])\s*\n```", re.DOTALL)
-_BARE = re.compile(r"\s*(\{.*\}|\[\s*\{.*\}\s*\])\s*", re.DOTALL)
+_TAGGED = r"(?s)<(tool_call|function_call|tools?)>\s*(.*?)\s*</\1>"
+_NAMED = r"(?s)<function=([\w.-]+)>\s*(.*?)\s*</function>"
+_PARAMETER = r"(?s)<parameter=([\w.-]+)>\s*(.*?)\s*</parameter>"
+_MISTRAL = r"(?s)\[TOOL_CALLS\]\s*(\[.*\])\s*$"
+_LLAMA = r"(?s)<\|python_tag\|>\s*(\{.*\})\s*(?:<\|eom_id\|>|<\|eot_id\|>)?\s*$"
+_FENCED = r"(?s)```(?:json|tool_call|tool_code)?\s*\n(\{.*?\}|\[.*?\])\s*\n```"
+_BARE = r"(?s)\s*(\{.*\}|\[\s*\{.*\}\s*\])\s*"
 
 
 def parse_text_calls(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -27,26 +27,26 @@ def parse_text_calls(text: str) -> tuple[str, list[tuple[str, str]]]:
         calls, rest = _taken(pattern, group, text)
         if calls:
             return rest, calls
-    named = [(found[1], _parameters(found[2])) for found in _NAMED.finditer(text)]
+    named = [(found[1], _parameters(found[2])) for found in re.finditer(_NAMED, text)]
     if named:
-        return _NAMED.sub("", text).strip(), named
+        return re.sub(_NAMED, "", text).strip(), named
     calls, rest = _taken(_FENCED, 1, text)
     if calls:
         return rest, calls
-    whole = _BARE.fullmatch(text)
+    whole = re.fullmatch(_BARE, text)
     calls = list(_calls(whole[1])) if whole else []
     return ("", calls) if calls else (text, [])
 
 
-def _taken(pattern: re.Pattern[str], group: int, text: str) -> tuple[list[tuple[str, str]], str]:
+def _taken(pattern: str, group: int, text: str) -> tuple[list[tuple[str, str]], str]:
     calls: list[tuple[str, str]] = []
-    for found in pattern.finditer(text):
-        named = _NAMED.search(found[group])
+    for found in re.finditer(pattern, text):
+        named = re.search(_NAMED, found[group])
         if named:
             calls.append((named[1], _parameters(named[2])))
         else:
             calls += _calls(found[group])
-    return calls, pattern.sub("", text).strip() if calls else text
+    return calls, re.sub(pattern, "", text).strip() if calls else text
 
 
 def _calls(text: str) -> Iterator[tuple[str, str]]:
@@ -68,7 +68,7 @@ def _calls(text: str) -> Iterator[tuple[str, str]]:
 
 def _parameters(text: str) -> str:
     """The arguments inside `<function=…>`: a JSON object, or one element per parameter."""
-    parameters = {found[1]: _value(found[2]) for found in _PARAMETER.finditer(text)}
+    parameters = {found[1]: _value(found[2]) for found in re.finditer(_PARAMETER, text)}
     if parameters or not text.strip():
         return msgspec.json.encode(parameters).decode()
     return text

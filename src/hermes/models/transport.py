@@ -21,7 +21,7 @@ from hermes.types import CallAnnounced, ModelEvent, ReasoningDelta, TextDelta, T
 
 log = logging.getLogger(__name__)
 
-_NO_STREAM = re.compile(r"stream\w*.{0,60}(not|n't|un)\s*(be )?(support|allow|available|enabled)", re.IGNORECASE)
+_NO_STREAM = r"(?i)stream\w*.{0,60}(not|n't|un)\s*(be )?(support|allow|available|enabled)"
 
 
 class Wire(Protocol):
@@ -151,7 +151,7 @@ class HttpModel:
 
     def _told(self, error: HttpError | ProviderError, *, is_stream: bool) -> ProviderError:
         found = error if isinstance(error, ProviderError) else provider_error(error, self.provider, self.name)
-        if is_stream and found.reason == "format_error" and _NO_STREAM.search(str(found)):
+        if is_stream and found.reason == "format_error" and re.search(_NO_STREAM, str(found)):
             self._streams = False  # for as long as this model object lives: a session
             return ProviderError(
                 f"{self.name!r} does not stream; asking again for a whole answer",

@@ -13,9 +13,7 @@ from hermes.types import ImagePart, Message, TextPart, ToolDefinition
 
 QUARANTINED_IMAGES = "quarantined_images"  # the key of a session's model_config
 REFUSED_PICTURE = "(a picture was here; the model's provider could not use it)"
-_FOREIGN_REASONING = re.compile(
-    r"thinking.{0,80}(signature|block)|signature.{0,80}thinking|encrypted_content", re.IGNORECASE
-)
+_FOREIGN_REASONING = r"(?i)thinking.{0,80}(signature|block)|signature.{0,80}thinking|encrypted_content"
 
 
 def without_tool(tools: Sequence[ToolDefinition], subject: str | None) -> tuple[str, tuple[ToolDefinition, ...]] | None:
@@ -61,7 +59,7 @@ def without_pictures(refused: Collection[str]) -> Callable[[Unit], Unit]:
 
 def is_foreign_reasoning(error: ProviderError) -> bool:
     """Whether the provider refused reasoning that another model or key had signed."""
-    return error.reason == "format_error" and bool(_FOREIGN_REASONING.search(str(error)))
+    return error.reason == "format_error" and bool(re.search(_FOREIGN_REASONING, str(error)))
 
 
 def without_reasoning(unit: Unit) -> Unit:

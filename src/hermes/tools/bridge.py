@@ -24,8 +24,8 @@ BRIDGE = frozenset({SEARCH, DESCRIBE, CALL})
 DEFERRED_ORIGINS = frozenset({"mcp", "plugin", "code"})
 CHARS_PER_TOKEN = 4
 _MAX_LIMIT = 20
-_WORD = re.compile(r"[a-z]+|\d+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = r"[a-z]+|\d+"
+_CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ed", "es", "s")
 _PLAIN_WORDS = frozenset(
     {
@@ -151,7 +151,7 @@ def _weighted(one: ToolDefinition) -> Counter[str]:
 
 
 def _words(text: str) -> list[str]:
-    return [_stem(word) for word in _WORD.findall(_CAMEL.sub(" ", text).lower())]
+    return [_stem(word) for word in re.findall(_WORD, re.sub(_CAMEL, " ", text).lower())]
 
 
 def _stem(word: str) -> str:

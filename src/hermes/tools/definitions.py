@@ -5,19 +5,22 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
+from hermes.config.paths import PROJECT_TOOLS
 from hermes.schemas import tidy
 from hermes.tools.bridge import divided
 from hermes.tools.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups, groups
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import Registered, ToolRegistry, registry
-from hermes.tools.userfiles import PROJECT_TOOLS, Loaded, load_folder, project_tools
 from hermes.tools.view import SessionView, definition_of
 from hermes.types import JsonObject
+
+if TYPE_CHECKING:
+    from hermes.tools.userfiles import Loaded
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +55,9 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     """
     ensure_builtins()
     custom = custom_groups(request.settings)
-    found = load_home(request.home, _names_asked(request.enabled, custom))
     own: dict[str, Registered] = {}
-    if request.project is not None:
-        own, theirs = project_tools(request.project, request.settings)
-        found.broken += theirs.broken
-    for broken in found.broken:
-        log.warning("tool file %s is left out: line %s: %s", broken.path, broken.line or "?", broken.error)
+    if has_foreign_files(request.home, request.project):
+        own = _load_foreign(request, custom)
     if stored:
         return stored, own
     names = select(Groups(registry, custom), request.enabled, request.disabled, own)
@@ -68,15 +67,31 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     return SessionView(listed, tools, deferred).to_json(), own
 
 
-def has_foreign_files(home: Path, project: str | None) -> bool:
+def has_foreign_files(home: Path, project: Path | str | None) -> bool:
     """Whether there are tool files that `session_tools` would look at, and perhaps execute."""
     if os.path.isdir(f"{home}/tools"):  # noqa: PTH112 - asked at the start of every turn
         return True
     return project is not None and os.path.isdir(f"{project}/{PROJECT_TOOLS}")  # noqa: PTH112 - likewise
 
 
-def load_home(home: Path, wanted: Iterable[str] | None = None) -> Loaded:
+def _load_foreign(request: ViewRequest, custom: Mapping[str, Toolset]) -> dict[str, Registered]:
+    """Execute the files of the home and of the project; the project's tools."""
+    from hermes.tools.userfiles import project_tools  # noqa: PLC0415 - paid by who has such files
+
+    own: dict[str, Registered] = {}
+    found = load_home(request.home, _names_asked(request.enabled, custom))
+    if request.project is not None:
+        own, theirs = project_tools(request.project, request.settings)
+        found.broken += theirs.broken
+    for broken in found.broken:
+        log.warning("tool file %s is left out: line %s: %s", broken.path, broken.line or "?", broken.error)
+    return own
+
+
+def load_home(home: Path, wanted: Iterable[str] | None = None) -> "Loaded":
     """Execute the tool files of a home; with `wanted`, only those that may belong to one of these toolsets."""
+    from hermes.tools.userfiles import load_folder  # noqa: PLC0415 - see above
+
     return load_folder(home / "tools", "home", registry, wanted)
 
 

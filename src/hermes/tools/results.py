@@ -11,11 +11,9 @@ from hermes.tools.registry import tool_error
 from hermes.types import Content, ImagePart, JsonObject, OpaquePart, Part, TextPart
 
 ERROR_CHARS = 2000
-_ROLE_TAGS = re.compile(
-    r"</?(?:tool_call|function_call|result|response|output|input|system|assistant|user)\b[^>]*>", re.IGNORECASE
-)
-_FENCES = re.compile(r"^```(?:(?:json|xml|html|markdown)\b)?[ \t]*|```[ \t]*$", re.MULTILINE)
-_CDATA = re.compile(r"<!\[CDATA\[.*?\]\]>", re.DOTALL)
+_ROLE_TAGS = r"(?i)</?(?:tool_call|function_call|result|response|output|input|system|assistant|user)\b[^>]*>"
+_FENCES = r"(?m)^```(?:(?:json|xml|html|markdown)\b)?[ \t]*|```[ \t]*$"
+_CDATA = r"(?s)<!\[CDATA\[.*?\]\]>"
 
 
 def normalise(value: object, name: str) -> Content:
@@ -86,7 +84,7 @@ def _part(part: object) -> Part:
 
 def sanitise_error(text: str) -> str:
     """Error text without what could pass for a turn's own markup, at most 2000 characters."""
-    clean = _ROLE_TAGS.sub("", _CDATA.sub("", _FENCES.sub("", printable(text)))).strip()
+    clean = re.sub(_ROLE_TAGS, "", re.sub(_CDATA, "", re.sub(_FENCES, "", printable(text)))).strip()
     return clean if len(clean) <= ERROR_CHARS else clean[: ERROR_CHARS - 3] + "..."
 
 

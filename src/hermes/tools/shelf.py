@@ -15,7 +15,7 @@ SCHEME = "hermes://result/"
 MAX_RESULT_BYTES = 1 << 30
 _BLOCK_BYTES = 4 << 20
 _OVERLAP_BYTES = 16 << 10
-_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_ID = r"[A-Za-z0-9_-]{1,80}"
 
 Result = TypeVar("Result")
 
@@ -66,7 +66,7 @@ class FileShelf:
         """The file behind a handle, for search; `ToolError` when this session has no such result."""
         ident = handle.removeprefix(SCHEME)
         file = self._folder / ident
-        if not handle.startswith(SCHEME) or not _ID.fullmatch(ident) or not file.is_file():
+        if not handle.startswith(SCHEME) or not re.fullmatch(_ID, ident) or not file.is_file():
             raise ToolError(f"no result {handle!r} in this session")
         return file
 

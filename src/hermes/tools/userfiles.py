@@ -11,13 +11,13 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from hermes.compat.loader import load_file
+from hermes.config.paths import PROJECT_TOOLS
 from hermes.tools.discovery import BrokenFile, is_register_call, tree_registers
 from hermes.tools.manifest import stamp_of
 from hermes.tools.registry import Registered, Rejection, ToolRegistry, registry
 
 log = logging.getLogger(__name__)
 
-PROJECT_TOOLS = Path(".hermes") / "tools"
 _lock = threading.RLock()  # one file is executed by one thread at a time; guards `ToolRegistry.files`
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hermes.config.paths import PROJECT_TOOLS
 from hermes.tools.definitions import load_home, select
 from hermes.tools.discovery import BrokenFile
 from hermes.tools.groups import LEGACY_TOOLSETS, TOOLSETS, Groups, custom_groups
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import Registered, registry
-from hermes.tools.userfiles import PROJECT_TOOLS, is_trusted, project_tools
+from hermes.tools.userfiles import is_trusted, project_tools
 
 _CALL_IT = "run: hermes tools enable"
 

@@ -12,7 +12,7 @@ STDERR_BYTES = 10_000
 KEPT_BYTES = 4 << 20  # the whole output is kept for the model to page through, up to here
 HEAD_SHARE = 0.4
 INTERRUPTED = "[execution interrupted — user sent a new message]"
-_FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+) in ', re.MULTILINE)
+_FRAME = r'(?m)^  File "(?P<file>[^"\n]+)", line (?P<line>\d+) in '
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ def running_line(stack: bytes, code: str) -> str:
     threads = re.split(r"^(?:Current thread|Thread) 0x", stack.decode("utf-8", "replace"), flags=re.MULTILINE)
     # The main thread is the last one told of; others matter when it waits in library code without a frame of ours.
     for thread in reversed(threads):
-        for frame in _FRAME.finditer(thread):
+        for frame in re.finditer(_FRAME, thread):
             if frame["file"].endswith("/script.py"):
                 number = int(frame["line"])
                 lines = code.splitlines()

@@ -37,10 +37,10 @@ Line: TypeAlias = tuple[Token, ...]
 _EOL = r"(?>\r\n|\n|\r)"
 _AT_LINE_START = r"(?:(?<=[\r\n])|\A)"
 _AT_LINE_END = r"[ \t]*+(?=[\r\n]|\Z)"
-_BREAKS = re.compile(r"(\r\n|\n|\r)")
+_BREAKS = r"(\r\n|\n|\r)"
 # Combining marks stay with their letter: a composed letter in the file is one character.
-_WORDS = re.compile(r"\\.|\.\.\.|[\w\u0300-\u036f]+|[ \t]+|.", re.DOTALL)
-_CLUSTER = re.compile(r"\\.|\.\.\.|.[\u0300-\u036f]*", re.DOTALL)
+_WORDS = r"(?s)\\.|\.\.\.|[\w\u0300-\u036f]+|[ \t]+|."
+_CLUSTER = r"(?s)\\.|\.\.\.|.[\u0300-\u036f]*"
 _CLASSES = (
     '"\u201c\u201d\u201e\u201f\u2033',
     "'\u2018\u2019\u201a\u201b\u2032\u00b4",
@@ -56,7 +56,7 @@ _ELLIPSIS = r"(?:\.\.\.|…)"
 def lines_of(text: str) -> list[Line]:
     """The lines of `text` as tokens. A text that ends in a newline has no empty line after it."""
     lines: list[Line] = []
-    parts = _BREAKS.split(text)  # a line, its break, a line, its break, ..., what is left
+    parts = re.split(_BREAKS, text)  # a line, its break, a line, its break, ..., what is left
     for content, ending in zip(parts[::2], [*parts[1::2], ""], strict=True):
         words = content.strip(" \t")
         if not words:
@@ -66,7 +66,11 @@ def lines_of(text: str) -> list[Line]:
         indent = content[: len(content) - len(content.lstrip(" \t"))]
         tail = content[len(indent) + len(words) :] + ending
         lines.append(
-            (Token("indent", indent), *(Token("words", word) for word in _WORDS.findall(words)), Token("break", tail))
+            (
+                Token("indent", indent),
+                *(Token("words", word) for word in re.findall(_WORDS, words)),
+                Token("break", tail),
+            )
         )
     if lines and lines[-1] == (Token("break", ""),):
         lines.pop()
@@ -113,7 +117,7 @@ def _break_pattern(token: Token, shape: Shape, is_opening: bool, is_last_line: b
 
 
 def _lookalikes(text: str) -> str:
-    return "".join(_character(found.group()) for found in _CLUSTER.finditer(text))
+    return "".join(_character(found.group()) for found in re.finditer(_CLUSTER, text))
 
 
 def _character(text: str) -> str:

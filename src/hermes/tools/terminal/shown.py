@@ -6,17 +6,17 @@ MAX_CHARS = 50_000
 HEAD_SHARE = 0.4
 
 # CSI and its private forms, OSC with its text up to BEL or ST, other string sequences, and the two-byte escapes.
-_ANSI = re.compile(
+_ANSI = (
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[PX^_][^\x1b]*\x1b\\"
     r"|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
 )
-_LINE_END = re.compile(r"\r+(?=\n|\Z)")
-_REDRAWN = re.compile(r"^[^\n]*\r", re.MULTILINE)
+_LINE_END = r"\r+(?=\n|\Z)"
+_REDRAWN = r"(?m)^[^\n]*\r"
 
 
 def plain(text: str) -> str:
     """`text` without terminal control sequences; of a line that was redrawn, its last state."""
-    return _REDRAWN.sub("", _LINE_END.sub("", _ANSI.sub("", text)))
+    return re.sub(_REDRAWN, "", re.sub(_LINE_END, "", re.sub(_ANSI, "", text)))
 
 
 def text_of(log: bytes) -> str:

@@ -4,9 +4,9 @@ import re
 import shlex
 from typing import NamedTuple
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+_HEREDOC = r"(?sm)<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^\s*\2\s*$"
 _SEPARATORS = frozenset(["&&", "||", ";", "|", "|&", "&", ";;", "(", ")", "\n"])
-_ASSIGNMENT = re.compile(r"\w+\+?=")
+_ASSIGNMENT = r"\w+\+?="
 _CARRIERS = frozenset(["sudo", "env", "time", "command", "exec", "builtin"])
 
 
@@ -19,7 +19,7 @@ class Segment(NamedTuple):
 
 def segments(command: str) -> list[Segment]:
     """The simple commands of `command`, in order; empty when its quotes do not close."""
-    text = _HEREDOC.sub("\n", command).replace("\\\n", " ")
+    text = re.sub(_HEREDOC, "\n", command).replace("\\\n", " ")
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
@@ -43,7 +43,7 @@ def segments(command: str) -> list[Segment]:
 def program(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """The program a simple command runs, without its folder, and its arguments; assignments and `sudo` do not count."""
     rest = list(words)
-    while rest and (_ASSIGNMENT.match(rest[0]) or rest[0] in _CARRIERS):
+    while rest and (re.match(_ASSIGNMENT, rest[0]) or rest[0] in _CARRIERS):
         carrier = rest.pop(0)
         while carrier in _CARRIERS and rest and rest[0].startswith("-"):
             rest.pop(0)
@@ -58,6 +58,6 @@ def calls_sudo(command: str) -> bool:
         for word in part.words:
             if word == "sudo":
                 return True
-            if not _ASSIGNMENT.match(word) and word not in _CARRIERS:
+            if not re.match(_ASSIGNMENT, word) and word not in _CARRIERS:
                 break
     return False
