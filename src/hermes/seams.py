@@ -471,8 +471,16 @@ class PromptSource(Protocol):
 class ContextEngine(Protocol):
     """Decides when a history is too long and what takes its place. Compaction appends; it never edits."""
 
-    def over_limit(self, prompt_tokens: int, window: int) -> bool: ...
-    async def compress(self, record: SessionRecord, scope: TurnScope) -> tuple[Message, ...]: ...
+    def over_limit(self, prompt_tokens: int, window: int) -> bool:
+        """Whether a prompt of that size leaves too little of the window. More tokens never make it False again."""
+        ...
+
+    async def compress(self, record: SessionRecord, scope: TurnScope) -> tuple[Message, ...]:
+        """The messages a child session begins with in place of the record's, which stays as it is.
+
+        They are fewer characters than the record's, end with its newest message, and hold no call without its result.
+        """
+        ...
 
 
 class Sink(Protocol):

@@ -9,12 +9,26 @@ from typing import Any
 import pytest
 
 from hermes.errors import StoreError, ToolError
+from hermes.ops import SessionRecord
 from hermes.runtime.facade import CallerSink
 from hermes.runtime.prompt import DateLine, FixedText, Identity, ProjectRules, Surroundings, build_prompt
+from hermes.runtime.requests import OUTCOME_UNKNOWN, build_units
 from hermes.runtime.shared import RandomIds, SystemClock
 from hermes.scope import TurnScope
-from hermes.seams import Action, Clock, Decision, Gate, Ids, PromptSource, ResultShelf, Sink, SpawnSpec, Supervisor
-from hermes.testing.fakes import CountedIds, FixedGate, HandClock, MemorySink
+from hermes.seams import (
+    Action,
+    Clock,
+    ContextEngine,
+    Decision,
+    Gate,
+    Ids,
+    PromptSource,
+    ResultShelf,
+    Sink,
+    SpawnSpec,
+    Supervisor,
+)
+from hermes.testing.fakes import CountedIds, FixedGate, HandClock, KeepLast, MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.workplace import FakeSupervisor, MemoryEnvironment, MemoryShelf
 from hermes.tools.approval.callbacks import ask_callback
@@ -22,7 +36,7 @@ from hermes.tools.approval.wiring import GateParts, make_gate
 from hermes.tools.pool import DaemonPool
 from hermes.tools.shelf import FileShelf
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
-from hermes.types import Event, StatusChanged, TextDelta
+from hermes.types import Event, Message, StatusChanged, TextDelta, ToolCall, text_of
 
 
 @pytest.mark.parametrize("clock", [SystemClock(), HandClock()])
@@ -177,3 +191,47 @@ async def test_prompt_sources_are_the_same_each_time_and_joined_in_order(tmp_pat
         once.index(part) for part in ("I am the soul.", "memory backend", "Be brief.", "Use tabs.", "The session")
     ]
     assert places == sorted(places)
+
+
+def long_record() -> SessionRecord:
+    messages: list[Message] = []
+    for number in range(20):
+        call = ToolCall(f"call_{number}", "todo", "{}")
+        messages += [
+            Message(role="user", content=f"question {number} " + "x" * 200),
+            Message(role="assistant", content="", tool_calls=(call,)),
+            Message(role="tool", content="{}", tool_call_id=call.id, tool_name="todo", status="ok"),
+            Message(role="assistant", content=f"answer {number}"),
+        ]
+    return SessionRecord(
+        session_id="s",
+        source="cli",
+        model=None,
+        system_prompt=None,
+        tool_definitions=None,
+        cwd=None,
+        ended=False,
+        messages=tuple(messages),
+        contexts={},
+        open_calls=(),
+    )
+
+
+@pytest.mark.parametrize("engine", [KeepLast(keep=n) for n in (1, 2, 3, 4, 7)])
+async def test_a_context_engine_shortens_and_keeps_what_is_newest(engine: ContextEngine) -> None:
+    record = long_record()
+    before = record.messages
+    kept = await engine.compress(record, TurnScope())
+    assert record.messages == before
+    assert kept[-1] == before[-1]
+    assert sum(len(text_of(one.content)) for one in kept) < sum(len(text_of(one.content)) for one in before)
+    asked = {call.id for message in kept for call in message.tool_calls}
+    assert asked == {message.tool_call_id for message in kept if message.role == "tool"}
+    assert OUTCOME_UNKNOWN not in str([text_of(m.content) for unit in build_units(kept) for m in unit.messages])
+
+
+@pytest.mark.parametrize("engine", [KeepLast()])
+def test_a_context_engine_never_finds_more_tokens_to_be_fewer(engine: ContextEngine) -> None:
+    answers = [engine.over_limit(tokens, 1000) for tokens in range(0, 1200, 50)]
+    assert answers == sorted(answers)
+    assert (answers[0], answers[-1]) == (False, True)

@@ -1,10 +1,11 @@
-"""Fakes of the smaller seams: sink, clock, ids and gate."""
+"""Fakes of the smaller seams: sink, clock, ids, gate, hooks and context engine."""
 
 import itertools
 
+from hermes.ops import SessionRecord
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
-from hermes.types import Event, JsonObject
+from hermes.types import Event, JsonObject, Message
 
 
 class MemorySink:
@@ -69,3 +70,21 @@ class OpenHooks:
 
     async def transform(self, hook: str, value: str, payload: JsonObject) -> str:
         return value
+
+
+class KeepLast:
+    """`ContextEngine` that keeps the newest messages and says how many it left out."""
+
+    def __init__(self, keep: int = 4, share: float = 0.5) -> None:
+        self._keep = keep
+        self._share = share
+
+    def over_limit(self, prompt_tokens: int, window: int) -> bool:
+        return prompt_tokens > window * self._share
+
+    async def compress(self, record: SessionRecord, scope: TurnScope) -> tuple[Message, ...]:
+        first = max(0, len(record.messages) - self._keep)
+        while first and record.messages[first].role == "tool":  # its call comes along
+            first -= 1
+        note = Message(role="user", content=f"[{first} messages left out]")
+        return (note, *record.messages[first:]) if first else record.messages
