@@ -100,8 +100,10 @@ class Progress:
         # The runtime reads our stderr through a pipe and shows it on a terminal.
         self._is_terminal = sys.stderr.isatty() or os.environ.get("HERMES_PROGRESS") == "terminal"
         self._is_open = False
+        self.has_spoken = False
 
     def line(self, text: str) -> None:
+        self.has_spoken = True
         self._write(("\r\033[K" if self._is_open else "") + f"hermes: {text}\n")
         self._is_open = False
 
@@ -406,7 +408,7 @@ def ensure(project: Project, environment: Environment, extras: Sequence[str]) ->
                     environment.fetch_library(name, package)
             if extra in project.weights:
                 environment.fetch_weights(project.weights[extra], _models_folder(), base)
-    if time.monotonic() - started > 1:
+    if environment.progress.has_spoken:
         environment.progress.line(f"ready after {time.monotonic() - started:.0f} s")
 
 
