@@ -16,6 +16,7 @@ from hermes.tools.approval.streams import listed
 from hermes.tools.approval.text import UNKNOWN, words
 
 _NOWHERE = frozenset({"/dev/null", "/dev/zero"})
+_HERE = Out(None, listed([]))
 _FIND_STARTS = ("-", "(", ")", "!", ",")
 
 
@@ -306,7 +307,10 @@ def fd(cmd: Cmd) -> Out | None:
 
 
 def listing(cmd: Cmd) -> Out:
-    return Out(None, listed(read_options(cmd.args, "Iw").operands) | labelled(cmd, DARK).labels)
+    roots = [arg for arg in cmd.args if arg[:1] != "-"]
+    if not roots or roots == ["."]:
+        return _HERE
+    return Out(None, listed(roots) | labelled(cmd, DARK).labels)
 
 
 _RUNS_TEXT = ("--to-command", "--use-compress", "--info-script", "--rsh-command", "--unzip-command")

@@ -21,6 +21,11 @@ _EXEC_KEYS = frozenset(
 _LASTING = _EXEC_KEYS - {"core.editor", "core.pager", "sequence.editor", "diff.external", "gpg.program"}
 
 
+_STARTERS = (
+    "--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "-u", "-x", "ext::",
+)  # fmt: skip
+
+
 def git(cmd: Cmd) -> Out | None:
     args = _without_globals(cmd)
     if not args:
@@ -53,10 +58,12 @@ def git(cmd: Cmd) -> Out | None:
 
 def _started(rest: list[str]) -> list[str]:
     """The programs that options of fetch, archive, grep or difftool name, and the transport `ext::`."""
-    found = []
+    found: list[str] = []
     for position, word in enumerate(rest):
+        if not word.startswith(_STARTERS):
+            continue
         name, equals, value = word.partition("=")
-        if name in ("--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "-u", "-x"):
+        if name in _STARTERS:
             text = value if equals else "".join(rest[position + 1 : position + 2])
             found += [text] if " " in text or equals else []
         elif word.startswith("ext::"):
