@@ -9,11 +9,7 @@ from msgspec.structs import replace
 
 from hermes.config import paths
 from hermes.config.sections import agent as agent_section
-from hermes.config.sections import bedrock as bedrock_section
 from hermes.config.sections import model as model_section
-from hermes.config.sections import openrouter as openrouter_section
-from hermes.config.sections import prompt_caching as caching_section
-from hermes.config.sections import provider_routing as routing_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import ConfigError, UserError
@@ -180,7 +176,9 @@ def _base_url(settings: Settings, entry: ProviderEntry) -> str:
 
 
 def _region(settings: Settings) -> str:
-    section = settings.of(bedrock_section.Section)
+    from hermes.config.sections import bedrock  # noqa: PLC0415 - a start pays for its own provider alone
+
+    section = settings.of(bedrock.Section)
     return section.region or settings.lookup("AWS_REGION") or settings.lookup("AWS_DEFAULT_REGION") or ""
 
 
@@ -278,7 +276,9 @@ def _mode(text: str) -> ApiMode | None:
 def _quirks(settings: Settings, entry: ProviderEntry, mode: ApiMode, name: str) -> Quirks:
     quirks, lowered = entry.quirks, name.lower()
     if "claude" in lowered and mode != "codex_responses" and entry.kind not in ("any", "local"):
-        ttl = settings.of(caching_section.Section).cache_ttl
+        from hermes.config.sections import prompt_caching  # noqa: PLC0415 - see `_region`
+
+        ttl = settings.of(prompt_caching.Section).cache_ttl
         quirks = replace(quirks, cache_markers=True, cache_ttl=ttl)
     if mode == "anthropic_messages" and entry.id != "anthropic":
         quirks = replace(quirks, keeps_thinking=False)
@@ -296,7 +296,9 @@ def _routing(settings: Settings, asked: Asked, entry: ProviderEntry) -> JsonObje
                 "use openrouter, or leave the routing out"
             )
         return {}
-    section, score = settings.of(routing_section.Section), settings.of(openrouter_section.Section).min_coding_score
+    from hermes.config.sections import openrouter, provider_routing  # noqa: PLC0415 - see `_region`
+
+    section, score = settings.of(provider_routing.Section), settings.of(openrouter.Section).min_coding_score
     given = {name: value for name, value in msgspec.to_builtins(section).items() if value}
     configured: JsonObject = {"provider": given} if given else {}
     if score is not None and entry.id == "openrouter":
@@ -305,14 +307,20 @@ def _routing(settings: Settings, asked: Asked, entry: ProviderEntry) -> JsonObje
 
 
 def _cache_headers(settings: Settings, entry: ProviderEntry) -> dict[str, str]:
-    section = settings.of(openrouter_section.Section)
-    if entry.id != "openrouter" or not section.response_cache:
+    if entry.id != "openrouter":
+        return {}
+    from hermes.config.sections import openrouter  # noqa: PLC0415 - see `_region`
+
+    section = settings.of(openrouter.Section)
+    if not section.response_cache:
         return {}
     return {"x-openrouter-cache": "true", "x-openrouter-cache-ttl": str(section.response_cache_ttl)}
 
 
 def _guardrail(settings: Settings) -> JsonObject:
-    guardrail = settings.of(bedrock_section.Section).guardrail
+    from hermes.config.sections import bedrock  # noqa: PLC0415 - see `_region`
+
+    guardrail = settings.of(bedrock.Section).guardrail
     if not guardrail.guardrail_identifier:
         return {}
     return {

@@ -19,7 +19,7 @@ from hermes.runtime.conversation_loop import Turn, run_turn
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History, from_caller, from_record
-from hermes.runtime.options import fold, signature
+from hermes.runtime.options import Keywords, fold
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.prompt import FixedText, build_prompt
 from hermes.runtime.redaction import CleanSink, CleanView, clean_content, clean_outcome
@@ -50,7 +50,7 @@ class AIAgent:
     running loop. `interrupt` and `steer` may be called from any thread. See `docs/` for what each keyword does.
     """
 
-    __signature__ = signature()
+    __signature__ = Keywords()
 
     def __init__(self, **keywords: Any) -> None:
         self._options = fold(keywords)

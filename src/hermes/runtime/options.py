@@ -1,6 +1,5 @@
 """The agent's keywords, folded into five frozen structs; nothing below the agent ever sees the keywords."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -146,7 +145,9 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
     grouped: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
     for name, value in keywords.items():
         if name not in _OWNER:
-            near = difflib.get_close_matches(name, _OWNER, n=1)
+            from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+
+            near = get_close_matches(name, _OWNER, n=1)
             raise TypeError(f"AIAgent has no keyword {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         if value and name in _NOT_YET:
             raise UnsupportedOption(f"{name}={value!r} asks for {_NOT_YET[name]}, which this version does not have")
@@ -160,12 +161,14 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
     )
 
 
-def signature() -> inspect.Signature:
-    """The keywords with their defaults, as `help(AIAgent)` and editors show them."""
-    return inspect.Signature(
-        [
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-            for struct in _GROUPS.values()
-            for field in fields(struct)
-        ]
-    )
+class Keywords:
+    """`__signature__` of the agent: the keywords with their defaults, made when `help` or an editor asks."""
+
+    def __get__(self, _instance: object, _owner: type) -> inspect.Signature:
+        return inspect.Signature(
+            [
+                inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
+                for struct in _GROUPS.values()
+                for each in fields(struct)
+            ]
+        )

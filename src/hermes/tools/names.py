@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CLOSE = 0.85
@@ -22,5 +21,7 @@ def repair_name(name: str, known: Iterable[str]) -> str | None:
         for candidate in (guess, guess.removesuffix("_tool")):
             if candidate in names:
                 return candidate
+    from difflib import get_close_matches  # noqa: PLC0415 - most names are right
+
     near = get_close_matches(snake, sorted(names), n=2, cutoff=_CLOSE)
     return near[0] if len(near) == 1 else None
