@@ -229,7 +229,8 @@ class Writer:
         group = self._gathered.pop(loop)
         try:
             written = self._write_here([job.work for job in group], wait=False)
-        except Exception:  # noqa: BLE001 - nothing of it was written; the thread finds out which job it was, and tells it
+        except Exception as error:  # noqa: BLE001 - nothing of it was written; the thread tells whose it was
+            _log.debug("%d writes are tried one by one: %s", len(group), error)
             written = None
         if written is None:
             self._hand_over(group)
