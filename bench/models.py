@@ -19,7 +19,8 @@ from typing import Any
 SRC = Path(__file__).resolve().parents[1] / "src"
 sys.path.insert(0, str(SRC))
 
-from hermes.models.client import CallPlan, ClientOptions, ModelClient  # noqa: E402
+from hermes.models.attempts import ClientOptions  # noqa: E402
+from hermes.models.client import CallPlan, ModelClient  # noqa: E402
 from hermes.models.endpoint import ApiMode, Endpoint, Quirks  # noqa: E402
 from hermes.models.http import HttpClient  # noqa: E402
 from hermes.models.wire_modes import make_model  # noqa: E402
