@@ -27,7 +27,7 @@ class Checks:
     """Answers of `check_fn`s, per function object.
 
     An exception means no (a `ToolError` says why in its own words), and so does a check that takes longer than
-    `hang_s`: its thread is left behind and counted.
+    `hang_s`: its thread is left behind and counted. A check that says of itself `is_quick`, as ours do, gets none.
     A no within a minute of a yes is a flake: yes is served, and the no is not kept.
     """
 
@@ -75,10 +75,6 @@ class Checks:
             self._seen.clear()
 
     def _run(self, check: Callable[[], object]) -> tuple[bool, str]:
-        from hermes.tools.traits import Needs  # noqa: PLC0415 - keeps this module free of ours for the registry
-
-        if isinstance(check, Needs):  # data: cannot hang, needs no thread
-            return check(), check.missing()
         box: list[tuple[bool, str]] = []
 
         def run() -> None:
@@ -90,9 +86,12 @@ class Checks:
             except BaseException as error:  # noqa: BLE001 - a foreign check may raise anything, also SystemExit
                 box.append((False, f"its check failed: {type(error).__name__}: {error}"))
 
-        thread = threading.Thread(target=run, name="tool-check", daemon=True)
-        thread.start()
-        thread.join(self._hang_s)
+        if getattr(check, "is_quick", False):
+            run()
+        else:
+            thread = threading.Thread(target=run, name="tool-check", daemon=True)
+            thread.start()
+            thread.join(self._hang_s)
         if box:
             return box[0]
         with self._lock:

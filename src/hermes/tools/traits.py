@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -84,6 +84,8 @@ class Needs(Struct, frozen=True):
     binaries: tuple[str, ...] = ()
     any_binary: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+
+    is_quick: ClassVar[bool] = True  # as a check
 
     def missing(self) -> str:
         """Why the tool is not available, in one clause; empty when it is."""
