@@ -1,7 +1,7 @@
 """`TurnScope`: the one deadline and the one cancellation of a turn. Nobody invents another."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -40,7 +40,7 @@ class TurnScope:
         self.state: ScopeState = "new"
         self._parent = parent
         self._timeout_s = timeout_s
-        self._deadline: float | None = None
+        self._deadline: float | None = None  # its own or one above it, whichever comes first
         self._task: asyncio.Task[object] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -56,12 +56,10 @@ class TurnScope:
 
     def remaining(self) -> float | None:
         """Seconds left here or in any scope above; None when nothing limits them."""
-        loop = self._loop or (self._parent._loop if self._parent else None)
-        now = loop.time() if loop else None
-        limits = [scope._deadline for scope in self._line() if scope._deadline is not None]
-        if limits and now is not None:
-            return max(0.0, min(limits) - now)
-        return self._timeout_s
+        scope = self if self._loop is not None or self._parent is None else self._parent
+        if scope._deadline is None or scope._loop is None:
+            return self._timeout_s
+        return max(0.0, scope._deadline - scope._loop.time())
 
     def limit(self, timeout_s: float | None) -> float | None:
         """`timeout_s`, or what is left of the scope when that is less."""
@@ -115,9 +113,11 @@ class TurnScope:
         self.state = "open"
         if self._parent is not None:
             self._parent._children.add(self)
+            self._deadline = self._parent._deadline
         if self._timeout_s is not None:
-            self._deadline = self._loop.time() + self._timeout_s
-            self._timer = self._loop.call_at(self._deadline, self._stop, "expired", "deadline")
+            own = self._loop.time() + self._timeout_s
+            self._timer = self._loop.call_at(own, self._stop, "expired", "deadline")
+            self._deadline = own if self._deadline is None else min(own, self._deadline)
         if self._asked is not None:
             self._deliver_soon()
         return self
@@ -158,12 +158,6 @@ class TurnScope:
         if self._task is not None:
             self._delivered = True
             self._task.cancel()
-
-    def _line(self) -> Iterator["TurnScope"]:
-        scope: TurnScope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope._parent
 
 
 def _only_cancellations(error: BaseException) -> bool:
