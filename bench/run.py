@@ -165,6 +165,7 @@ def turn() -> None:
 async def _turn() -> None:
     from hermes import AIAgent
     from hermes.models.http import HttpClient
+    from hermes.runtime.shared import shared
     from hermes.seams import ModelRequest
     from hermes.state import SqliteStore
 
@@ -221,6 +222,7 @@ async def _turn() -> None:
         conn.close()
         await http.close()
         await agent.aclose()
+        await shared.close()
 
 
 def many() -> None:
@@ -231,6 +233,7 @@ def many() -> None:
 async def _many() -> None:
     from hermes import AIAgent
     from hermes.models.http import HttpClient
+    from hermes.runtime.shared import shared
     from hermes.scope import TurnScope
 
     with canned(0.05) as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
@@ -266,6 +269,7 @@ async def _many() -> None:
         await http.close()
         for agent in agents:
             await agent.aclose()
+        await shared.close()
     await drain
 
 
