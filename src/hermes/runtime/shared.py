@@ -1,6 +1,7 @@
 """What all agents of a process share, each part made on first use: caches and pools, never a session's state."""
 
 import asyncio
+import itertools
 import os
 import secrets
 import threading
@@ -26,13 +27,17 @@ class SystemClock:
 
 
 class RandomIds:
-    """`Ids` that never repeat."""
+    """`Ids` that never repeat: a random beginning for each of these, and a count."""
+
+    def __init__(self) -> None:
+        self._begin = secrets.token_hex(6)
+        self._count = itertools.count(secrets.randbelow(0x1000))
 
     def session(self) -> str:
         return f"{time.strftime('%Y%m%d_%H%M%S')}_{secrets.token_hex(3)}"
 
     def new(self, prefix: str) -> str:
-        return f"{prefix}_{secrets.token_hex(8)}"
+        return f"{prefix}_{self._begin}{next(self._count):04x}"
 
 
 class Shared:

@@ -26,22 +26,29 @@ class WarmHistories:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, str], Warm] = OrderedDict()
-        self._lock = threading.Lock()  # guards _kept
+        self._chars = 0  # of all histories in it
+        self._lock = threading.Lock()  # guards the two
 
     def take(self, store: EventStore, session_id: str) -> Warm | None:
         """The history, out of the cache: whoever takes it owns it."""
         with self._lock:
-            return self._kept.pop((id(store), session_id), None)
+            return self._pop((id(store), session_id))
 
     def keep(self, store: EventStore, session_id: str, warm: Warm) -> None:
         """Put a history back, and let go of the oldest when there are too many."""
+        key = (id(store), session_id)
         with self._lock:
-            self._kept[id(store), session_id] = warm
-            while len(self._kept) > MAX_SESSIONS or self._chars() > MAX_CHARS:
-                self._kept.popitem(last=False)
+            self._pop(key)
+            self._kept[key] = warm
+            self._chars += warm.history.chars
+            while len(self._kept) > MAX_SESSIONS or self._chars > MAX_CHARS:
+                self._pop(next(iter(self._kept)))
 
-    def _chars(self) -> int:
-        return sum(warm.history.chars for warm in self._kept.values())
+    def _pop(self, key: tuple[int, str]) -> Warm | None:
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._chars -= found.history.chars  # a history in the cache does not change
+        return found
 
 
 class TrackedStore:

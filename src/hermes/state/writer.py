@@ -21,7 +21,7 @@ Work = Callable[[sqlite3.Connection], Answer]
 
 GROUP_LIMIT = 256
 BETWEEN_IDLE_S = 0.002  # between two pieces of deferred work: room for whoever else waits for the file
-QUICK_S = 0.001  # commits that take less may run on an event loop: about as long as any callback
+QUICK_S = 0.002  # commits that take less may run on an event loop: a person who types does not feel them
 BREATHS = 16  # commits on a loop before it gets a turn
 IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
 
