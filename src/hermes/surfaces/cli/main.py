@@ -12,7 +12,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"hermes {__version__}\n")
         return 0
-    if words[:1] == ["chat"]:
+    if words[:1] == ["chat"] and any(word.startswith(("-q", "--query")) for word in words):
         from hermes.models.preload import preload  # noqa: PLC0415
 
         preload()
