@@ -128,9 +128,13 @@ async def test_sudo_gets_its_password_and_nobody_else_sees_it(supervisor: Proces
         '[ "$("$SUDO_ASKPASS")" = "pass word" ] && exec "$@"\n'
     )
     (tools / "sudo").chmod(0o755)
-    environment = LocalEnvironment(supervisor, str(tmp_path), LocalOptions(env={"PATH": f"{tools}:{PATH}"}))
+    first = tmp_path / "first.sh"  # a login shell may set PATH anew
+    first.write_text(f"export PATH={tools}:$PATH\n")
+    options = LocalOptions(env={"PATH": PATH}, init_files=(str(first),))
+    environment = LocalEnvironment(supervisor, str(tmp_path), options)
     environment.sudo_password = "pass word"
     result = await run(environment, "sudo echo one && sudo echo two; env; cat /proc/self/cmdline")
+    assert result.output.count("as root with") == 2
     assert "one\n" in result.output
     assert "two\n" in result.output
     assert "pass word" not in result.output
