@@ -94,7 +94,8 @@ class AIAgent:
     ) -> dict[str, Any]:
         """`run_conversation` for callers that have a loop; callbacks are called on it, between events."""
         said = _said(user_message, persist_user_message, system_message, conversation_history, task_id)
-        return await self._guarded_turn(said, _InlineSink(ContractCallbacks(self._options.callbacks, stream_callback)))
+        callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
+        return await self._guarded_turn(said, _InlineSink(callbacks) if callbacks.wanted else None)
 
     def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
         """One turn; only its final text."""
@@ -149,15 +150,16 @@ class AIAgent:
         assert self._assembly is not None
         return self._assembly
 
-    async def _guarded_turn(self, said: Said, sink: Sink) -> dict[str, Any]:
+    async def _guarded_turn(self, said: Said, sink: Sink | None) -> dict[str, Any]:
         if not self._turn_lock.acquire(blocking=False):
             raise UserError("a turn of this agent is already running; interrupt it, steer it, or wait for its end")
         scope = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s)
         self._scope, self._interrupt_message = scope, None
         try:
             parts = await self._assembled()
-            sinks = CleanSink(_tee(sink, self._options.callbacks.sink), parts.services.redactor)
-            return await self._run(said, sinks, scope)
+            listeners = [each for each in (sink, self._options.callbacks.sink) if each is not None]
+            heard = CleanSink(_Tee(*listeners), parts.services.redactor) if listeners else _Unheard()
+            return await self._run(said, heard, scope)
         finally:
             self._scope = None
             self._turn_lock.release()
@@ -324,8 +326,11 @@ class _Tee:
             sink.emit(event)
 
 
-def _tee(first: Sink, second: Sink | None) -> Sink:
-    return first if second is None else _Tee(first, second)
+class _Unheard:
+    """Nobody listens, so nothing is made ready for anybody."""
+
+    def emit(self, event: Event) -> None:
+        """Let it pass."""
 
 
 def _said(
