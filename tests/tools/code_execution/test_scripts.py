@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -333,8 +334,7 @@ async def test_a_script_that_cannot_start_says_so_with_a_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with room(tmp_path) as it:
-        (tmp_path / "no-folder").write_text("")
-        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "no-folder"))
+        monkeypatch.setattr("tempfile.tempdir", "/dev/null")
         nowhere = await it.run("print(1)")
         monkeypatch.undo()
         it.folder.rmdir()
@@ -502,14 +502,25 @@ async def test_home_is_the_profiles_own_when_it_has_one(tmp_path: Path, hermes_h
 async def test_stdin_is_at_its_end_and_nothing_is_left_in_the_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "tmp"
+    with tempfile.TemporaryDirectory() as folder:  # short, unlike `tmp_path`
+        monkeypatch.setattr("tempfile.tempdir", folder)
+        async with room(tmp_path, settings={"code_execution": {"timeout": 2}}) as it:
+            where = await it.run("print(__import__('os').environ['PYTHONPATH'])")
+            assert where["output"].startswith(folder)
+            for code in ("import sys\nprint(repr(sys.stdin.read()))", "1/0", "import time\ntime.sleep(60)"):
+                answer = await it.run(code)
+                assert not any(name.startswith("hermes-code") for name in os.listdir(folder))
+    assert answer["status"] == "timeout"
+
+
+async def test_a_temporary_folder_with_a_long_name_is_no_hindrance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / ("long" * 25)
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
-    async with room(tmp_path, settings={"code_execution": {"timeout": 2}}) as it:
-        for code in ("import sys\nprint(repr(sys.stdin.read()))", "1/0", "import time\ntime.sleep(60)"):
-            answer = await it.run(code)
-            assert [each.name for each in place.iterdir() if each.name.startswith("hermes-code")] == []
-    assert answer["status"] == "timeout"
+    async with room(tmp_path) as it:
+        assert (await it.run("print(1)"))["output"] == "1\n"
 
 
 async def test_without_tools_it_is_plain_python(tmp_path: Path) -> None:

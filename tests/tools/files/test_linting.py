@@ -64,7 +64,8 @@ def _path(home: Path, path: str) -> None:
 
 
 def needs(language: Language) -> pytest.MarkDecorator:
-    there = shutil.which(language.program) is not None
+    found = shutil.which(language.program)
+    there = found is not None and (".cargo" not in found or (Path(RUSTUP) / "toolchains").is_dir())
     return pytest.mark.skipif(not there, reason=f"{language.program} is not installed")
 
 

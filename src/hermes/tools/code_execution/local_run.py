@@ -29,6 +29,9 @@ INTERRUPT_GRACE_S = 0.3
 _STACK_BYTES = 64 << 10
 
 
+LONGEST_BASE = 64  # a socket's path may have about 100 characters
+
+
 @runtime_checkable
 class Confines(Protocol):
     """An environment whose children may run in a sandbox."""
@@ -38,8 +41,9 @@ class Confines(Protocol):
 
 def new_folder() -> str:
     """A name for the folder of one script. Nothing has that name yet."""
-    # A socket's path may have about 100 characters, and macOS has long names for its temporary folder.
-    base = "/tmp" if sys.platform == "darwin" else tempfile.gettempdir()  # noqa: S108
+    base = tempfile.gettempdir()
+    if len(os.fsencode(base)) > LONGEST_BASE:
+        base = "/tmp"  # noqa: S108 - macOS and some build systems have long names for their temporary folders
     return f"{base}/hermes-code-{secrets.token_hex(8)}"
 
 
