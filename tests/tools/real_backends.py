@@ -42,6 +42,7 @@ FOLDERS = ("dev", "etc", "opt", "proc", "root", "run", "sys", "tmp", "var/tmp", 
 @pytest.fixture(scope="session")
 def container_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tar file of a root file system with bash, the usual tools and Python; made in a second or two."""
+    _need_a_machine()
     if shutil.which("dpkg-query") is None or not Path(PYTHON).exists():
         pytest.skip("the image for containers is made of a Debian system's own files, with python3")
     file = tmp_path_factory.mktemp("image") / "rootfs.tar"
@@ -111,9 +112,16 @@ def container(supervisor: Supervisor, engine: Engine, **changes: object) -> Dock
     return DockerEnvironment(Common(supervisor=supervisor, client_env=engine.env), options)
 
 
-def _need(program: str) -> None:
+def _need_a_machine() -> None:
+    """Engines make mounts and resolve paths from the root of the machine, which a chroot does not see."""
     if os.geteuid() != 0:
         pytest.skip("a container engine of our own needs root")
+    if not os.path.samefile("/", "/proc/1/root/."):
+        pytest.skip("containers cannot be started from inside a chroot")
+
+
+def _need(program: str) -> None:
+    _need_a_machine()
     if shutil.which(program, path=SEARCH) is None:
         pytest.skip(f"{program} is not installed (scripts/install-system-parts)")
 
