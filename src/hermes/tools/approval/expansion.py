@@ -39,6 +39,8 @@ class Expansions:
         out = self.run.script(script, self.scope.fork(), stdin, (*self.via, f"{direction}()"))
         path = f"/dev/fd/{63 + len(self.run.files)}"
         self.run.files[path] = out if direction == "<" else NOTHING
+        if direction == ">":
+            self.run.sinks[path] = script
         return path
 
     def arithmetic(self, body: str) -> str:

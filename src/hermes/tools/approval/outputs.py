@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.lexer import ansi
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import is_credential, is_private, resolve
+from hermes.tools.approval.paths import is_credential, is_private, resolve, write_path
 from hermes.tools.approval.state import DARK, Cmd, Out
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import UNKNOWN, words
@@ -120,6 +120,8 @@ def decode(cmd: Cmd) -> Out:
 def openssl(cmd: Cmd) -> Out | None:
     if "s_client" in cmd.args and cmd.stdin.labels & {"private", "environment"}:
         cmd.run.add("exfiltration", "send private data over a connection of openssl")
+    if "-out" in cmd.args[:-1]:
+        write_path(cmd.run, cmd.scope, cmd.args[cmd.args.index("-out") + 1], f"openssl {' '.join(cmd.args)}")
     if "-d" not in cmd.args:
         return None
     labels = (cmd.stdin.labels - {"file"}) | {"decoded"}
@@ -141,6 +143,8 @@ def _decoded(text: str | None, decoder: Callable[[bytes], bytes]) -> str | None:
 def xxd(cmd: Cmd) -> Out:
     options = read_options(cmd.args, "clsgo")
     out = text_of(cmd, options.operands[:1])
+    for target in options.operands[1:2]:
+        write_path(cmd.run, cmd.scope, target, f"xxd {' '.join(cmd.args)}")
     if not options.has("r"):
         return Out(None, out.labels)
     text = None

@@ -39,6 +39,8 @@ def parameter(body: str, scope: Scope, run: Run, expand: Expand) -> Values:
         if len(inner) != 1 or UNKNOWN in inner[0] or not inner[0].isidentifier():
             return Values((UNKNOWN,))
         name = inner[0]
+    if index and ("$(" in index or "`" in index):
+        expand(index)
     values = _indexed(name, index, scope, run)
     if mark == "#":
         return Values((str(len(values.texts)) if values.is_list else str(len("".join(values.texts))),))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.state import DARK, Out, Run, Scope
+from hermes.tools.approval.streams import pour
 
 _READS = frozenset({"dup", "<<", "<<<", "<"})
 
@@ -28,6 +29,7 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
             _network(run, path, out)
             continue
         write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
+        pour(path, out, scope, run)
         if redirect.op != "<>" and redirect.fd in ("", "1") and path not in ("/dev/stdout", "/dev/stderr", "/dev/tty"):
             run.files[path] = out
             if "credential" in out.labels and classify(path, run.places) in ("workspace", "env"):

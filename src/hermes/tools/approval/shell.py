@@ -20,19 +20,21 @@ _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirec
 _BLOCKS = frozenset(
     {
         "program", "compound_statement", "do_group", "if_statement", "elif_clause", "else_clause", "negated_command",
-        "ERROR", "case_statement", "case_item", "c_style_for_statement",
+        "ERROR", "case_statement", "case_item",
     }
 )  # fmt: skip
 _STATEMENTS = _BLOCKS | {
     "command", "pipeline", "list", "subshell", "redirected_statement", "declaration_command", "unset_command",
     "variable_assignment", "variable_assignments", "while_statement", "for_statement", "function_definition",
-    "test_command",
+    "test_command", "c_style_for_statement",
 }  # fmt: skip
 _WORDS = frozenset(
     {"word", "string", "raw_string", "ansi_c_string", "number", "concatenation", "simple_expansion", "expansion"}
 )
 _BACKGROUND = re.compile(r"(?<![&>\d])&(?![&>\d])")
-_ENDLESS = re.compile(r"while\s+(?::|true|\[\s+1\s+\]|\(\(\s*1\s*\)\))\s*[;\n]|until\s+false\s*[;\n]")
+_ENDLESS = re.compile(
+    r"while\s+(?::|true|\[\s+1\s+\]|\(\(\s*1\s*\)\))\s*[;\n]|until\s+false\s*[;\n]|for\s*\(\([^;]*;\s*;"
+)
 _WAITS = re.compile(r"\b(?:wait|read|break|exit|return)\b|\bsleep\b[^&|;\n)]*(?:[;\n]|&&|\|\|)")
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _MAX_LOOP = 12
@@ -147,7 +149,7 @@ class _Script:
             return self.sequence(node, scope.fork(), stdin)
         if kind == "for_statement":
             return self.loop(node, scope, stdin)
-        if kind == "while_statement":
+        if kind in ("while_statement", "c_style_for_statement"):
             return self.while_loop(node, scope, stdin)
         if kind == "variable_assignment":
             self.assign(node, scope)
@@ -194,8 +196,10 @@ class _Script:
         body = next((child for child in children if child.type not in _REDIRECTS and child.is_named), None)
         inner = (*redirects, *outer)
         if body is None:
-            apply_writes(self.redirections(inner, scope), NOTHING, scope, self.run)
-            out = NOTHING
+            resolved = self.redirections(inner, scope)
+            apply_writes(resolved, NOTHING, scope, self.run)
+            # `$(< file)` is what the file holds.
+            out = joined([one.content for one in resolved if one.op == "<" and one.target] or [NOTHING])
         else:
             out = self.statement(body, scope, stdin, inner)
         for redirect in redirects:
@@ -309,6 +313,8 @@ class _Script:
         """`name=value`, `name+=value`, `name=(a b)`, `name[1]=value`."""
         target, _, value = self.text(node).partition("=")
         before, self.run.substituted = self.run.substituted, frozenset()
+        if "$(" in target or "`" in target:  # the index runs, too
+            expand_one(target, Expansions(self.run, self.via, scope))
         last = node.named_children[-1] if node.named_children else node
         if last.type == "array":
             values = tuple(self.words(last.named_children, scope, over_lines=True))
@@ -322,6 +328,8 @@ class _Script:
         for child in node.children:
             if child.type == "variable_assignment":
                 self.assign(child, scope)
+                if any(re.fullmatch(r"-\w*n\w*", word) for word in words):  # it stands for another variable
+                    scope.variables[self.text(child).partition("=")[0]] = (UNKNOWN,)
             else:
                 words += self.words([child], scope)
         for field in words[1:]:

@@ -99,6 +99,7 @@ class Run:
         self.unknowns: list[str] = []
         self.scripts: list[str] = []
         self.files: dict[str, Out] = {}
+        self.sinks: dict[str, str] = {}  # what reads the other end of `>(…)`, by its path
         self.links: dict[str, str] = {}
         self.executables: set[str] = set()
         self.cloned: list[str] = []  # folders that the script itself downloads

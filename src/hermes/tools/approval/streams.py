@@ -30,6 +30,12 @@ def listed(roots: list[str]) -> frozenset[str]:
     return frozenset() if leaves else frozenset({"listed"})
 
 
+def pour(path: str, out: Out, scope: Scope, run: Run) -> None:
+    """What is written to `>(…)` is read by the script in it; private data may leave there."""
+    if path in run.sinks and out.labels & {"private", "environment"}:
+        run.script(run.sinks[path], scope.fork(), out, (">()",))
+
+
 def feed(cmd: Cmd, out: Out, *, same_scope: bool = False) -> None:
     """Judge a stream that a shell runs as a script."""
     run = cmd.run

@@ -88,6 +88,10 @@ _RUNNERS = frozenset(
 
 def wrapped(cmd: Cmd, wrapper: Wrapper) -> Out:
     rest = after_options(cmd.args, wrapper.short, wrapper.long)[wrapper.operands :]
+    if "o" in wrapper.short and cmd.name in ("strace", "ltrace", "time"):
+        log = read_options(cmd.args, wrapper.short, wrapper.long, stop=True).values.get("o")
+        if log:
+            write_path(cmd.run, cmd.scope, log, line(cmd))
     if "{" in rest[:2]:  # `time { a; }`, `coproc NAME { a; }`: keywords that the grammar takes for commands
         rest = rest[rest.index("{") + 1 :]
     return cmd.nested(rest)
@@ -216,8 +220,10 @@ def parallel(cmd: Cmd) -> Out:
     if before and before[0].split()[:1] == ["rm"]:
         cmd.run.add("xargs_delete", "delete what parallel is given")
     if not before:
-        for line in inputs:
-            cmd.shell(line, NOTHING)
+        for script in inputs:
+            cmd.shell(script, NOTHING)
+        if not inputs:  # every line of its input is a command
+            feed(cmd, cmd.stdin)
         return DARK
     text = " ".join(before)
     for value in inputs[:12] or [UNKNOWN]:
@@ -274,6 +280,8 @@ def by_flag(cmd: Cmd, flags: str) -> Out | None:
         if rest[:1] == ["-c"]:
             return cmd.shell(" ".join(rest[1:]))
     if cmd.name == "script":
+        for word in rest:
+            write_path(cmd.run, cmd.scope, word, line(cmd))
         return None
     return cmd.nested(rest) if rest else None
 
@@ -347,9 +355,11 @@ def nix(cmd: Cmd) -> Out | None:
 
 def editor(cmd: Cmd) -> Out | None:
     """vim -c ':!cmd', emacs --eval, ed: editors that start a shell command."""
-    if cmd.name in ("ed", "ex"):
-        for word in read_options(cmd.args, "c").operands:
-            write_path(cmd.run, cmd.scope, word, f"{cmd.name} {word}")
+    saves = any(_EDITOR_SAVES.fullmatch(arg) for arg in cmd.args)
+    if cmd.name in ("ed", "ex") or saves:
+        for word in read_options(cmd.args, "cSuT", frozenset({"cmd"})).operands:
+            if word[0:1] != "+":
+                write_path(cmd.run, cmd.scope, word, f"{cmd.name} {word}")
     for arg in [*cmd.args, cmd.stdin.text or ""]:
         for text in re.findall(
             r"(?:\A|\|)\s*[+:]*(?:silent!?\s+)?!(.+)|system\(['\"](.+?)['\"]\)|shell-command \"(.+?)\"", arg
@@ -362,6 +372,7 @@ def editor(cmd: Cmd) -> Out | None:
     return None
 
 
+_EDITOR_SAVES = re.compile(r"[+:]*(?:.*\|)?(?:w|wq|x|wa|wqa|xa|update|write)!?")
 _EDITOR_WRITES = re.compile(r"(?:\A|\||\n)\s*[+:]*(?:w|wq|write|saveas|x)!?\s+(?![!+])(\S+)")
 _LISP_DELETES = re.compile(r"\(delete-(?:directory|file)\s+\"([^\"]+)\"")
 

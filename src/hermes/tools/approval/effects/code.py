@@ -82,7 +82,7 @@ def inline(cmd: Cmd, code: str) -> None:
     parts = renamed(tokens(code))
     names = {token.text for token in parts if token.kind == "name"}
     _calls(cmd, parts)
-    if "fork" in names and names & {"while", "for", "loop", "until"}:
+    if names & {"fork", "pcntl_fork"} and names & {"while", "for", "loop", "until", "setInterval"}:
         run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
     if names & _RUNS_TEXT and (names & _DECODERS or (names & {"eval", "exec", "Function"} and names & _DOWNLOADS)):
         run.add("decoded_code", f"{cmd.name} runs decoded or downloaded text")
@@ -116,7 +116,9 @@ def _calls(cmd: Cmd, parts: list[Token]) -> None:
 
 def _texts(cmd: Cmd, parts: list[Token], names: set[str]) -> None:
     """What the strings of the code are: SQL, names of functions, commands of a language that is not followed."""
-    if names & _LISTS and names & {"unlink", "remove", "rmdir"}:
+    if "process_iter" in names and names & {"kill", "terminate"}:
+        cmd.run.add("mass_kill", line(cmd))
+    if (names & _LISTS or (cmd.name == "perl" and "find" in names)) and names & {"unlink", "remove", "rmdir"}:
         cmd.run.add("mass_delete", line(cmd))
     strings = [value_of(token.text) for token in parts if token.kind == "string"]
     for number, text in enumerate(strings):
@@ -165,7 +167,9 @@ def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) ->
     ):
         _, literals, _ = arguments(parts, position, known)
         numbers = [token.text for token in parts[position + 1 : position + 8]]
-        if ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
+        if "getppid" in numbers or "ppid" in numbers:
+            cmd.run.add("self_kill", line(cmd))
+        elif ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
             cmd.run.add("mass_kill", line(cmd), severity=Severity.HARDLINE)
     elif name in ("__import__", "getattr", "importlib") and cmd.name in ("python", "pypy"):
         _, literals, _ = arguments(parts, position, known)
@@ -240,6 +244,9 @@ def _writes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) 
         return
     if name in ("write_text", "write_bytes"):
         literals = [value_of(token.text) for token in parts[max(0, position - 4) : position] if token.kind == "string"]
+    elif name == "open" and cmd.name == "perl" and any(text[:1] == "|" or text == "|-" for text in literals):
+        cmd.run.add("inline_code", f"{cmd.name} feeds a program with text that is only known when it runs")
+        return
     elif name == "open":
         modes = [text for text in literals[1:] if re.fullmatch(r"[rwaxbt+<>]{1,3}", text)]
         if not any(re.search(r"[wax>+]", mode) for mode in modes):

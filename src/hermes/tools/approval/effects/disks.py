@@ -68,7 +68,10 @@ def copy_stream(cmd: Cmd) -> Out | None:
 def image(cmd: Cmd) -> Out | None:
     """qemu-img: what it converts to or makes."""
     options = read_options(cmd.args, "fOoSst")
-    if options.operands[:1] in (["convert"], ["create"], ["dd"]) and len(options.operands) > 2:
+    for word in cmd.args:
+        if word.startswith("of="):
+            write_path(cmd.run, cmd.scope, word[3:], line(cmd))
+    if options.operands[:1] in (["convert"], ["create"]) and len(options.operands) > 2:
         write_path(cmd.run, cmd.scope, options.operands[-1], line(cmd))
     return None
 

@@ -12,7 +12,7 @@ from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled, sed
 from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
-from hermes.tools.approval.streams import listed
+from hermes.tools.approval.streams import listed, pour
 from hermes.tools.approval.text import UNKNOWN, words
 
 _NOWHERE = frozenset({"/dev/null", "/dev/zero"})
@@ -141,7 +141,9 @@ def move(cmd: Cmd) -> Out:
 def tee(cmd: Cmd) -> Out:
     for word in read_options(cmd.args).operands:
         write_path(cmd.run, cmd.scope, word, line(cmd))
-        cmd.run.files[resolve(word, cmd.scope, cmd.run)] = cmd.stdin
+        path = resolve(word, cmd.scope, cmd.run)
+        pour(path, cmd.stdin, cmd.scope, cmd.run)
+        cmd.run.files[path] = cmd.stdin
     return cmd.stdin
 
 
@@ -158,7 +160,9 @@ def edit(cmd: Cmd) -> Out | None:
         cmd.shell(found, NOTHING)
     for target in re.findall(r"(?:\A|[;\n/])\s*w\s+(\S+)", text):
         write_path(cmd.run, cmd.scope, target, line(cmd))
-    if re.search(r"(?:\A|[;{}\n])\s*\S{0,8}s(\W)(?:\\.|(?!\1).){0,400}\1(?:\\.|(?!\1).){0,400}\1[gimIM0-9]*e", text):
+    if re.fullmatch(r"\s*[\d$,]*e\s*", text) or re.search(
+        r"(?:\A|[;{}\n])\s*\S{0,8}s(\W)(?:\\.|(?!\1).){0,400}\1(?:\\.|(?!\1).){0,400}\1[gimIM0-9]*e", text
+    ):
         cmd.run.add("decoded_code", "sed runs the edited text as a command")
     return sed(cmd) or labelled(cmd, DARK)
 

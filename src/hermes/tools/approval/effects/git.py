@@ -45,7 +45,8 @@ def git(cmd: Cmd) -> Out | None:
     elif (verb == "ls-files" or {"--name-only", "-l"} & set(rest)) and not cmd.args[0].startswith("-"):
         return Out(None, frozenset({"listed"}))
     elif verb == "rm" and read_options(rest).has("r"):
-        delete_path(cmd.run, cmd.scope, ".", line(cmd), recursive=True) if "." in rest or "*" in rest else None
+        if {".", "*", ":/", ":/*", ":"} & set(rest):
+            delete_path(cmd.run, cmd.scope, ".", line(cmd), recursive=True)
     elif verb == "submodule" and "foreach" in rest:
         words = rest[rest.index("foreach") + 1 :]
         cmd.shell(" ".join(word for word in words if not word.startswith("--")), NOTHING)
@@ -106,6 +107,10 @@ def _setting(cmd: Cmd, text: str) -> None:
     key, _, value = text.partition("=")
     if value.startswith("!"):
         cmd.shell(value[1:], NOTHING)
+    elif key.lower().startswith("alias."):
+        cmd.shell(f"git {value}", NOTHING)
+    elif key.lower() == "clean.requireforce" and value.lower() in ("false", "no", "off", "0"):
+        cmd.run.add("git_history", line(cmd))
     elif key.lower() == "core.hookspath":
         if classify(resolve(value, cmd.scope, cmd.run), cmd.run.places) != "workspace":
             cmd.run.add("inline_code", line(cmd))
@@ -175,7 +180,7 @@ def _restore(rest: list[str]) -> bool:
 
 
 def _gc(rest: list[str]) -> bool:
-    return any(word.startswith("--prune") and "now" in word for word in rest)
+    return any(word.startswith("--prune=") and word.endswith(("now", "all")) for word in rest)
 
 
 def _worktree(rest: list[str]) -> bool:
@@ -202,7 +207,14 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "filter-repo": lambda _rest: True,
     "reflog": lambda rest: rest[:1] in (["expire"], ["delete"]),
     "gc": _gc,
-    "update-ref": lambda rest: read_options(rest, "m").has("d"),
+    "update-ref": lambda rest: read_options(rest, "m").has("d", "stdin"),
+    "prune": lambda rest: not read_options(rest).has("n", "dry-run"),
+    "read-tree": lambda rest: read_options(rest).has("", "reset"),
+    "checkout-index": lambda rest: read_options(rest).has("f", "force"),
+    "send-pack": lambda rest: read_options(rest).has("", "force", "mirror"),
+    "fast-import": lambda rest: read_options(rest).has("", "force"),
+    "symbolic-ref": lambda rest: read_options(rest).has("d", "delete"),
+    "submodule": lambda rest: rest[:1] == ["deinit"] and read_options(rest).has("f", "force"),
     "worktree": _worktree,
     "tag": _tag,
     "switch": _switch,
@@ -212,4 +224,5 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "git": git,
     "git-filter-repo": lambda cmd: git(cmd._replace(args=["filter-repo"])),
     "bfg": lambda cmd: git(cmd._replace(args=["filter-repo"])),
+    "yadm": git,
 }

@@ -93,6 +93,12 @@ def file_server(cmd: Cmd) -> Out | None:
 def _module(cmd: Cmd, rest: list[str]) -> Out | None:
     if rest[:1] in (["pip"], ["hermes"], ["twine"], ["poetry"], ["uv"]):
         return cmd.nested(rest)
+    if rest[:1] == ["sqlite3"]:
+        return cmd.nested(rest)
+    if rest[:1] in (["timeit"], ["pdb"], ["cProfile"], ["trace"]):
+        for word in rest[1:]:
+            if "(" in word:
+                inline(cmd, word.lstrip("!"))
     if rest[:1] in (["http.server"], ["SimpleHTTPServer"]):
         options = read_options(rest[1:], "bdp", frozenset({"bind", "directory", "protocol"}))
         return serve(cmd, [options.value("d", "directory") or "."])
@@ -133,8 +139,11 @@ def _printed(cmd: Cmd, body: str) -> Out:
 
 
 def awk(cmd: Cmd) -> Out | None:
-    options = read_options(cmd.args, "Ffv", stop=True)
+    options = read_options(cmd.args, "Ffvi", frozenset({"include"}), stop=True)
     program = options.operands[0] if options.operands and "f" not in options.values else ""
+    if options.value("i", "include") == "inplace":
+        for word in options.operands[0 if "f" in options.values else 1 :]:
+            write_path(cmd.run, cmd.scope, word, line(cmd))
     for text in re.findall(r"system\s*\(\s*\"((?:[^\"\\]|\\.)*)\"", program):
         cmd.shell(text.replace('\\"', '"'), NOTHING)
     if re.search(r"system\s*\(\s*[^\")]", program):
@@ -170,6 +179,7 @@ def compiled(cmd: Cmd) -> Out | None:
 
 _FLAGS = {  # the options that bring code, by language
     **dict.fromkeys(words("python pypy tclsh expect guile"), "c"),
+    "jshell": "",
     **dict.fromkeys(words("ruby bun lua luajit Rscript osascript groovy ghc elixir scala"), "e"),
     **dict.fromkeys(words("perl julia"), "eE"),
     **dict.fromkeys(words("node nodejs"), "ep"),

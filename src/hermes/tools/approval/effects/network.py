@@ -69,11 +69,14 @@ def curl(cmd: Cmd) -> Out:
     host = hosts[0] if hosts else "?"
     run.add("network", f"contact {host}", hosts=hosts, severity=Severity.NOTE)
     uploads = list(_uploads(cmd.args))
+    cookies = options.value("b", "cookie")
+    if cookies and "=" not in cookies:  # a file, of which every line is sent
+        uploads.append(cookies)
     _credential_out(cmd, [*_data(cmd.args), *urls, *_odd_headers(cmd.args)], host)
     sent(cmd, [word for word in uploads if word != "-"], host) if uploads else None
     if run.substituted & {"private", "environment"}:
         run.add("exfiltration", f"send private data to {host}", hosts=hosts)
-    if "-" in uploads or "." in uploads:
+    if "-" in uploads or "." in uploads or any(url.lower().startswith("telnet:") for url in urls):
         _stream_out(cmd, host)
     for config in (options.value("K", "config"),):
         if config == "-" or (config and UNKNOWN in config):
@@ -191,12 +194,18 @@ def fetch(cmd: Cmd) -> Out:
     return Out(None, _REMOTE)
 
 
+_FAR_DELETE = re.compile(r"(?im)(?:\A|[;\n'\"]|\s)\s*(?:m?delete|rm|mrm|rmdir)\s+\S|--delete\b")
 _PUT = re.compile(r"(?i)\b(?:m?put|reput|send)\s+(?:-\w+\s+)*(\S+)")
 
 
 def _put(cmd: Cmd, host: str) -> None:
     """sftp, ftp, smbclient, tftp: `put file` among the words or on standard input."""
     texts = [" ".join(cmd.args), cmd.stdin.text or ""]
+    if cmd.name in ("ftp", "lftp", "sftp", "smbclient") and any(map(_FAR_DELETE.search, texts)):
+        cmd.run.add("mass_delete", f"delete files on {plain(host)}", hosts=(plain(host),))
+    if cmd.name in ("ftp", "lftp"):
+        for script in re.findall(r"(?m)^\s*!(.+)$", cmd.stdin.text or ""):
+            cmd.shell(script, NOTHING)
     found = [word.strip("'\";") for text in texts for word in _PUT.findall(text)]
     if found:
         sent(
@@ -247,8 +256,10 @@ def socat(cmd: Cmd) -> Out:
         cmd.run.add("reverse_shell", line(cmd))
     _stream_out(cmd, "a remote host")
     for arg in cmd.args:
-        found = re.match(r"(?i)(?:open|file|gopen):([^,]+)", arg)
+        found = re.match(r"(?i)(?:open|file|gopen|create):([^,]+)", arg)
         if found:
+            if arg == cmd.args[-1]:
+                write_path(cmd.run, cmd.scope, found[1], line(cmd))
             sent(cmd, [found[1]], "a remote host")
     return Out(None, _REMOTE)
 
@@ -284,6 +295,7 @@ def keygen(cmd: Cmd) -> Out | None:
 def gist(cmd: Cmd) -> Out | None:
     """gh gist create, and what sends files to somebody by a code."""
     if cmd.name != "gh" or cmd.args[:2] == ["gist", "create"]:
+        _stream_out(cmd, "the public")
         sent(
             cmd, [word for word in cmd.args if not word.startswith("-") and ("/" in word or "." in word)], "the public"
         )

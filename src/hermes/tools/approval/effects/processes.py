@@ -7,13 +7,14 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import is_wide
+from hermes.tools.approval.paths import classify, is_wide, resolve
 from hermes.tools.approval.state import Cmd, Out
 from hermes.tools.approval.streams import listed
 from hermes.tools.approval.text import UNKNOWN, words
 
 _OWN = re.compile(r"(?i)hermes|\bgateway\b")
 _EVERYONE = frozenset(("", ".", ".*", "^", "systemd", "init", "sshd", "dockerd", "containerd"))
+_MANY = 24  # numbers of processes in one call: nobody has looked at each
 _FORCE = re.compile(r"(?i)-?(?:9|kill|sigkill)\Z")
 
 
@@ -30,14 +31,14 @@ def kill(cmd: Cmd) -> Out | None:
         elif arg == "--":
             targets += args
             break
-        elif arg.startswith("-") and not targets and not (arg == "-1" and not args):
+        elif arg.startswith("-") and not targets and UNKNOWN not in arg and not (arg == "-1" and not args):
             force = bool(_FORCE.match(arg)) or force
         else:
             targets.append(arg)
     if any(target in ("-1", "1", "0", "-0") for target in targets) or cmd.args == ["-1"]:
         severity = Severity.ASK if targets == ["0"] else Severity.HARDLINE
         cmd.run.add("mass_kill", line(cmd), severity=severity)
-    elif any(has_glob(target) for target in targets):
+    elif any(has_glob(target) for target in targets) or sum(target.isdigit() for target in targets) > _MANY:
         cmd.run.add("mass_kill", line(cmd))
     elif any(UNKNOWN in target for target in targets):
         found = cmd.run.substituted
@@ -61,9 +62,13 @@ def by_name(cmd: Cmd) -> Out | None:
     text = " ".join(options.operands)
     if _OWN.search(text):
         cmd.run.add("self_kill", line(cmd))
+    elif (cmd.name == "pkill" and options.values.get("P") in ("0", "1")) or any(
+        word in _EVERYONE for word in options.operands
+    ):
+        cmd.run.add("mass_kill", line(cmd))
     elif force or (cmd.name == "killall" and options.has("r", "regexp")):
         cmd.run.add("force_kill", line(cmd))
-    elif options.has("uU", "user", "euid", "uid") or any(word in (".", ".*", "") for word in options.operands):
+    elif options.has("uU", "user", "euid", "uid"):
         cmd.run.add("mass_kill", line(cmd))
     return None
 
@@ -73,6 +78,8 @@ def find_process(cmd: Cmd) -> Out:
     labels = {"process"} if cmd.name != "lsof" else set()
     if _OWN.search(" ".join(cmd.args)):
         labels.add("own")
+    if cmd.name == "pgrep" and read_options(cmd.args, "uUGgtPs").has("uU", "euid", "uid"):
+        labels.add("everyone")
     if cmd.name != "ps" and any(
         word in _EVERYONE or (word.startswith("/") and is_wide(word, cmd.run.places)) for word in map(plain, cmd.args)
     ):
@@ -155,7 +162,12 @@ def hermes(cmd: Cmd) -> Out | None:
 def fuser(cmd: Cmd) -> Out | None:
     options = read_options(cmd.args)
     wide = any(word.startswith("/") and is_wide(word, cmd.run.places) for word in options.operands)
-    if options.has("k", "kill") and (options.has("m", "mount") or wide):
+    if options.has("k", "kill") and any(
+        "/" in word and classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) == "own"
+        for word in options.operands
+    ):
+        cmd.run.add("self_kill", line(cmd))
+    elif options.has("k", "kill") and (options.has("m", "mount") or wide or "22/tcp" in options.operands):
         cmd.run.add("mass_kill", line(cmd))
     return None
 

@@ -16,6 +16,12 @@ infrastructure: terraform tofu terragrunt cdktf: --?destroy|destroy|force-unlock
 infrastructure: aws gcloud az doctl linode-cli hcloud oci ibmcloud gsutil s3cmd mc openstack scw exo vultr-cli bq influx: (?:batch-)?(?:delete|terminate|destroy|purge|remove|deregister|disable|revoke|stop|wipe)(?:-\S*)?|rb|rm|del|nuke|drop|release-address|--delete\S*|erase|schedule-key-deletion|rsync (?:.* )?-\w*d\w*
 open_permissions: aws gcloud az gsutil: authorize-security-group-\w+|attach-\w+-policy|put-\w+-policy|create-access-key|put-(?:bucket|object)-acl|(?:set|add)-iam-policy\S*|role assignment create|iam ch|acl (?:ch|set)
 infrastructure: helm helmfile pulumi cdk heroku fly flyctl vagrant virsh VBoxManage lxc incus multipass eksctl kops minikube kind k3d serverless sls sam vercel netlify railway gh glab wrangler supabase firebase vault consul nomad qm pct argocd flux velero ctr crictl oc rancher tkn istioctl linkerd cf ansible-galaxy spin render: (?:\S+:)?(?:destroy|delete|uninstall|purge|remove|rm|nuke|down|drop|teardown|undeploy|undefine|unregistervm|rollback)(?::\S*)?|pg:reset|job stop|secrets disable|kv destroy|operator raft remove-peer|api (?:.* )?(?:-X|--method)[ =]?DELETE
+infrastructure: helm: (?:.* )?(?:un|del) \S+
+infrastructure: kubeadm: reset
+infrastructure: k3s-uninstall.sh k3s-agent-uninstall.sh rke2-uninstall.sh: .*
+infrastructure: s5cmd: (?:.* )?(?:rm|rb)
+infrastructure: vault: operator (?:seal|step-down)
+infrastructure: crictl: rmi? .*(?:--prune|-a|--all|-f)
 infrastructure: k3s microk8s kubectl oc: patch .*--type[ =]json .*remove
 infrastructure: restic borg duplicity kopia rdiff-backup: forget|prune|delete|remove-\S+|snapshot delete|--remove-older-than
 infrastructure: etcdctl zkCli.sh kafka-topics kafka-topics.sh kafka-consumer-groups rabbitmqctl rabbitmqadmin nats: (?:--)?delete\S*|del|deleteall|rmr|purge\S*|reset|force_reset|stop\S*|shutdown
@@ -30,15 +36,24 @@ database_destroy: pg_restore: -\w*c\w*|--clean
 database_destroy: pg_ctl pg_ctlcluster: stop|restart|.* stop
 disk_layout: lvremove vgremove pvremove lvreduce vgreduce resize2fs tune2fs badblocks debugfs: \A(?!-[lth]\Z|--test).+
 disk_layout: zpool zfs btrfs diskutil cryptsetup mdadm dmsetup parted losetup: (?i:(?:subvolume )?(?:destroy|delete|remove(?:_all)?|erase|offline|rollback|reformat|mklabel|mktable|mkpart|resizepart|rm|labelclear)|destroyvolume|erase(?:disk|volume|optical)|zerodisk|secureerase|partitiondisk|luks(?:format|erase|killslot|removekey)|delete(?:container|volume)|--zero-superblock|--stop|-S)
+disk_layout: pvcreate vgcreate ubiformat flash_erase flash_eraseall: (?!-h|--help).+
+disk_layout: fsck e2fsck: (?:.* )?-\w*y\w*
 disk_layout: fsfreeze xfs_repair flashrom: -\w*[fLwE]|--(?:freeze|write|erase)
 disk_layout: hdparm nvme sg_format sg_sanitize smartctl: (?i:\S*(?:erase|format|sanitize|trim-sector|write-sector|discard|delete-ns)\S*)
 destroy_data: fallocate: -\w*[pcz]\w*|--(?:punch-hole|collapse-range|zero-range|dig-holes)
 mass_delete: gio kioclient: trash|remove|delete
-defence_off: iptables ip6tables nft ebtables arptables ipset: -[FXDZ]\w*|--flush|--delete(?:-chain)?|flush|delete|destroy|-P \w+ ACCEPT|--policy \w+ ACCEPT
-defence_off: iptables-restore ip6tables-restore: .*
+mass_delete: 7z 7za 7zz: (?:.* )?-sdel
+mass_delete: timeshift bleachbit: --delete\S*|-c|--clean
+defence_off: iptables ip6tables iptables-nft ip6tables-nft iptables-legacy ip6tables-legacy xtables-multi xtables-nft-multi xtables-legacy-multi nft ebtables arptables ipset ipfw: -[FXDZ]\w*|--flu\w*|--delete(?:-chain)?|flush|delete|destroy|-P \w+ ACCEPT|--policy \w+ ACCEPT
+defence_off: iptables-restore ip6tables-restore iptables-nft-restore iptables-legacy-restore: .*
+defence_off: nft: (?:.* )?(?:-f|--file)
+defence_off: ufw: default allow(?: incoming)?|allow from any
+defence_off: auditctl: -d
+defence_off: semanage: permissive -a
+defence_off: osqueryctl falconctl: stop|-d|unload
 defence_off: xattr: -\w*[cd]\w* .*quarantine.*
 defence_off: pfctl: -\w*[dF]\w*
-system_config: iptables ip6tables nft ebtables ipset: -[AIP]|--append|--insert|--policy|add|insert
+system_config: iptables ip6tables iptables-nft iptables-legacy nft ebtables ipset: -[AIP]|--append|--insert|--policy|add|insert
 defence_off: ufw firewall-cmd setenforce auditctl fail2ban-client apparmor_parser csrutil spctl socketfilterfw netsh: (?i:disable|reset|stop|--panic-\w+|off|0|permissive|delete|--remove-\S*|flush|--set-default-zone=trusted|--master-disable|unban)|-D|-R|-e ?0
 defence_off: aa-disable aa-teardown aa-complain: .*
 defence_off: logrotate: -f|--force
@@ -59,7 +74,7 @@ open_permissions: xhost: \+\S*
 open_permissions: icacls takeown cacls: (?i:/grant\S*|/setowner|/f)
 accounts: userdel deluser groupdel delgroup useradd adduser usermod groupadd groupmod chpasswd gpasswd chage vipw chsh chfn dscl: .*
 accounts: passwd: \A(?!-S|--status).*
-user_files: ssh-copy-id: .*
+user_files: ssh-copy-id ssh-import-id ssh-import-id-gh: .*
 user_files: aws: configure (?:import|set \S*(?:key|token|secret|credential_process|role_arn)\S*)
 user_files: npm pnpm yarn: config (?:set|delete|rm) (?:.* )?\S*(?:registry|auth|token|proxy|script-shell|prefix)\S*
 user_files: pip: config (?:set|unset) \S*(?:index|host|proxy|find-links)\S*
@@ -68,7 +83,7 @@ user_files: security: delete-\S+|set-\S+
 user_files: kubectl: config (?:delete-\S+|unset|set-credentials|set-cluster)
 user_files: gh glab: auth logout
 user_files: pass gopass: rm|generate -f|edit
-service_control: service rc-service initctl rc-update chkconfig update-rc.d supervisorctl sv monit: stop|restart|disable|force-stop|delete|down|del|remove|off|shutdown
+service_control: service invoke-rc.d rc-service initctl rc-update chkconfig update-rc.d supervisorctl sv monit: stop|restart|disable|force-stop|delete|down|del|remove|off|shutdown
 service_control: snap: stop|restart|disable
 service_control: brew: services (?:stop|restart|kill)
 service_control: s6-svc svc: -\w*[dxkt]\w*
@@ -82,10 +97,18 @@ shutdown!: init telinit: [06sS1]
 service_control: launchctl: unload|bootout|remove|stop|kill|disable|kickstart
 cron_write: launchctl: load|bootstrap|submit
 mass_kill: killall5 slay xkill: .*
+mass_kill: ipcrm: -a|--all\S*
+mass_kill: tmux: kill-server
 mass_kill: taskkill: (?i:/f|/im)
 packages: brew: (?:uninstall|remove|rm) (?:.*--ignore-dependencies.*|.*…)
 packages: pip pip3: uninstall (?:.* )?(?:pip|setuptools|wheel|hermes\S*|--break-system-packages|-r|…)
 packages: uv pipx: (?:tool )?uninstall (?:.* )?hermes\S*
+packages: apt apt-get dnf yum pacman zypper apk dpkg rpm aptitude: (?:.* )?(?:remove|purge|erase|rm|del|-R\w*|-e|-P|-r) (?:.* )?…
+packages: dpkg: --(?:set|clear)-selections
+packages: xbps-remove swupd: .*base\S*|bundle-remove .*os-core
+packages: nix-env: -e \*|--uninstall \*
+packages: tasksel: remove .*
+packages: snap: remove (?:.* )?(?:core\d*|snapd)
 packages: apt apt-get: (?:.* )?autoremove .*--purge|(?:.* )?--purge .*autoremove
 packages: emerge: --unmerge|-\w*C\w*|--depclean
 packages: flatpak snap port pkg: (?:uninstall|remove|delete) (?:.*)?(?:--all|--purge|-a|all)
@@ -106,6 +129,7 @@ prints: vault: read|kv get
 prints: op bw lpass: read|get|item get|show
 prints: aws: secretsmanager get-secret-value|ssm get-parameters?\S* .*--with-decryption
 prints: gcloud: secrets versions access
+prints: aws: configure export-credentials
 prints: gpg gpg2: --export-secret\S*|--decrypt|-d
 prints: security: find-\S+|dump-keychain|export
 """  # noqa: E501 - one line is one rule
