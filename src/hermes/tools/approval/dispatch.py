@@ -75,6 +75,7 @@ _CARRIERS = frozenset(
 )
 
 
+_COMPILERS = frozenset(words("gcc cc clang tcc rustc go kotlinc"))
 # They keep the lines they are given, so that names of files are still names of files.
 _FILTERS = frozenset(words("grep egrep fgrep rg sort uniq head tail tac shuf cat tee find fd fdfind git ls"))
 # They are handed credentials and the runtime's files every day, and show them to the person or use them as keys.
@@ -130,6 +131,8 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     prints = program in tools.RULES and tools.judge_words(cmd)
     if program in _CARRIERS:
         _look_inside(cmd)
+    if program in _COMPILERS:
+        _writes(cmd)
     if handler is None:
         _without_handler(cmd)
     out = (handler(cmd) if handler is not None else None) or labelled(cmd, DARK)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from hermes.tools.approval.glob import plain
+from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.state import DARK, Out, Run, Scope
 from hermes.tools.approval.streams import pour
@@ -28,6 +28,8 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             _network(run, path, out)
             continue
+        if redirect.op in (">", ">|") and out.text == "" and has_glob(redirect.target):
+            run.add("destroy_data", f"empty every file of {plain(redirect.target)}", (plain(redirect.target),))
         write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
         pour(path, out, scope, run)
         if redirect.op != "<>" and redirect.fd in ("", "1") and path not in ("/dev/stdout", "/dev/stderr", "/dev/tty"):

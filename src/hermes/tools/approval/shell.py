@@ -37,7 +37,10 @@ _ENDLESS = re.compile(
 )
 _WAITS = re.compile(r"\b(?:wait|read|break|exit|return)\b|\bsleep\b[^&|;\n)]*(?:[;\n]|&&|\|\|)")
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_CALLED = re.compile(r"[^\s;&|{}()<>\"'$`]+")
+_COUNTED = re.compile(r"for\s*\(\(\s*(\w+)\s*=[^;]*;[^;]*\d{3}")
 _MAX_LOOP = 12
+_MAX_BODY = 400
 _MAX_NODE_DEPTH = 60
 
 
@@ -328,7 +331,7 @@ class _Script:
         for child in node.children:
             if child.type == "variable_assignment":
                 self.assign(child, scope)
-                if any(re.fullmatch(r"-\w*n\w*", word) for word in words):  # it stands for another variable
+                if any(word[:1] == "-" and "n" in word for word in words[1:4]):  # it stands for another variable
                     scope.variables[self.text(child).partition("=")[0]] = (UNKNOWN,)
             else:
                 words += self.words([child], scope)
@@ -347,8 +350,22 @@ class _Script:
         scope.functions[name] = (body, self.source)
         inner = self.text(body)
         calls = len(re.findall(rf"(?:^|[\s;&|{{(]){re.escape(name)}(?=[\s;&|)}}]|$)", inner))
+        if _BACKGROUND.search(inner) and self._calls_back(name, inner, scope):
+            dispatch.fork_bomb(self.run, name)
         if calls and (_BACKGROUND.search(inner) or (calls > 1 and "|" in inner)):
             dispatch.fork_bomb(self.run, name)
+
+    def _calls_back(self, name: str, inner: str, scope: Scope) -> bool:
+        """Whether a function that the body of `name` calls calls `name` again."""
+        others = (
+            scope.functions.get(word) for word in dict.fromkeys(_CALLED.findall(inner[:_MAX_BODY])) if word != name
+        )
+        return any(
+            isinstance(known[0], Node)
+            and name in _CALLED.findall(known[1][known[0].start_byte : known[0].end_byte][:_MAX_BODY])
+            for known in others
+            if known is not None
+        )
 
     def loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
         variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
@@ -380,6 +397,13 @@ class _Script:
         whole = self.text(node)
         if _ENDLESS.match(whole) and not _WAITS.search(loose := _QUOTED.sub("", whole)) and _BACKGROUND.search(loose):
             dispatch.fork_bomb(self.run, "a loop without end")
+        if counted := _COUNTED.match(whole):  # as a process number, it means all of them
+            scope.variables[counted[1]] = (UNKNOWN,)
+            scope.labels[counted[1]] = frozenset({"everyone"})
+            body = node.child_by_field_name("body")
+            if body is not None:
+                expand_one(whole.partition("))")[0], Expansions(self.run, self.via, scope))
+                return self.statement(body, scope, stdin)
         lines = stdin.text.splitlines() if stdin.text else []
         if len(lines) > 1 and "read" in self.source[node.start_byte : node.end_byte]:
             picked = lines if len(lines) <= _MAX_LOOP else [*lines[:_MAX_LOOP], UNKNOWN]

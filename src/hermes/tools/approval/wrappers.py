@@ -271,6 +271,8 @@ def su(cmd: Cmd) -> Out | None:
 def by_flag(cmd: Cmd, flags: str) -> Out | None:
     """Programs that take a shell command as the value of an option: script -c, flock -c, watch, tmux, screen."""
     options = read_options(cmd.args, flags, stop=True)
+    for word in options.operands if cmd.name == "script" else ():
+        write_path(cmd.run, cmd.scope, word, line(cmd))
     for letter in flags:
         if letter in options.values and letter in "ce":
             return cmd.shell(options.values[letter], NOTHING)
@@ -280,8 +282,6 @@ def by_flag(cmd: Cmd, flags: str) -> Out | None:
         if rest[:1] == ["-c"]:
             return cmd.shell(" ".join(rest[1:]))
     if cmd.name == "script":
-        for word in rest:
-            write_path(cmd.run, cmd.scope, word, line(cmd))
         return None
     return cmd.nested(rest) if rest else None
 

@@ -60,13 +60,17 @@ _LISTS = frozenset(words("rglob glob iterdir walk listdir scandir readdirSync"))
 # What a call does is known for these; in other languages a text that reads as a command is taken for one.
 _UNDERSTOOD = frozenset(words("python pypy node nodejs perl ruby php bun"))
 _NETWORK = re.compile(
-    r"\b(?:requests|urllib|urlopen|httpx|aiohttp|fetch|axios|http\.request|https\.request|socket|LWP|Net::HTTP|open-uri|smtplib|ftplib|WebSocket)\b|[\"'](?:node:)?(?:https?|net|dgram)[\"']"
+    r"\b(?:requests|urllib|urlopen|httpx|aiohttp|fetch|axios|http\.request|https\.request|socket|LWP|IO::Socket|fsockopen|Net::HTTP|open-uri|smtplib|ftplib|WebSocket)\b|[\"'](?:node:)?(?:https?|net|dgram)[\"']|file_get_contents\(\s*[\"']https?:"
 )
+_RUNNING_MODULES = [[Token("name", module)] for module in words("os subprocess shutil builtins __builtins__ pty")]
 _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 _SPAWNED = re.compile(
     r"do shell script \"([^\"]*)\"|\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)|\b(?:spawn|exec|system)\s+([^\n;\]]+)"
 )
 _TCL_DELETE = re.compile(r"\bfile\s+delete\s+(?:-\w+\s+)*(?:--\s+)?(\S+)")
+_HOME_INSIDE = re.compile(
+    r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:os\.homedir\(\)|process\.env\.HOME)\}"
+)
 _HOME_NAMES = frozenset(words("HOME home expanduser homedir USERPROFILE expand_path"))
 
 
@@ -165,24 +169,34 @@ def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) ->
     elif (name in ("kill", "killpg") and owner in ("os", "process", "Process")) or (
         name == "kill" and cmd.name == "perl"
     ):
-        _, literals, _ = arguments(parts, position, known)
         numbers = [token.text for token in parts[position + 1 : position + 8]]
         if "getppid" in numbers or "ppid" in numbers:
             cmd.run.add("self_kill", line(cmd))
         elif ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
             cmd.run.add("mass_kill", line(cmd), severity=Severity.HARDLINE)
     elif name in ("__import__", "getattr", "importlib") and cmd.name in ("python", "pypy"):
-        _, literals, _ = arguments(parts, position, known)
-        if name == "getattr" and (not literals or literals[-1] in _SHELLS or literals[-1] in _DELETES):
+        if name == "getattr" and _fetches_a_runner(parts, position, known):
             cmd.run.add("inline_code", line(cmd))
     elif name in ("exec", "eval") and cmd.name in ("python", "pypy", "node", "php", "ruby", "perl"):
-        _, literals, dark = arguments(parts, position, known)
-        if literals and not dark:
-            inline(cmd, literals[0])
-        elif dark and not owner:
-            cmd.run.add("inline_code", line(cmd))
+        _evaluates(cmd, parts, position, known)
     if _POWER.search(name):
         cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
+
+
+def _fetches_a_runner(parts: list[Token], position: int, known: dict[str, str]) -> bool:
+    _, literals, _ = arguments(parts, position, known)
+    named = not literals or literals[-1] in _SHELLS or literals[-1] in _DELETES
+    return named or parts[position + 2 : position + 3] in _RUNNING_MODULES
+
+
+def _evaluates(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
+    _, literals, dark = arguments(parts, position, known)
+    if any(token.text[:1] == "`" for token in parts[position + 1 : position + 3]) and cmd.name != "node":
+        cmd.run.add("inline_code", f"{cmd.name} runs what a command prints")
+    elif literals and not dark:
+        inline(cmd, literals[0])
+    elif dark and not owner_of(parts, position):
+        cmd.run.add("inline_code", line(cmd))
 
 
 def _runs_programs(cmd: Cmd, name: str, owner: str, parts: list[Token]) -> bool:
@@ -248,7 +262,7 @@ def _writes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) 
         cmd.run.add("inline_code", f"{cmd.name} feeds a program with text that is only known when it runs")
         return
     elif name == "open":
-        modes = [text for text in literals[1:] if re.fullmatch(r"[rwaxbt+<>]{1,3}", text)]
+        modes = [text for text in literals[0 if cmd.name == "perl" else 1 :] if re.fullmatch(r"[rwaxbt+<>]{1,3}", text)]
         if not any(re.search(r"[wax>+]", mode) for mode in modes):
             literals = [text[1:].lstrip("> ") for text in literals if text.startswith(">")]
         elif cmd.name == "perl":
@@ -266,6 +280,7 @@ def _writes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) 
 def _in_home(cmd: Cmd, parts: list[Token], word: str) -> str:
     """The path that code means by `word`: `~` is home, and so is what it joins a name with a leading dot to."""
     home = cmd.run.places.home
+    word = _HOME_INSIDE.sub(home, word)
     if word.startswith("~"):
         return word.replace("~", home, 1)
     if word.startswith((".", "/.")) and any(part.text.strip("'\"") in _HOME_NAMES for part in parts):

@@ -1,5 +1,6 @@
 """Database clients: the SQL they are given, and the commands that drop whole databases."""
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from hermes.tools.approval.text import UNKNOWN, words
 
 _SHELL_ESCAPE = re.compile(r"(?m)^\s*(?:\\!|\.(?:shell|system)|system|!)\s+(.+)$")
 _PROGRAM = re.compile(r"(?i)\bprogram\s+'([^']+)'")
+_EXECUTED = re.compile(r"(?i)\bexecute\s+(?:immediate\s+)?'((?:[^']|'')*)'")  # SQL that a procedure makes
 _META = re.compile(r"(?m)^\s*[.\\][a-z]\w*[^\n]*$")  # commands of the client itself
 _CHANGES = re.compile(r"(?is)\s*(?:insert|update|delete|drop|alter|replace|create|pragma|attach|vacuum|reindex)\b")
 _MONGO = re.compile(
@@ -51,7 +53,8 @@ def _own_database(cmd: Cmd, names: list[str]) -> None:
 
 
 def sql(cmd: Cmd, text: str) -> None:
-    for kind, statement in judge_sql(text):
+    made = [body.replace("''", "'") for body in _EXECUTED.findall(text)]
+    for kind, statement in itertools.chain(judge_sql(text), *map(judge_sql, made)):
         cmd.run.add(kind, statement.replace(UNKNOWN, "…"))
 
 
@@ -79,7 +82,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(
         words(
             "psql mysql mariadb sqlite3 sqlite sqlcmd isql cockroach clickhouse-client clickhouse duckdb cqlsh bq "
-            "snowsql sqlplus pgcli mycli litecli usql trino presto wrangler"
+            "snowsql sqlplus pgcli mycli litecli usql trino presto wrangler influx"
         ),
         client,
     ),

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from hermes.tools.approval.effects.network import sent
+from hermes.tools.approval.effects.network import fetched, sent
 from hermes.tools.approval.effects.words import line
-from hermes.tools.approval.glob import plain
+from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled, sed
 from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, show, write_path
@@ -143,6 +143,8 @@ def tee(cmd: Cmd) -> Out:
         write_path(cmd.run, cmd.scope, word, line(cmd))
         path = resolve(word, cmd.scope, cmd.run)
         pour(path, cmd.stdin, cmd.scope, cmd.run)
+        if has_glob(word) and cmd.stdin.text == "":
+            cmd.run.add("destroy_data", line(cmd))
         cmd.run.files[path] = cmd.stdin
     return cmd.stdin
 
@@ -189,6 +191,7 @@ def sync(cmd: Cmd) -> Out:
             _send(cmd, options.operands[:-1], word)
         elif not is_dry:
             write_path(run, cmd.scope, word, line(cmd))
+            fetched(cmd, options.operands[:-1], word)
     return DARK
 
 
@@ -215,7 +218,7 @@ def chmod(cmd: Cmd) -> Out:
         kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
         if (
             kind in ("root", "top", "system")
-            or (kind == "credential" and not re.fullmatch(r"0?[4-7]00|[ug]?[-+=][rwx]+|go-rwx|go=", mode))
+            or (kind in ("credential", "own") and not re.fullmatch(r"0?[4-7]00|[ug]?[-+=][rwx]+|go-rwx|go=", mode))
             or (recursive and mode in ("000", "0", "0000", "a-rwx", "a="))
         ):
             run.add("open_permissions", line(cmd), paths, path_class=kind)
@@ -310,11 +313,18 @@ def fd(cmd: Cmd) -> Out | None:
     return Out(None, listed([word for word in read_options(cmd.args, "etdEcj").operands if "/" in word]))
 
 
+def split(cmd: Cmd) -> Out | None:
+    for prefix in read_options(cmd.args, "abClnt").operands[1:2]:
+        write_path(cmd.run, cmd.scope, prefix, line(cmd))
+    return None
+
+
 def listing(cmd: Cmd) -> Out:
     roots = [arg for arg in cmd.args if arg[:1] != "-"]
     if not roots or roots == ["."]:
         return _HERE
-    return Out(None, listed(roots) | labelled(cmd, DARK).labels)
+    everyone = {"everyone"} if any(root.startswith("/proc") for root in roots) else set()
+    return Out(None, listed(roots) | labelled(cmd, DARK).labels | everyone)
 
 
 _RUNS_TEXT = ("--to-command", "--use-compress", "--info-script", "--rsh-command", "--unzip-command")
@@ -426,4 +436,5 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "patch": patch,
     **dict.fromkeys(words("rimraf del-cli"), rimraf),
     "ls": listing,
+    "split": split,
 }

@@ -6,7 +6,7 @@ from hermes.tools.approval.effects.network import sent
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
-from hermes.tools.approval.paths import classify, delete_path, is_credential, resolve, write_path
+from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.text import words
 
@@ -40,7 +40,9 @@ def git(cmd: Cmd) -> Out | None:
         cmd.run.add("git_history", line(cmd))
     if verb == "config":
         _config(cmd, rest)
-    elif verb == "add" and (keys := [word for word in rest if _is_key(cmd, word)]):
+    elif verb == "add" and (
+        keys := [word for word in rest if _is_key(cmd, word, read_options(rest).has("f", "force"))]
+    ):
         sent(cmd, keys, "the repository")
     elif (verb == "ls-files" or {"--name-only", "-l"} & set(rest)) and not cmd.args[0].startswith("-"):
         return Out(None, frozenset({"listed"}))
@@ -86,8 +88,9 @@ def _clone(cmd: Cmd, options: Options) -> None:
         cmd.run.cloned.append(resolve(folder, cmd.scope, cmd.run))
 
 
-def _is_key(cmd: Cmd, word: str) -> bool:
-    return "/" in word and is_credential(resolve(word, cmd.scope, cmd.run), cmd.run.places)
+def _is_key(cmd: Cmd, word: str, is_forced: bool) -> bool:
+    path = resolve(word, cmd.scope, cmd.run)
+    return is_private(path, cmd.run.places) if is_forced else "/" in word and is_credential(path, cmd.run.places)
 
 
 def _without_globals(cmd: Cmd) -> list[str]:

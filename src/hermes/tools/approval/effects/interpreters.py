@@ -148,6 +148,8 @@ def awk(cmd: Cmd) -> Out | None:
         cmd.shell(text.replace('\\"', '"'), NOTHING)
     if re.search(r"system\s*\(\s*[^\")]", program):
         cmd.run.add("inline_code", "awk runs text that is only known when it runs")
+    if re.search(r"while\s*\(\s*1\s*\)|for\s*\(\s*;\s*;", program) and re.search(r"system\s*\(\"[^\"]*&\"", program):
+        cmd.run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
     labels = cmd.stdin.labels
     for word in options.operands[1:]:
         labels |= read(word, cmd.scope, cmd.run).labels

@@ -194,7 +194,7 @@ def fetch(cmd: Cmd) -> Out:
     return Out(None, _REMOTE)
 
 
-_FAR_DELETE = re.compile(r"(?im)(?:\A|[;\n'\"]|\s)\s*(?:m?delete|rm|mrm|rmdir)\s+\S|--delete\b")
+_FAR_DELETE = re.compile(r"(?i)(?:\A|[;'\"\s])(?:m?delete|rm|mrm|rmdir)\s|--delete\b")
 _PUT = re.compile(r"(?i)\b(?:m?put|reput|send)\s+(?:-\w+\s+)*(\S+)")
 
 
@@ -204,7 +204,7 @@ def _put(cmd: Cmd, host: str) -> None:
     if cmd.name in ("ftp", "lftp", "sftp", "smbclient") and any(map(_FAR_DELETE.search, texts)):
         cmd.run.add("mass_delete", f"delete files on {plain(host)}", hosts=(plain(host),))
     if cmd.name in ("ftp", "lftp"):
-        for script in re.findall(r"(?m)^\s*!(.+)$", cmd.stdin.text or ""):
+        for script in re.findall(r"(?m)^[ \t]*!(.+)$", cmd.stdin.text or ""):
             cmd.shell(script, NOTHING)
     found = [word.strip("'\";") for text in texts for word in _PUT.findall(text)]
     if found:
@@ -227,10 +227,15 @@ def copy_away(cmd: Cmd) -> Out:
             write_path(cmd.run, cmd.scope, there, line(cmd))
     elif target:
         write_path(cmd.run, cmd.scope, target, line(cmd))
-        path = resolve(target, cmd.scope, cmd.run)
-        for name in (word.rsplit("/", 1)[-1].rpartition(":")[2] for word in operands[:-1] if _is_remote(word)):
-            cmd.run.files[path] = cmd.run.files[f"{path}/{name}"] = Out(None, _REMOTE)
+        fetched(cmd, operands[:-1], target)
     return DARK
+
+
+def fetched(cmd: Cmd, sources: list[str], target: str) -> None:
+    """Files that come from another host are its code until a person has looked."""
+    path = resolve(target, cmd.scope, cmd.run)
+    for name in (word.rsplit("/", 1)[-1].rpartition(":")[2] for word in sources if _is_remote(word)):
+        cmd.run.files[path] = cmd.run.files[f"{path}/{name}"] = Out(None, _REMOTE)
 
 
 def _is_remote(word: str) -> bool:

@@ -28,7 +28,9 @@ _REMOVES = frozenset(
 
 def manager(cmd: Cmd) -> Out | None:
     if not set(cmd.args) & _REMOVES:
-        if any(arg in ("--allow-remove-essential", "--force-all") for arg in cmd.args):
+        if any(arg in ("--allow-remove-essential", "--force-all") for arg in cmd.args) or any(
+            arg.endswith("-") and _ESSENTIAL.match(arg[:-1]) for arg in cmd.args
+        ):  # `install name-` removes
             cmd.run.add("packages", line(cmd))
         return None
     names = [word for word in read_options(cmd.args).operands if word not in _REMOVES]

@@ -78,6 +78,11 @@ def find_process(cmd: Cmd) -> Out:
     labels = {"process"} if cmd.name != "lsof" else set()
     if _OWN.search(" ".join(cmd.args)):
         labels.add("own")
+    if cmd.name == "lsof" and any(
+        re.fullmatch(r"-\w*i", word) and (after[:1] == "-" or not after)
+        for word, after in zip(cmd.args, [*cmd.args[1:], ""], strict=True)
+    ):
+        labels.add("everyone")
     if cmd.name == "pgrep" and read_options(cmd.args, "uUGgtPs").has("uU", "euid", "uid"):
         labels.add("everyone")
     if cmd.name != "ps" and any(

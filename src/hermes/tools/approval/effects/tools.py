@@ -15,13 +15,18 @@ _TABLE = r"""
 infrastructure: terraform tofu terragrunt cdktf: --?destroy|destroy|force-unlock|taint|--?auto-approve|state (?:rm|push)|workspace delete
 infrastructure: aws gcloud az doctl linode-cli hcloud oci ibmcloud gsutil s3cmd mc openstack scw exo vultr-cli bq influx: (?:batch-)?(?:delete|terminate|destroy|purge|remove|deregister|disable|revoke|stop|wipe)(?:-\S*)?|rb|rm|del|nuke|drop|release-address|--delete\S*|erase|schedule-key-deletion|rsync (?:.* )?-\w*d\w*
 open_permissions: aws gcloud az gsutil: authorize-security-group-\w+|attach-\w+-policy|put-\w+-policy|create-access-key|put-(?:bucket|object)-acl|(?:set|add)-iam-policy\S*|role assignment create|iam ch|acl (?:ch|set)
-infrastructure: helm helmfile pulumi cdk heroku fly flyctl vagrant virsh VBoxManage lxc incus multipass eksctl kops minikube kind k3d serverless sls sam vercel netlify railway gh glab wrangler supabase firebase vault consul nomad qm pct argocd flux velero ctr crictl oc rancher tkn istioctl linkerd cf ansible-galaxy spin render: (?:\S+:)?(?:destroy|delete|uninstall|purge|remove|rm|nuke|down|drop|teardown|undeploy|undefine|unregistervm|rollback)(?::\S*)?|pg:reset|job stop|secrets disable|kv destroy|operator raft remove-peer|api (?:.* )?(?:-X|--method)[ =]?DELETE
-infrastructure: helm: (?:.* )?(?:un|del) \S+
+infrastructure: helm helmfile pulumi cdk heroku fly flyctl vagrant virsh VBoxManage lxc incus multipass eksctl kops minikube kind k3d serverless sls sam vercel netlify railway gh glab hub wrangler supabase firebase vault consul nomad qm pct argocd flux velero ctr crictl oc rancher tkn istioctl linkerd cf ansible-galaxy spin render: (?:\S+:)?(?:destroy|delete|uninstall|purge|remove|rm|nuke|down|drop|teardown|undeploy|undefine|unregistervm|rollback)(?::\S*)?|pg:reset|job stop|secrets disable|kv destroy|operator raft remove-peer|api (?:.* )?(?:-X|--method)[ =]?DELETE
+infrastructure: helm: (?:un|del) \S+
 infrastructure: kubeadm: reset
+infrastructure: kubectl oc: \A(?=.*finalizers)(?:.* )?patch
+infrastructure: ibmcloud: \S+-delete
+cron_write: systemd-run: --on-\S+
+system_config: tailscale wg-quick: down
+remote_code: npx bunx pnpx: \A(?:-\S+ )*https?://\S+
 infrastructure: k3s-uninstall.sh k3s-agent-uninstall.sh rke2-uninstall.sh: .*
-infrastructure: s5cmd: (?:.* )?(?:rm|rb)
+infrastructure: s5cmd: rm|rb
 infrastructure: vault: operator (?:seal|step-down)
-infrastructure: crictl: rmi? .*(?:--prune|-a|--all|-f)
+infrastructure: crictl: \A(?=.*(?:--prune|--all| -[af]))(?:.* )?rmi?
 infrastructure: k3s microk8s kubectl oc: patch .*--type[ =]json .*remove
 infrastructure: restic borg duplicity kopia rdiff-backup: forget|prune|delete|remove-\S+|snapshot delete|--remove-older-than
 infrastructure: etcdctl zkCli.sh kafka-topics kafka-topics.sh kafka-consumer-groups rabbitmqctl rabbitmqadmin nats: (?:--)?delete\S*|del|deleteall|rmr|purge\S*|reset|force_reset|stop\S*|shutdown
@@ -37,16 +42,16 @@ database_destroy: pg_ctl pg_ctlcluster: stop|restart|.* stop
 disk_layout: lvremove vgremove pvremove lvreduce vgreduce resize2fs tune2fs badblocks debugfs: \A(?!-[lth]\Z|--test).+
 disk_layout: zpool zfs btrfs diskutil cryptsetup mdadm dmsetup parted losetup: (?i:(?:subvolume )?(?:destroy|delete|remove(?:_all)?|erase|offline|rollback|reformat|mklabel|mktable|mkpart|resizepart|rm|labelclear)|destroyvolume|erase(?:disk|volume|optical)|zerodisk|secureerase|partitiondisk|luks(?:format|erase|killslot|removekey)|delete(?:container|volume)|--zero-superblock|--stop|-S)
 disk_layout: pvcreate vgcreate ubiformat flash_erase flash_eraseall: (?!-h|--help).+
-disk_layout: fsck e2fsck: (?:.* )?-\w*y\w*
+disk_layout: fsck e2fsck: -[a-xz]*y[a-z]*
 disk_layout: fsfreeze xfs_repair flashrom: -\w*[fLwE]|--(?:freeze|write|erase)
 disk_layout: hdparm nvme sg_format sg_sanitize smartctl: (?i:\S*(?:erase|format|sanitize|trim-sector|write-sector|discard|delete-ns)\S*)
 destroy_data: fallocate: -\w*[pcz]\w*|--(?:punch-hole|collapse-range|zero-range|dig-holes)
 mass_delete: gio kioclient: trash|remove|delete
-mass_delete: 7z 7za 7zz: (?:.* )?-sdel
+mass_delete: 7z 7za 7zz: -sdel
 mass_delete: timeshift bleachbit: --delete\S*|-c|--clean
 defence_off: iptables ip6tables iptables-nft ip6tables-nft iptables-legacy ip6tables-legacy xtables-multi xtables-nft-multi xtables-legacy-multi nft ebtables arptables ipset ipfw: -[FXDZ]\w*|--flu\w*|--delete(?:-chain)?|flush|delete|destroy|-P \w+ ACCEPT|--policy \w+ ACCEPT
 defence_off: iptables-restore ip6tables-restore iptables-nft-restore iptables-legacy-restore: .*
-defence_off: nft: (?:.* )?(?:-f|--file)
+defence_off: nft: -f|--file
 defence_off: ufw: default allow(?: incoming)?|allow from any
 defence_off: auditctl: -d
 defence_off: semanage: permissive -a
@@ -62,6 +67,7 @@ system_config: tc bpftool: .*(?:del|delete|add|replace|change|detach|attach|load
 system_config: ip: (?:.* )?(?:set|del|delete|flush|add|change|replace)(?: .*)?
 system_config: ifconfig route nmcli netplan wpa_cli iw rfkill: (?:.* )?(?:down|up|del|delete|flush|add|modify|off|apply|block|disconnect)(?: .*)?
 system_config: insmod rmmod modprobe kexec efibootmgr grub-install update-grub dpkg-reconfigure: \A(?!-[hVlva]+\Z|--(?:list|all)\Z).*
+system_config: resolvectl: (?:dns|domain) \S+ \S+|revert \S+
 system_config: hostnamectl timedatectl localectl: set-\S+|hostname \S+
 system_config: swapoff setcap ldconfig chcon setsebool update-ca-certificates grubby authconfig: \A(?!-p\Z|-\w*p\b).*
 system_config: date hwclock: -s|--set\S*|-w|--systohc
@@ -103,17 +109,17 @@ mass_kill: taskkill: (?i:/f|/im)
 packages: brew: (?:uninstall|remove|rm) (?:.*--ignore-dependencies.*|.*…)
 packages: pip pip3: uninstall (?:.* )?(?:pip|setuptools|wheel|hermes\S*|--break-system-packages|-r|…)
 packages: uv pipx: (?:tool )?uninstall (?:.* )?hermes\S*
-packages: apt apt-get dnf yum pacman zypper apk dpkg rpm aptitude: (?:.* )?(?:remove|purge|erase|rm|del|-R\w*|-e|-P|-r) (?:.* )?…
+packages: apt apt-get dnf yum pacman zypper apk dpkg rpm aptitude: \A(?=.*…)(?:.* )?(?:remove|purge|erase|rm|del|-R\w*|-e|-P|-r)
 packages: dpkg: --(?:set|clear)-selections
-packages: xbps-remove swupd: .*base\S*|bundle-remove .*os-core
+packages: xbps-remove swupd: base\S*|os-core
 packages: nix-env: -e \*|--uninstall \*
 packages: tasksel: remove .*
-packages: snap: remove (?:.* )?(?:core\d*|snapd)
+packages: snap: \Aremove (?:.* )?(?:core\d*|snapd)
 packages: apt apt-get: (?:.* )?autoremove .*--purge|(?:.* )?--purge .*autoremove
 packages: emerge: --unmerge|-\w*C\w*|--depclean
 packages: flatpak snap port pkg: (?:uninstall|remove|delete) (?:.*)?(?:--all|--purge|-a|all)
 packages: nix-collect-garbage guix: -d|--delete-\S+|gc .*
-packages: aptitude: (?:purge|remove) (?:.* )?~\S+
+packages: aptitude: (?:purge|remove) (?:.* )?(?:~|/home/)\S+
 git_history: hg: strip|rollback|(?:update|up|checkout|co) (?:.* )?(?:-C|--clean)|purge
 git_history: svn: revert (?:.* )?-\w*R\w*|(?:delete|rm|remove) (?:.* )?\S+://\S+
 git_history: jj: abandon|op (?:restore|abandon)|git push --delete \S+
@@ -133,7 +139,7 @@ prints: aws: configure export-credentials
 prints: gpg gpg2: --export-secret\S*|--decrypt|-d
 prints: security: find-\S+|dump-keychain|export
 """  # noqa: E501 - one line is one rule
-_NOT_DONE = frozenset({"--help", "--version", "--dry-run", "--dryrun", "--dry-run=client", "--dry-run=server"})
+_NOT_DONE = frozenset({"--help", "--dry-run", "--dryrun", "--dry-run=client", "--dry-run=server"})
 # Verbs that destroy in whatever tool has them; `remove` and `uninstall` are what one does to a dependency.
 _DESTROYS = re.compile(
     r"(?i)(?:[\w.-]*[:.-])?(?:delete|destroy|purge|terminate|wipe|erase|nuke|teardown|undeploy|obliterate|decommission"
@@ -164,7 +170,7 @@ RULES = _rules()
 
 def judge_words(cmd: Cmd) -> bool:
     """Record what the table says of the command; whether it prints what somebody keeps secret."""
-    if not _NOT_DONE.isdisjoint(cmd.args):
+    if _is_not_done(cmd.args):
         return False
     text = _readable(cmd.args)
     prints = False
@@ -182,11 +188,16 @@ def judge_words(cmd: Cmd) -> bool:
 
 def judge_verb(cmd: Cmd) -> None:
     """A tool without a rule: a verb among its first words may still say that it destroys."""
-    if not _NOT_DONE.isdisjoint(cmd.args):
+    if _is_not_done(cmd.args):
         return
     leading = [word for word in cmd.args if not word.startswith("-")][:_MAX_VERB]
     if any(_DESTROYS.fullmatch(word) for word in leading):
         cmd.run.add("infrastructure", line(cmd))
+
+
+def _is_not_done(args: list[str]) -> bool:
+    """Help, a rehearsal, or the version; `--version 1.2` names one to work on."""
+    return not _NOT_DONE.isdisjoint(args) or args[-1:] == ["--version"]
 
 
 def _readable(args: list[str]) -> str:
