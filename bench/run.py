@@ -83,7 +83,7 @@ def cold() -> None:
 
 def first() -> None:
     """From the start of the process to the first request on the wire."""
-    with canned() as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
+    with canned() as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         script = Path(folder) / "hermes"
         script.write_text("import sys\nfrom hermes.surfaces.cli.main import main\nsys.exit(main())\n")
         ask = [sys.executable, "-P", str(script), "chat", "-q", "Hi", "--model", "m", "--base-url", server.url]
@@ -169,7 +169,7 @@ async def _turn() -> None:
     from hermes.seams import ModelRequest
     from hermes.state import SqliteStore
 
-    with canned() as server, tempfile.TemporaryDirectory(dir=ROOT) as folder, recorded_commits() as commits:
+    with canned() as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder, recorded_commits() as commits:
         os.environ["HERMES_HOME"] = folder
         agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
         bodies: list[bytes] = []
@@ -236,7 +236,7 @@ async def _many() -> None:
     from hermes.runtime.shared import shared
     from hermes.scope import TurnScope
 
-    with canned(0.05) as server, tempfile.TemporaryDirectory(dir=ROOT) as folder:
+    with canned(0.05) as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder
         drain = asyncio.get_running_loop().run_in_executor(None, _swallow, server)
         agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(32)]
@@ -295,7 +295,7 @@ def idle() -> None:
         "    print(rss())\n"
         "asyncio.run(main())\n"
     )
-    with tempfile.TemporaryDirectory(dir=ROOT) as home:
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as home:
         out = subprocess.run([sys.executable, "-c", code], check=True, env=environ(home), capture_output=True).stdout
     print(f"{'1,000 idle agents':<44} {float(out):9.1f} MB    at most 150 MB")
 
