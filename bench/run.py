@@ -169,7 +169,11 @@ async def _turn() -> None:
     from hermes.seams import ModelRequest
     from hermes.state import SqliteStore
 
-    with canned() as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder, recorded_commits() as commits:
+    with (
+        canned() as server,
+        tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder,
+        recorded_commits() as commits,
+    ):
         os.environ["HERMES_HOME"] = folder
         agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
         bodies: list[bytes] = []

@@ -145,7 +145,8 @@ def _in_home(path: str, places: Places) -> str | None:
 def _landmarks(places: Places) -> tuple[str, ...]:
     inner = words(".ssh/authorized_keys .ssh/id_rsa .bashrc .zshrc .profile .bash_profile .aws/credentials .netrc")
     system = words("/etc/passwd /etc/shadow /etc/hosts /etc/sudoers /etc/crontab /dev/sda /dev/nvme0n1 /dev/vda")
-    own = (f"{places.own_home}/config.yaml", f"{places.own_home}/.env")
+    homes = dict.fromkeys((places.own_home, f"{places.home}/.hermes"))
+    own = [f"{home}/{name}" for home in homes for name in ("config.yaml", ".env")]
     return (*(f"{places.home}/{name}" for name in inner), *own, *system, places.home, *sorted(TOP))
 
 
