@@ -5,11 +5,12 @@ from time import monotonic
 from typing import Any
 
 from hermes.config.paths import hermes_home
+from hermes.schemas import tidy
 from hermes.tools.coercion import coerce_args
 from hermes.tools.definitions import load_home
 from hermes.tools.direct import DirectCall, Outside
 from hermes.tools.memo import Memo
-from hermes.tools.registry import registry
+from hermes.tools.registry import offered_schema, registry
 
 __all__ = [
     "check_tool_availability",
@@ -84,8 +85,8 @@ def close_task(task_id: str) -> None:
 def coerce_tool_args(tool_name: str, args: Any) -> Any:
     """`args` in the types the tool's schema asks for; what does not fit, or is unknown, stays as it is."""
     load_home(hermes_home())
-    schema = registry.get_schema(tool_name)
-    return coerce_args(args, schema.get("parameters") or {}) if schema else args
+    entry = registry.get_entry(tool_name)
+    return coerce_args(args, tidy(offered_schema(entry).get("parameters"))) if entry else args
 
 
 def get_all_tool_names() -> list[str]:

@@ -44,3 +44,18 @@ async def test_the_model_uses_it_and_a_restarted_session_still_does(
         assert answers[-1]["location"] == city, answers
         await agent.aclose()
         _forget()
+
+
+async def test_a_handler_is_told_what_the_user_asked_for(hermes_home: Path, tmp_path: Path) -> None:
+    (hermes_home / "tools").mkdir()
+    (hermes_home / "tools" / "weather_tool.py").write_text(
+        "from tools.registry import registry, tool_result\n"
+        "schema = {'name': 'weather', 'description': 'd', 'parameters': {'type': 'object'}}\n"
+        "registry.register('weather', 'weather', schema, lambda args, **kw: tool_result(asked=kw['user_task']))\n",
+        encoding="utf-8",
+    )
+    model = ScriptedModel(calls("weather"), says("Sunny."))
+    agent = AIAgent(model=model, store=MemoryStore(), cwd=str(tmp_path), enabled_toolsets=["weather"])
+    result = await agent.arun_conversation("Is it warm in Rome?")
+    assert [m["content"] for m in result["messages"] if m["role"] == "tool"] == ['{"asked": "Is it warm in Rome?"}']
+    await agent.aclose()

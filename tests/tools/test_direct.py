@@ -11,6 +11,7 @@ import pytest
 
 from hermes import model_tools
 from hermes.model_tools import coerce_tool_args, handle_function_call
+from hermes.seams import ToolContext
 from hermes.tools.decorator import tool
 from hermes.tools.registry import registry
 from hermes.tools.traits import Traits
@@ -281,3 +282,41 @@ def test_a_function_that_cannot_be_offered_says_why() -> None:
         def many(*a: int) -> str:
             """Words."""
             return ""
+
+
+def test_a_handler_of_the_users_is_handed_every_keyword_it_names() -> None:
+    @tool(toolset="direct")
+    async def size_of(path: str, ctx: ToolContext) -> dict[str, int]:
+        """Tell how long a file is."""
+        return {"bytes": len(await ctx.environment.read(path))}
+
+    @tool(toolset="direct")
+    def asked_by(ctx: ToolContext, user_task: str, enabled_tools: list[str]) -> dict[str, object]:
+        """Tell who asks."""
+        return {"task": ctx.task_id, "call": ctx.call_id, "words": [user_task, ctx.user_task], "tools": enabled_tools}
+
+    assert json.loads(handle_function_call("size_of", {"path": __file__})) == {"bytes": Path(__file__).stat().st_size}
+    asked = {"task_id": "t", "tool_call_id": "c", "user_task": "count", "enabled_tools": ["x"]}
+    told = json.loads(handle_function_call("asked_by", {}, **asked))
+    assert told == {"task": "t", "call": "c", "words": ["count", "count"], "tools": ["x"]}
+    model_tools.close_task("t")
+
+
+def test_arguments_are_held_against_the_schema_as_it_is_offered() -> None:
+    modes = ["old"]
+
+    def echo(args: dict[str, Any], **_: object) -> str:
+        return json.dumps(args)
+
+    def offered() -> dict[str, Any]:
+        properties = {"mode": {"enum": list(modes)}, "n": {"type": "integer"}}
+        return {"parameters": {"type": "object", "properties": properties}}
+
+    add("by_mode", echo, dynamic_schema_overrides=offered)
+    assert json.loads(handle_function_call("by_mode", {"mode": "old", "n": "1"})) == {"mode": "old", "n": 1}
+    modes[:] = ["new"]
+    assert "not one of" in json.loads(handle_function_call("by_mode", {"mode": "old"}))["error"]
+    assert coerce_tool_args("by_mode", {"n": "2"}) == {"n": 2}
+
+    add("loose", echo, {"type": "object", "properties": {"n": "integer"}, "required": ["gone"]})
+    assert json.loads(handle_function_call("loose", {"n": "3"})) == {"n": 3}

@@ -271,6 +271,7 @@ class AIAgent:
             tools=CleanView(view, parts.services.redactor),
             scope=scope,
             sink=sink,
+            user_task=text_of(said.message),
         )
         ephemeral = parts.services.redactor.redact(self._options.session.ephemeral_system_prompt or "")
         turn = Turn(

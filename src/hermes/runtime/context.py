@@ -65,6 +65,7 @@ class TurnContext(Struct, frozen=True, kw_only=True):
     tools: ToolView
     scope: TurnScope  # the one deadline; every wait below takes what is left
     sink: Sink
+    user_task: str | None = None  # the words of the user that this turn answers
     route: Route = "foreground"
 
     def for_call(self, call: ToolCall, scope: TurnScope) -> "CallContext":
@@ -89,6 +90,10 @@ class CallContext(Struct, frozen=True, kw_only=True):
     @property
     def task_id(self) -> str:
         return self.turn.task_id
+
+    @property
+    def user_task(self) -> str | None:
+        return self.turn.user_task
 
     @property
     def environment(self) -> Environment:

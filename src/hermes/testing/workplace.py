@@ -200,6 +200,7 @@ class FakeContext:
     session_id: str = "session"
     task_id: str = "task"
     call_id: str = "call"
+    user_task: str | None = None
     scope: TurnScope = field(default_factory=TurnScope)
     environment: Environment = field(default_factory=MemoryEnvironment)
     gate: Gate = field(default_factory=FixedGate)

@@ -13,15 +13,16 @@ from typing import Any, TypeVar
 
 from hermes.config import paths
 from hermes.errors import ToolError
+from hermes.schemas import tidy
 from hermes.scope import TurnScope
 from hermes.seams import Environment, EventStore, Gate, NestedCalls, ResultShelf, Route, Supervisor
 from hermes.tools.definitions import load_home
-from hermes.tools.dispatch import call_now, is_coroutine, resolved
+from hermes.tools.dispatch import awaited, call_now, fitting, is_coroutine, resolved, takes_context
 from hermes.tools.hooks import Hooks
 from hermes.tools.loops import depth_here, run_sync
 from hermes.tools.pipeline import AFTER, BEFORE, CallFacts, refusal, told
 from hermes.tools.pool import DaemonPool
-from hermes.tools.registry import Registered, registry, tool_error
+from hermes.tools.registry import Registered, offered_schema, registry, tool_error
 from hermes.tools.results import error_content, normalise, sanitise_error
 from hermes.tools.shelf import FileShelf
 from hermes.tools.validation import CallRefused, Validator
@@ -105,14 +106,15 @@ class Outside:
             "user_task": call.user_task,
             "session_id": call.session_id,
             "tool_call_id": call.tool_call_id,
+            "enabled_tools": call.enabled_tools,
         }
-        if call.name == "execute_code":
-            keywords["enabled_tools"] = call.enabled_tools
         try:
             handler = resolved(tool)
-            if tool.origin == "builtin" and is_coroutine(tool, handler):
-                value = run_sync(self._with_context(handler, args, keywords), tool.traits.timeout_s)
+            if takes_context(handler) and is_coroutine(tool, handler):
+                value = run_sync(self._with_context(tool, handler, args, keywords), tool.traits.timeout_s)
             else:
+                if takes_context(handler):
+                    keywords["ctx"] = run_sync(self._context(keywords))
                 value = call_now(tool, args, keywords)
         except ToolError as error:
             return tool_error(sanitise_error(str(error)))
@@ -121,24 +123,33 @@ class Outside:
             return error_content("Tool execution failed", error)
         return text_of(normalise(value, call.name))
 
-    async def _with_context(self, handler: Callable[..., Any], args: JsonObject, keywords: JsonObject) -> Any:
-        """A built-in works with a context: the task's own, on the loop it was made on."""
-        scope = TurnScope("direct call")
-        place = self._place(str(keywords["task_id"] or "default"))
-        call_id = str(keywords["tool_call_id"] or secrets.token_hex(8))
-        ctx = OutsideContext(place=place, scope=scope, call_id=call_id, outside=self)
-        async with scope:
-            return await handler(args, ctx=ctx, **keywords)
+    async def _with_context(
+        self, tool: Registered, handler: Callable[..., Any], args: JsonObject, keywords: JsonObject
+    ) -> Any:
+        ctx = await self._context(keywords)
+        async with ctx.scope:
+            return await awaited(handler, args, fitting(tool, handler, {**keywords, "ctx": ctx}))
+
+    async def _context(self, keywords: JsonObject) -> "OutsideContext":
+        """What a handler works with: the task's own parts, on the loop they were made on."""
+        return OutsideContext(
+            place=self._place(str(keywords["task_id"] or "default")),
+            scope=TurnScope("direct call"),
+            call_id=str(keywords["tool_call_id"] or secrets.token_hex(8)),
+            outside=self,
+            user_task=keywords["user_task"],
+        )
 
     def checked(self, tool: Registered, args: Any) -> JsonObject:
         """`args` as the tool's schema wants them; `CallRefused` when they do not fit it."""
         if not isinstance(args, dict):
             raise CallRefused("the arguments must be a JSON object; nothing was run.", "malformed_arguments")
-        known = self._validators.get(tool.entry.name)
-        if known is None or known[0] is not tool.entry.schema:
-            parameters = tool.entry.schema.get("parameters") or {"type": "object"}
-            known = (tool.entry.schema, Validator(parameters, closed=tool.origin == "builtin"))
-            self._validators[tool.entry.name] = known
+        entry, closed = tool.entry, tool.origin == "builtin"
+        schema = entry.schema if entry.dynamic_schema_overrides is None else offered_schema(entry)
+        key, known = (schema, closed), self._validators.get(entry.name)
+        if known is None or known[0] != key:  # the same object, in all but a few cases
+            known = (key, Validator(tidy(schema.get("parameters")), closed=closed))
+            self._validators[entry.name] = known
         return known[1].check(args)
 
     def _place(self, task_id: str) -> "_Place":
@@ -190,6 +201,7 @@ class OutsideContext:
     scope: TurnScope
     call_id: str
     outside: Outside
+    user_task: str | None = None
     route: Route = "foreground"
 
     def nested(self) -> NestedCalls:

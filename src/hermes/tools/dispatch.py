@@ -28,7 +28,6 @@ async def invoke(
     ctx: ToolContext,
     *,
     enabled_tools: list[str] | None = None,
-    user_task: str | None = None,
 ) -> Content:
     """One call inside a turn. A sync handler runs in the pool, an async one is awaited.
 
@@ -40,21 +39,21 @@ async def invoke(
     given = {
         "ctx": ctx,
         "task_id": ctx.task_id,
-        "user_task": user_task,
+        "user_task": ctx.user_task,
         "session_id": ctx.session_id,
         "tool_call_id": ctx.call_id,
         "enabled_tools": enabled_tools,
     }
-    keywords = _fitting(handler, given, with_tools=tool.entry.name == "execute_code")
+    keywords = fitting(tool, handler, given)
     with quiet_prints(tool.entry.name):
         if not is_coroutine(tool, handler):
             value = await ctx.in_thread(handler, args, **keywords)
             if inspect.isawaitable(value):
                 value = await contained(value)
         elif tool.origin in _FOREIGN and "ctx" not in keywords:
-            value = await run_on_tools_loop(_awaited(handler, args, keywords), handler)
+            value = await run_on_tools_loop(awaited(handler, args, keywords), handler)
         else:
-            value = await contained(_awaited(handler, args, keywords))
+            value = await contained(awaited(handler, args, keywords))
     return normalise(value, tool.entry.name)
 
 
@@ -74,11 +73,11 @@ def dispatch_now(registry: ToolRegistry, name: str, args: JsonObject, keywords: 
 def call_now(tool: Registered, args: JsonObject, keywords: Mapping[str, Any]) -> Any:
     """The handler's own value: a sync handler in this very thread, an async one on the tools' loop."""
     handler = resolved(tool)
-    fitting = _fitting(handler, keywords, with_tools=True)
+    given = fitting(tool, handler, keywords)
     if is_coroutine(tool, handler):
-        return run_sync(_awaited(handler, args, fitting), tool.traits.timeout_s)
+        return run_sync(awaited(handler, args, given), tool.traits.timeout_s)
     try:
-        value = handler(args, **fitting)
+        value = handler(args, **given)
     except SystemExit as error:
         raise left_with(error) from error
     if inspect.isawaitable(value):
@@ -96,7 +95,12 @@ def is_coroutine(tool: Registered, handler: Callable[..., Any]) -> bool:
     return tool.entry.is_async or _takes(handler).is_coroutine
 
 
-async def _awaited(handler: Callable[..., Any], args: JsonObject, keywords: Mapping[str, Any]) -> Any:
+def takes_context(handler: Callable[..., Any]) -> bool:
+    return "ctx" in _takes(handler).names
+
+
+async def awaited(handler: Callable[..., Any], args: JsonObject, keywords: Mapping[str, Any]) -> Any:
+    """What an async handler returns; a plain value, should it not be one after all."""
     value = handler(args, **keywords)
     return await value if inspect.isawaitable(value) else value
 
@@ -105,9 +109,12 @@ async def _finish(value: Any) -> Any:
     return await value
 
 
-def _fitting(handler: Callable[..., Any], given: Mapping[str, Any], *, with_tools: bool) -> dict[str, Any]:
+def fitting(tool: Registered, handler: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the keywords that the handler takes."""
     takes = _takes(handler)
-    wanted = takes.names | {"enabled_tools"} if takes.is_open and with_tools else takes.names
+    wanted = takes.names
+    if takes.is_open and tool.entry.name == "execute_code":
+        wanted |= {"enabled_tools"}
     return {key: value for key, value in given.items() if key in wanted}
 
 

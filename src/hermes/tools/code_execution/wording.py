@@ -16,7 +16,7 @@ def has_unix_sockets() -> bool:
 def refined(schema: JsonObject, offered: frozenset[str]) -> JsonObject:
     """The schema that names the tools which are really there."""
     tools = callable_among(offered)
-    example = f"{import_example(tools)}\\n…\\nprint(result)" if tools else "print(sum(range(10)))"
+    example = f"{import_example(tools)}\n…\nprint(result)" if tools else "print(sum(range(10)))"
     parameters = {
         **schema["parameters"],
         "properties": {"code": {"type": "string", "description": f"The script. Example: {example!r}"}},
