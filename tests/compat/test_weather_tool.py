@@ -255,3 +255,17 @@ def test_an_old_module_without_counterpart_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModuleNotFoundError) as caught:
         load_file(tmp_path / "x.py")
     assert "docs/compatibility.md" in "".join(caught.value.__notes__)
+
+
+def test_what_a_file_no_longer_registers_is_forgotten(home: Path) -> None:
+    tools, file = ToolRegistry(), home / "tools" / "weather_tool.py"
+    load_folder(home / "tools", "home", tools)
+    file.write_text("syntax error", encoding="utf-8")
+    load_folder(home / "tools", "home", tools)
+    assert tools.get_all_tool_names() == ["weather"], "until it works again, what it did last stands"
+    file.write_text(WEATHER.replace('name="weather"', 'name="forecast"'), encoding="utf-8")
+    load_folder(home / "tools", "home", tools)
+    assert tools.get_all_tool_names() == ["forecast"]
+    file.unlink()
+    load_folder(home / "tools", "home", tools)
+    assert tools.get_all_tool_names() == []

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes import AIAgent
+from hermes.runtime.shared import shared
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
@@ -59,3 +60,37 @@ async def test_a_handler_is_told_what_the_user_asked_for(hermes_home: Path, tmp_
     result = await agent.arun_conversation("Is it warm in Rome?")
     assert [m["content"] for m in result["messages"] if m["role"] == "tool"] == ['{"asked": "Is it warm in Rome?"}']
     await agent.aclose()
+
+
+async def test_a_projects_tools_stay_when_the_session_moves_about_and_keep_what_they_know(
+    hermes_home: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    (project / ".hermes" / "tools").mkdir(parents=True)
+    (project / "sub").mkdir()
+    (project / ".hermes" / "tools" / "deploy.py").write_text(
+        "from tools.registry import registry, tool_result\n"
+        "made = []\n"
+        "schema = {'name': 'deploy', 'description': 'd', 'parameters': {'type': 'object'}}\n"
+        "def deploy(args, **kw):\n"
+        "    made.append(1)\n"
+        "    return tool_result(times=len(made))\n"
+        "registry.register('deploy', 'project', schema, deploy)\n",
+        encoding="utf-8",
+    )
+    (hermes_home / "config.yaml").write_text(f"tools:\n  trusted_projects: ['{project}']\n", encoding="utf-8")
+    store = MemoryStore()
+
+    async def deployed(command: str, **more: str) -> list[str]:
+        model = ScriptedModel(
+            calls("deploy"), calls("terminal", command=command), says("1"), calls("deploy"), says("2")
+        )
+        agent = AIAgent(model=model, store=store, session_id="s", enabled_toolsets=["project", "terminal"], **more)
+        await agent.arun_conversation("Deploy")
+        result = await agent.arun_conversation("Again")
+        await agent.aclose()
+        return [str(m["content"]) for m in result["messages"] if m.get("name") == "deploy"]
+
+    assert await deployed("cd sub", cwd=str(project)) == ['{"times": 1}', '{"times": 2}']
+    assert (await deployed("cd /"))[2:] == ['{"times": 3}', '{"times": 4}'], "a folder of the project belongs to it"
+    await shared.close()  # the keeper of the shell

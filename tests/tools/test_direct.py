@@ -296,7 +296,7 @@ def test_a_handler_of_the_users_is_handed_every_keyword_it_names() -> None:
         return {"task": ctx.task_id, "call": ctx.call_id, "words": [user_task, ctx.user_task], "tools": enabled_tools}
 
     assert json.loads(handle_function_call("size_of", {"path": __file__})) == {"bytes": Path(__file__).stat().st_size}
-    asked = {"task_id": "t", "tool_call_id": "c", "user_task": "count", "enabled_tools": ["x"]}
+    asked: dict[str, Any] = {"task_id": "t", "tool_call_id": "c", "user_task": "count", "enabled_tools": ["x"]}
     told = json.loads(handle_function_call("asked_by", {}, **asked))
     assert told == {"task": "t", "call": "c", "words": ["count", "count"], "tools": ["x"]}
     model_tools.close_task("t")

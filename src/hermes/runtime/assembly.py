@@ -33,7 +33,7 @@ from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.runtime.workplaces import Workplace, end_background, environment_for, stored_folder
 from hermes.seams import Environment, EventStore, Model, PromptSource, RequestOptions, ToolView, Unit
-from hermes.tools.definitions import ViewRequest, has_foreign_files, session_tools
+from hermes.tools.definitions import ViewRequest, has_foreign_files, project_of, session_tools
 from hermes.tools.environments.hygiene import scrubbed
 from hermes.tools.files.memo import REDACTOR
 from hermes.tools.hooks import Hooks
@@ -65,13 +65,12 @@ class Assembly(Struct, frozen=True, kw_only=True):
     prefill: tuple[Unit, ...]
     settings: Settings
     options: AgentOptions
+    project: Path | None  # where the session stood when the agent was made; a `cd` later moves no tools
 
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
-        environment = self.services.environment
-        project = environment.cwd if environment.kind == "local" else None
         stored = record.tool_definitions if record else None
-        if stored and not has_foreign_files(self.settings.home, project):
+        if stored and not has_foreign_files(self.settings.home, self.project):
             ensure_builtins()
             return self.views.of(stored)
         wanted = self.options.tools
@@ -80,7 +79,7 @@ class Assembly(Struct, frozen=True, kw_only=True):
             settings=self.settings.mapping,
             enabled=wanted.enabled_toolsets,
             disabled=wanted.disabled_toolsets or (),
-            project=None if project is None else Path(project),
+            project=self.project,
             window_tokens=self.services.window_tokens,
         )
         # In a thread: it may execute tool files and wait for availability checks.
@@ -182,6 +181,7 @@ async def assemble(
         ),
         settings=settings,
         options=options,
+        project=project_of(Path(environment.cwd), settings.home) if environment.kind == "local" else None,
     )
 
 

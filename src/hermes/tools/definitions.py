@@ -37,7 +37,7 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any]
     enabled: Sequence[str] | None = None  # None is all toolsets
     disabled: Sequence[str] = ()
-    project: Path | None = None  # its own tools join the view when the user trusts it
+    project: Path | None = None  # from `project_of`; its own tools join the view when the user trusts it
     window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
 
 
@@ -67,11 +67,18 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     return SessionView(listed, tools, deferred).to_json(), own
 
 
-def has_foreign_files(home: Path, project: Path | str | None) -> bool:
+def has_foreign_files(home: Path, project: Path | None) -> bool:
     """Whether there are tool files that `session_tools` would look at, and perhaps execute."""
-    if os.path.isdir(f"{home}/tools"):  # noqa: PTH112 - asked at the start of every turn
-        return True
-    return project is not None and os.path.isdir(f"{project}/{PROJECT_TOOLS}")  # noqa: PTH112 - likewise
+    return project is not None or os.path.isdir(f"{home}/tools")  # noqa: PTH112 - asked at the start of every turn
+
+
+def project_of(folder: Path, home: Path) -> Path | None:
+    """The project that `folder` lies in: the nearest folder upwards with tool files of its own."""
+    mine = os.path.realpath(home / "tools")  # those beside the user's own projects belong to none of them
+    for place in (folder, *folder.parents):
+        if os.path.isdir(place / PROJECT_TOOLS) and os.path.realpath(place / PROJECT_TOOLS) != mine:  # noqa: PTH112
+            return place
+    return None
 
 
 def _load_foreign(request: ViewRequest, custom: Mapping[str, Toolset]) -> dict[str, Registered]:

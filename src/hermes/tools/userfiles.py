@@ -18,7 +18,8 @@ from hermes.tools.registry import Registered, Rejection, ToolRegistry, registry
 
 log = logging.getLogger(__name__)
 
-_lock = threading.RLock()  # one file is executed by one thread at a time; guards `ToolRegistry.files`
+_lock = threading.RLock()  # one file is executed by one thread at a time; guards `ToolRegistry.files` and _projects
+_projects: dict[Path, ToolRegistry] = {}  # a cache: what the files of a project registered, for all its sessions
 
 
 class Loaded(Struct):
@@ -49,13 +50,14 @@ def load_folder(
     """Execute the tool files of `folder`, sorted, into `tools`. A broken one costs its own tools only.
 
     With `wanted`, a file whose toolsets can be read off its text and are none of these is left alone. A file that
-    was executed before and has not changed is not executed again.
+    was executed before and has not changed is not executed again. What a changed file no longer registers, or a file
+    that is gone had registered, is forgotten.
     """
     found = Loaded()
     asked = None if wanted is None else frozenset(wanted)
-    for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
-        if path.name.startswith("_"):
-            continue
+    paths = [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")]
+    _forget_gone(folder, paths, tools)
+    for path in paths:
         with _lock:
             state = _state_of(path, tools)
             if state.broken is None and not state.registers:
@@ -65,14 +67,35 @@ def load_folder(
                 continue
             if state.broken is None and not state.executed:
                 refused_before = len(tools.rejections)
+                older = _registered_by(path, tools)
                 state.broken = _run(path, origin, tools)
                 state.executed = True
+                if state.broken is None:
+                    _deregister(older, tools)
                 found.rejected += tools.rejections[refused_before:]
         if state.broken is None:
             found.loaded.append(path)
         else:
             found.broken.append(state.broken)
     return found
+
+
+def _forget_gone(folder: Path, paths: Iterable[Path], tools: ToolRegistry) -> None:
+    with _lock:
+        for path in {known for known in tools.files if known.parent == folder} - set(paths):
+            del tools.files[path]
+            _deregister(_registered_by(path, tools), tools)
+
+
+def _registered_by(path: Path, tools: ToolRegistry) -> list[Registered]:
+    return [tool for tool in tools.snapshot().values() if tool.source == str(path)]
+
+
+def _deregister(older: Iterable[Registered], tools: ToolRegistry) -> None:
+    """Remove those that nothing has taken the place of."""
+    for tool in older:
+        if tools.get(tool.entry.name) is tool:
+            tools.deregister(tool.entry.name)
 
 
 def _state_of(path: Path, tools: ToolRegistry) -> FileState:
@@ -143,9 +166,10 @@ def project_tools(project: Path, settings: Mapping[str, Any]) -> tuple[dict[str,
 
     They never reach the process's registry. A name that a tool there has already stays with that tool.
     """
-    if not (project / PROJECT_TOOLS).is_dir() or not is_trusted(project, settings):
+    if not is_trusted(project, settings):
         return {}, Loaded()
-    own = ToolRegistry()
+    with _lock:
+        own = _projects.setdefault(project.resolve(), ToolRegistry())
     found = load_folder(project / PROJECT_TOOLS, "project", own)
     tools = own.snapshot()
     for name in [name for name in tools if registry.get(name) is not None]:

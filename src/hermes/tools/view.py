@@ -100,7 +100,10 @@ class SessionView:
             if self._deferred and name in BRIDGE:
                 return self._searched(name, args)
             if name in self._by_name:
-                raise ToolError(f"tool {name!r} was offered when this session began but is not installed now")
+                raise ToolError(
+                    f"tool {name!r} was offered when this session began but is not installed now; go on without it, "
+                    "and tell the user"
+                )
             raise ToolError(f"Unknown tool: {name}")
         return await invoke(tool, args, ctx, enabled_tools=self._offered)
 

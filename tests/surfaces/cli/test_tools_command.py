@@ -123,3 +123,52 @@ def test_project_tools_run_only_in_a_trusted_folder(run: Run, tmp_path: Path) ->
     assert states(run)["shout"] == "offered"
     assert run("tools", "trust", "--remove").returncode == 0
     assert "shout" not in states(run)
+
+
+def test_the_users_own_tools_are_no_projects(run: Run, tools_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / ".hermes").mkdir()
+    (tmp_path / ".hermes" / "tools").symlink_to(tools_dir)
+    assert listed(run)["problems"] == []
+
+
+def test_what_is_said_to_be_off_is_off(run: Run, tools_dir: Path, home: Path) -> None:
+    (tools_dir / "shout.py").write_text(MINE.format(available=True), encoding="utf-8")
+    config = home / "config.yaml"
+    for text in ("toolsets: [hermes-cli, mine]\n", "platform_toolsets: {cli: [hermes-cli, mine]}\n"):
+        config.write_text(text, encoding="utf-8")
+        assert run("tools", "disable", "mine").stdout == "mine is off.\n"
+        assert states(run)["shout"] == "off"
+        assert run("tools", "enable", "mine").stdout == "mine is on.\n"
+        assert states(run)["shout"] == "offered"
+    config.write_text("agent: {disabled_toolsets: [debugging]}\n", encoding="utf-8")
+    refused = run("tools", "enable", "file")
+    assert refused.returncode != 0
+    assert "hermes tools enable debugging" in refused.stderr
+
+
+def test_the_list_is_that_of_the_way_in(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("platform_toolsets: {cli: [file], cron: [terminal]}\n", encoding="utf-8")
+    here, there = states(run), json.loads(run("tools", "list", "--json", "--platform", "cron").stdout)["tools"]
+    assert (here["read_file"], here["terminal"]) == ("offered", "off")
+    assert {one["name"] for one in there if one["state"] == "offered"} == {"process", "terminal"}
+
+
+def test_every_option_acts_or_is_refused(run: Run) -> None:
+    counts = json.loads(run("tools", "--json", "--summary").stdout)
+    assert counts == {"counts": listed(run)["counts"], "problems": []}
+    assert json.loads(run("tools", "--json").stdout) == listed(run)
+    refused = run("tools", "--summary", "info", "file")
+    assert refused.returncode != 0
+    assert "hermes tools info" in refused.stderr
+
+
+def test_trust_is_given_to_the_project_and_taken_from_a_folder_that_is_gone(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "project" / ".hermes" / "tools").mkdir(parents=True)
+    (tmp_path / "project" / "src").mkdir()
+    assert run("tools", "trust", "project/src").stdout.startswith(f"{tmp_path / 'project'} is trusted")
+    assert "no folder 'nowhere'" in run("tools", "trust", "nowhere").stderr
+    (tmp_path / "project").rename(tmp_path / "elsewhere")
+    assert "no longer trusted" in run("tools", "trust", "--remove", "project").stdout
+    assert str(tmp_path / "project") not in (home / "config.yaml").read_text(encoding="utf-8")

@@ -1,17 +1,18 @@
 """Everything there is to say about the tools of a home, for `hermes tools`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hermes.config.paths import PROJECT_TOOLS
-from hermes.tools.definitions import load_home, select
+from hermes.schemas import tidy
+from hermes.tools.definitions import load_home, project_of, select
 from hermes.tools.discovery import BrokenFile
 from hermes.tools.groups import LEGACY_TOOLSETS, TOOLSETS, Groups, custom_groups
 from hermes.tools.manifest import ensure_builtins
-from hermes.tools.registry import Registered, registry
-from hermes.tools.userfiles import is_trusted, project_tools
+from hermes.tools.registry import Registered, offered_schema, registry
+from hermes.tools.userfiles import Loaded, is_trusted, project_tools
 
 _CALL_IT = "run: hermes tools enable"
 
@@ -36,16 +37,21 @@ class ToolReport:
     problems: list[str]
     groups: Groups
     registered: Mapping[str, Registered]
+    own: Mapping[str, Registered]  # those of the project
+
+    def counts(self) -> dict[str, int]:
+        return {state: sum(tool.state == state for tool in self.tools) for state in ("offered", "unavailable", "off")}
 
     def as_data(self) -> dict[str, Any]:
         lines = [
             {"name": one.name, "toolset": one.toolset, "origin": one.origin, "state": one.state, "why": one.why}
             for one in self.tools
         ]
-        return {"tools": lines, "problems": self.problems}
+        return {"tools": lines, "counts": self.counts(), "problems": self.problems}
 
-    def resolve(self, names: Iterable[str]) -> list[str]:
-        return self.groups.resolve_many(names)
+    def resolve(self, names: Sequence[str]) -> set[str]:
+        """What a session with these toolsets would have, availability apart."""
+        return select(self.groups, names, (), self.own)
 
     def is_toolset(self, name: str) -> bool:
         own = {tool.entry.toolset for tool in self.registered.values()}
@@ -61,7 +67,7 @@ class ToolReport:
         """A tool, else a toolset, as plain facts."""
         line = next((one for one in self.tools if one.name == name), None)
         if line is not None:
-            schema = self.registered[name].entry.schema
+            parameters = tidy(offered_schema(self.registered[name].entry).get("parameters"))
             return {
                 "name": name,
                 "description": self.registered[name].entry.description,
@@ -70,7 +76,8 @@ class ToolReport:
                 "source": line.source,
                 "state": line.state,
                 "why": line.why,
-                "parameters": (schema.get("parameters") or {}).get("properties") or {},
+                "parameters": parameters["properties"],
+                "required": parameters.get("required", []),
             }
         return self._absent(name) or self._group(name)
 
@@ -93,24 +100,32 @@ class ToolReport:
         return {**found, **by_state}
 
 
-def report(home: Path, settings: Mapping[str, Any], folder: Path) -> ToolReport:
+def toolsets_of(settings: Mapping[str, Any], platform: str | None) -> list[str]:
+    """The toolsets of new sessions on the command line, or on another way in."""
+    by_platform = settings.get("platform_toolsets") or {}
+    usual = [f"hermes-{platform}"] if platform else settings.get("toolsets") or ()
+    return list(by_platform.get(platform or "cli", usual))
+
+
+def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str | None = None) -> ToolReport:
     """Load what a session in `folder` would load, and say what came of it."""
     broken = ensure_builtins()
     mine = load_home(home)
-    own, project = project_tools(folder, settings)
-    problems = [_broken_line(one) for one in (*broken, *mine.broken, *project.broken)]
+    project = project_of(folder, home)
+    own, theirs = project_tools(project, settings) if project is not None else ({}, Loaded())
+    problems = [_broken_line(one) for one in (*broken, *mine.broken, *theirs.broken)]
     problems += [
         f"{one.source}: the name {one.name!r} belongs to toolset {one.owner!r}, so this tool is left out"
-        for one in (*mine.rejected, *project.rejected)
+        for one in (*mine.rejected, *theirs.rejected)
     ]
-    if (folder / PROJECT_TOOLS).is_dir() and not is_trusted(folder, settings):
-        problems.append(f"{folder / PROJECT_TOOLS} is not used: run hermes tools trust, if you trust this folder")
+    if project is not None and not is_trusted(project, settings):
+        problems.append(f"{project / PROJECT_TOOLS} is not used: run hermes tools trust, if you trust this folder")
     groups = Groups(registry, custom_groups(settings))
     agent = settings.get("agent") or {}
-    wanted = select(groups, list(settings.get("toolsets") or ()), list(agent.get("disabled_toolsets") or ()), own)
+    wanted = select(groups, toolsets_of(settings, platform), list(agent.get("disabled_toolsets") or ()), own)
     everything = {**registry.snapshot(), **own}
     lines = [_line(name, tool, name in wanted) for name, tool in sorted(everything.items())]
-    return ToolReport(lines, problems, groups, everything)
+    return ToolReport(lines, problems, groups, everything, own)
 
 
 def _line(name: str, tool: Registered, is_wanted: bool) -> ToolLine:

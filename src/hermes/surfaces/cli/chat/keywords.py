@@ -60,9 +60,9 @@ def prefill_messages(settings: Settings) -> list[dict[str, Any]] | None:
     return found
 
 
-def _toolsets(wish: Wish, settings: Settings) -> list[str] | None:
-    """The toolsets asked for: on the command line, for this way in, or for all; None is the kernel's own choice."""
+def _toolsets(wish: Wish, settings: Settings) -> list[str]:
+    """The toolsets asked for: on the command line, for this way in, or for all."""
     top = settings.of(top_section.Section)
     if "toolsets" not in settings.flags and wish.source in top.platform_toolsets:
         return list(top.platform_toolsets[wish.source])
-    return list(top.toolsets) if "toolsets" in settings.tree or "toolsets" in settings.flags else None
+    return list(top.toolsets)

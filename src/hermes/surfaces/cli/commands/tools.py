@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,24 +21,29 @@ platform_option = click.option("--platform", metavar="NAME", help="For one way i
 
 @click.group("tools", cls=Menu, invoke_without_command=True)
 @click.option("--summary", is_flag=True, help="Only count them.")
+@as_json
 @click.pass_context
-def tools(ctx: click.Context, summary: bool) -> None:
+def tools(ctx: click.Context, summary: bool, as_json: bool) -> None:
     """See which tools a session gets and why, and switch toolsets on and off."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_, as_json=False, summary=summary)
+        ctx.invoke(list_, as_json=as_json, summary=summary)
+    elif summary or as_json:
+        raise click.UsageError(f"Options go behind the subcommand: hermes tools {ctx.invoked_subcommand} …", ctx)
 
 
 @tools.command("list")
 @click.option("--summary", is_flag=True, help="Only count them.")
 @as_json
+@platform_option
 @click.pass_obj
-def list_(cli: Cli, as_json: bool, summary: bool = False) -> None:
+def list_(cli: Cli, as_json: bool, summary: bool = False, platform: str | None = None) -> None:
     """List every tool: offered, unavailable or switched off, with the reason."""
-    report = _report(cli)
+    report = _report(cli, platform)
+    counts = report.counts()
     if as_json:
-        cli.out.json(report.as_data())
+        data = report.as_data()
+        cli.out.json({"counts": counts, "problems": data["problems"]} if summary else data)
         return
-    counts = {state: sum(tool.state == state for tool in report.tools) for state in ("offered", "unavailable", "off")}
     if not summary:
         cli.out.table(
             ["TOOL", "TOOLSET", "FROM", "STATE", "WHY"],
@@ -68,12 +74,18 @@ def info(cli: Cli, name: str, as_json: bool) -> None:
     if as_json:
         cli.out.json(found)
         return
-    for key, value in found.items():
-        if key != "parameters" and value not in ("", []):
-            cli.out.line(f"{key:<12} {', '.join(value) if isinstance(value, list) else value}")
-    for field, schema in (found.get("parameters") or {}).items():
-        kind = schema.get("type", "any")
-        cli.out.line(f"  {field:<20} {kind:<10} {schema.get('description', '')}")
+    facts = {
+        key: value for key, value in found.items() if key not in ("parameters", "required") and value not in ("", [])
+    }
+    width = max(12, *map(len, facts))
+    for key, value in facts.items():
+        _show(cli, f"{key:<{width}} ", ", ".join(value) if isinstance(value, list) else str(value))
+    for field, schema in found.get("parameters", {}).items():
+        kinds = schema.get("type", "any") if isinstance(schema, dict) else str(schema)
+        kind = "|".join(kinds) if isinstance(kinds, list) else kinds
+        words = schema.get("description", "") if isinstance(schema, dict) else ""
+        needed = "(required) " if field in found.get("required", ()) else ""
+        _show(cli, f"  {field:<20} {kind:<10} ", f"{needed}{words}")
 
 
 @tools.command("enable")
@@ -85,13 +97,16 @@ def enable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
     report = _report(cli)
     for name in names:
         _check_toolset(report, name)
-        off = [one for one in _listed(cli, "agent.disabled_toolsets") if one != name]
-        if len(off) < len(_listed(cli, "agent.disabled_toolsets")):
+        off = _listed(cli, "agent.disabled_toolsets")
+        if name in off:
+            off.remove(name)
             _save(cli, "agent.disabled_toolsets", off)
-        key = _key(platform)
-        on = _listed(cli, key, platform)
-        if not set(report.resolve([name])) <= set(report.resolve(on)):
-            _save(cli, key, [*on, name])
+        mine, on = report.resolve([name]), _toolsets(cli, platform)
+        if not mine <= report.resolve(on):
+            _save(cli, _key(cli, platform), [*on, name])
+        blocking = [one for one in off if mine & report.resolve([one])]
+        if blocking:
+            raise UserError(f"{name!r} stays off, wholly or in part: run hermes tools enable {' '.join(blocking)}")
         cli.out.line(f"{name} is on.")
     cli.out.flush()
     cli.out.note("New sessions get it; sessions that exist keep their tools.")
@@ -106,16 +121,17 @@ def disable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
     report = _report(cli)
     for name in names:
         _check_toolset(report, name)
-        key = _key(platform)
-        on = _listed(cli, key, platform)
-        if name in on:
-            _save(cli, key, [one for one in on if one != name])
-        elif platform:
+        on = _toolsets(cli, platform)
+        others = [one for one in on if one != name]
+        comes_with_others = report.resolve([name]) & report.resolve(others)
+        if platform and comes_with_others:
             raise UserError(
-                f"{name!r} is not in the list of {platform}; it comes with {', '.join(on)}. "
+                f"{name!r} comes with {', '.join(others)} on {platform}. "
                 "Without --platform it is switched off everywhere."
             )
-        else:
+        if name in on:
+            _save(cli, _key(cli, platform), others)
+        if comes_with_others:
             off = _listed(cli, "agent.disabled_toolsets")
             _save(cli, "agent.disabled_toolsets", list(dict.fromkeys([*off, name])))
         cli.out.line(f"{name} is off.")
@@ -124,21 +140,37 @@ def disable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
 
 
 @tools.command("trust")
-@click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
 @click.option("--remove", is_flag=True, help="Trust it no longer.")
 @click.pass_obj
 def trust(cli: Cli, folder: Path, remove: bool) -> None:
     """Let the tool files in FOLDER/.hermes/tools run in sessions that work there."""
+    from hermes.tools.definitions import project_of  # noqa: PLC0415 - `hermes tools --help` needs none of it
+
+    if not remove and not folder.is_dir():
+        raise UserError(f"There is no folder {str(folder)!r}.")
+    trusted = {one: str(Path(one).expanduser().resolve()) for one in _listed(cli, "tools.trusted_projects")}
     real = str(folder.resolve())
-    others = [one for one in _listed(cli, "tools.trusted_projects") if str(Path(one).expanduser().resolve()) != real]
+    if real not in trusted.values():
+        real = str(project_of(Path(real), cli.home) or real)
+    others = [one for one, place in trusted.items() if place != real]
     _save(cli, "tools.trusted_projects", others if remove else [*others, real])
     cli.out.line(f"{real} is {'no longer trusted' if remove else 'trusted: its own tools are code that runs as you'}.")
 
 
-def _report(cli: Cli) -> "ToolReport":
+def _show(cli: Cli, label: str, text: str) -> None:
+    """A label and its text, which stays in its own column, and within a terminal's width."""
+    room = max(20, cli.out.width - len(label)) if cli.out.is_terminal else 2**31
+    lines = [line for part in text.splitlines() for line in wrap(part, room, break_long_words=False) or [""]]
+    for line in lines or [""]:
+        cli.out.line(f"{label}{line}".rstrip())
+        label = " " * len(label)
+
+
+def _report(cli: Cli, platform: str | None = None) -> "ToolReport":
     from hermes.surfaces.cli.toolview import report  # noqa: PLC0415 - `hermes tools --help` needs none of it
 
-    return report(cli.home, cli.settings().mapping, Path.cwd())
+    return report(cli.home, cli.settings().mapping, Path.cwd(), platform)
 
 
 def _check_toolset(report: "ToolReport", name: str) -> None:
@@ -151,16 +183,21 @@ def _check_toolset(report: "ToolReport", name: str) -> None:
     raise UserError(f"There is no toolset {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
 
 
-def _key(platform: str | None) -> str:
-    return f"platform_toolsets.{platform}" if platform else "toolsets"
+def _key(cli: Cli, platform: str | None) -> str:
+    by_platform: Any = cli.settings().get("platform_toolsets")
+    if platform or "cli" in by_platform:  # what is said for the command line wins over what is said for all
+        return f"platform_toolsets.{platform or 'cli'}"
+    return "toolsets"
 
 
-def _listed(cli: Cli, key: str, platform: str | None = None) -> list[str]:
-    settings = cli.settings()
-    if platform:
-        by_platform: Any = settings.get("platform_toolsets")
-        return list(by_platform.get(platform, (f"hermes-{platform}",)))
-    value: Sequence[str] = settings.get(key)
+def _toolsets(cli: Cli, platform: str | None) -> list[str]:
+    from hermes.surfaces.cli.toolview import toolsets_of  # noqa: PLC0415 - see above
+
+    return toolsets_of(cli.settings().mapping, platform)
+
+
+def _listed(cli: Cli, key: str) -> list[str]:
+    value: Sequence[str] = cli.settings().get(key)
     return list(value)
 
 
