@@ -38,6 +38,7 @@ class Room:
         self.session_id = "s1"
         self.task_id = "default"
         self.call_id = "call_1"
+        self.user_task: str | None = None
         self.scope = TurnScope()
         self.environment = environment
         self.gate = gate or ToldGate()

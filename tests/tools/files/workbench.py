@@ -64,6 +64,7 @@ class Task:
     session_id = "session"
     task_id = "task"
     call_id = "call"
+    user_task: str | None = None
     route: Route = "foreground"
 
     def __init__(self, environment: Environment, supervisor: ProcessSupervisor, scope: TurnScope) -> None:
