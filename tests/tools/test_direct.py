@@ -320,3 +320,19 @@ def test_arguments_are_held_against_the_schema_as_it_is_offered() -> None:
 
     add("loose", echo, {"type": "object", "properties": {"n": "integer"}, "required": ["gone"]})
     assert json.loads(handle_function_call("loose", {"n": "3"})) == {"n": 3}
+
+
+def test_a_function_may_have_a_list_as_default_and_is_told_what_it_cannot_take() -> None:
+    @tool(toolset="direct")
+    def join(words: list[str] = ["a", "b"]) -> str:  # noqa: B006 - what an author writes
+        """Join words."""
+        words.append("c")
+        return " ".join(words)
+
+    assert [handle_function_call("join", {}), handle_function_call("join", {})] == ["a b c", "a b c"]
+    with pytest.raises(TypeError, match=r"size\(\) takes something that a model cannot write: .*Path.*; use str"):
+
+        @tool(toolset="direct")
+        def size(path: Path) -> int:
+            """Tell how long a file is."""
+            return path.stat().st_size

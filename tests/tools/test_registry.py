@@ -89,7 +89,13 @@ def test_deregister_of_the_last_tool_takes_check_and_aliases_along() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"name": ""}, {"name": 3}, {"toolset": ""}, {"schema": "no"}, {"handler": "no"}], ids=str
+    "bad",
+    [
+        *({"name": ""}, {"name": 3}, {"toolset": ""}, {"schema": "no"}, {"handler": "no"}),
+        *({"check_fn": "no"}, {"dynamic_schema_overrides": {"a": 1}}),
+        *({"max_result_size_chars": size} for size in ("100", 0, -1, float("nan"))),
+    ],
+    ids=str,
 )
 def test_a_shapeless_registration_is_a_type_error(bad: dict[str, Any]) -> None:
     registry = ToolRegistry()
@@ -97,6 +103,12 @@ def test_a_shapeless_registration_is_a_type_error(bad: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         registry.register(**whole)
     assert registry.generation == 0
+
+
+def test_one_variable_may_be_named_without_a_list() -> None:
+    registry = ToolRegistry()
+    add(registry, requires_env="WEATHER_API_KEY")
+    assert registry.get_toolset_requirements()["one"]["env_vars"] == ["WEATHER_API_KEY"]
 
 
 def test_definitions_are_sorted_available_and_named_by_their_entry() -> None:

@@ -5,6 +5,8 @@ import json
 import re
 import typing
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,7 +43,14 @@ def tool(
     def register(function: F) -> F:
         tool_name = name or function.__name__
         kind, given = _arguments(function)
-        parameters = parameters_of(kind)
+        try:
+            parameters = parameters_of(kind)
+        except TypeError as error:
+            reason = str(error).splitlines()[-1]
+            raise TypeError(
+                f"{function.__name__}() takes something that a model cannot write: {reason}; use str, int, float, "
+                "bool, list, dict, Literal, an Enum or a dataclass"
+            ) from error
         description, words = _docstring(function)
         for field, text in words.items():
             if field in parameters["properties"]:
@@ -77,6 +86,8 @@ def _arguments(function: Callable[..., Any]) -> tuple[type[msgspec.Struct], froz
         if parameter.name not in hints:
             raise TypeError(f"the parameter {parameter.name!r} of {function.__name__}() needs a type hint")
         default = msgspec.NODEFAULT if parameter.default is parameter.empty else parameter.default
+        if isinstance(default, list | dict | set) and default:
+            default = msgspec.field(default_factory=partial(deepcopy, default))
         fields.append((parameter.name, hints[parameter.name], default))
     kind = msgspec.defstruct(
         function.__name__,

@@ -90,7 +90,7 @@ class ToolEntry:
         self.schema = schema
         self.handler = handler
         self.check_fn = check_fn
-        self.requires_env = list(requires_env or [])
+        self.requires_env = [requires_env] if isinstance(requires_env, str) else list(requires_env or [])
         self.is_async = is_async
         self.description = description or str(schema.get("description") or "")
         self.emoji = emoji
@@ -172,9 +172,16 @@ class ToolRegistry:
     ) -> None:
         """Add a tool. A name that another toolset owns is refused and logged, unless `override` gives consent.
 
-        Raises `TypeError` for a name, schema or handler that is no name, object or callable.
+        Raises `TypeError` for a name, schema, size or function that is none.
         """
-        _check_shape(name, toolset, schema, handler)
+        _check_shape(name, toolset, schema, max_result_size_chars)
+        for what, function in (
+            ("handler", handler),
+            ("check_fn", check_fn or bool),
+            ("dynamic_schema_overrides", dynamic_schema_overrides or dict),
+        ):
+            if not callable(function):
+                raise TypeError(f"{what} of tool {name!r} must be callable, not {type(function).__name__}")
         traits = traits or UNKNOWN
         entry = ToolEntry(
             name,
@@ -431,15 +438,15 @@ def invalidate_check_fn_cache() -> None:
     registry.checks.forget()
 
 
-def _check_shape(name: object, toolset: object, schema: object, handler: object) -> None:
+def _check_shape(name: object, toolset: object, schema: object, size: object) -> None:
     if not isinstance(name, str) or not name:
         raise TypeError(f"a tool needs a name, not {name!r}")
     if not isinstance(toolset, str) or not toolset:
         raise TypeError(f"tool {name!r} needs the name of a toolset, not {toolset!r}")
     if not isinstance(schema, dict):
         raise TypeError(f"the schema of tool {name!r} must be a dict, not {type(schema).__name__}")
-    if not callable(handler):
-        raise TypeError(f"the handler of tool {name!r} must be callable, not {type(handler).__name__}")
+    if size is not None and not (isinstance(size, int | float) and size > 0):
+        raise TypeError(f"max_result_size_chars of tool {name!r} must be a number above 0, not {size!r}")
 
 
 def _both_mcp(old: ToolEntry, new: ToolEntry) -> bool:

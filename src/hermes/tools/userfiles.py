@@ -28,6 +28,7 @@ class Loaded(Struct):
     loaded: list[Path] = field(default_factory=list)
     broken: list[BrokenFile] = field(default_factory=list)
     unused: list[Path] = field(default_factory=list)
+    idle: list[BrokenFile] = field(default_factory=list)  # would register tools, but not where that counts
     rejected: list[Rejection] = field(default_factory=list)
 
 
@@ -39,6 +40,7 @@ class FileState(Struct):
     toolsets: frozenset[str] | None  # None: not to be read off its text
     executed: bool = False
     broken: BrokenFile | None = None
+    idle: BrokenFile | None = None
 
 
 def load_folder(
@@ -61,6 +63,7 @@ def load_folder(
         with _lock:
             state = _state_of(path, tools)
             if state.broken is None and not state.registers:
+                found.idle += [state.idle] if state.idle is not None else []
                 continue
             if state.broken is None and asked is not None and state.toolsets is not None and not state.toolsets & asked:
                 found.unused.append(path)
@@ -110,6 +113,11 @@ def _state_of(path: Path, tools: ToolRegistry) -> FileState:
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
         state = FileState(stamp, registers=tree_registers(tree), toolsets=toolsets_named(tree))
+        inside = next(
+            (node.lineno for node in ast.walk(tree) if isinstance(node, ast.Expr) and is_register_call(node)), 0
+        )
+        if inside and not state.registers:
+            state.idle = BrokenFile(path, inside, "a tool counts only when it is registered at the file's top level")
     except (OSError, SyntaxError, ValueError) as error:
         state = FileState(stamp, registers=False, toolsets=None, broken=BrokenFile.of(path, error))
     tools.files[path] = state

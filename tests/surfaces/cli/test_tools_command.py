@@ -63,6 +63,8 @@ def test_a_broken_file_is_shown_with_its_line_and_costs_nothing_else(run: Run, t
     found = listed(run)
     assert found["problems"] == [f"{tools_dir / 'broken.py'}, line 2: ZeroDivisionError: division by zero"]
     assert "line 2" in run("tools").stderr
+    (tools_dir / "broken.py").write_text("def add(name):\n    registry.register(name)\n\nadd('x')\n", encoding="utf-8")
+    assert "broken.py, line 2: a tool counts only when" in run("tools").stderr
 
 
 def test_toolsets_are_switched_off_and_on_again(run: Run) -> None:

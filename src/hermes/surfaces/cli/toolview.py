@@ -113,7 +113,7 @@ def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str 
     mine = load_home(home)
     project = project_of(folder, home)
     own, theirs = project_tools(project, settings) if project is not None else ({}, Loaded())
-    problems = [_broken_line(one) for one in (*broken, *mine.broken, *theirs.broken)]
+    problems = [_broken_line(one) for one in (*broken, *mine.broken, *theirs.broken, *mine.idle, *theirs.idle)]
     problems += [
         f"{one.source}: the name {one.name!r} belongs to toolset {one.owner!r}, so this tool is left out"
         for one in (*mine.rejected, *theirs.rejected)

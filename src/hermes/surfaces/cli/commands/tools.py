@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.surfaces.cli.toolview import ToolReport
 
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_LONG = ("parameters", "required", "direct_tools", "resolved_tools")  # shown in another form, or once already
 platform_option = click.option("--platform", metavar="NAME", help="For one way in only: cli, cron, telegram, …")
 
 
@@ -74,9 +75,7 @@ def info(cli: Cli, name: str, as_json: bool) -> None:
     if as_json:
         cli.out.json(found)
         return
-    facts = {
-        key: value for key, value in found.items() if key not in ("parameters", "required") and value not in ("", [])
-    }
+    facts = {key: value for key, value in found.items() if key not in _LONG and value not in ("", [])}
     width = max(12, *map(len, facts))
     for key, value in facts.items():
         _show(cli, f"{key:<{width}} ", ", ".join(value) if isinstance(value, list) else str(value))
