@@ -59,3 +59,11 @@ async def test_one_line_of_ten_megabytes_is_reached_anywhere_to_its_last_charact
         assert page["truncated"] is False
         assert start + len(text) == len(line) == 10_000_000
     assert seen == 4
+
+
+async def test_a_handle_is_never_written_to(tmp_path: Path) -> None:
+    async with room(tmp_path, builtin("write_file"), builtin("patch")) as it:
+        for name, args in (("write_file", {"content": "x"}), ("patch", {"old_string": "x", "new_string": "y"})):
+            refused = await call(it, name, path="hermes://result/big-1", **args)
+            assert "is a kept result" in refused["error"]
+    assert not (tmp_path / "hermes:").exists()

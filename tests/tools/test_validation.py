@@ -126,6 +126,16 @@ def test_extra_fields_follow_the_schema_unless_the_tool_is_ours() -> None:
         Validator(schema, closed=True).check({"a": 1, "b": 2})
 
 
+def test_a_required_field_with_a_default_may_be_left_out() -> None:
+    mode = {"type": "string", "enum": ["replace", "patch"], "default": "replace"}
+    schema = {"type": "object", "properties": {"mode": mode, "path": {"type": "string"}}, "required": ["mode", "path"]}
+    validator = Validator(schema, closed=True)
+    assert validator.check({"path": "a"}) == {"mode": "replace", "path": "a"}
+    assert validator.check({"path": "a", "mode": "patch"})["mode"] == "patch"
+    with pytest.raises(CallRefused, match='"path" is a required property'):
+        validator.check({})
+
+
 def test_an_old_draft_is_understood_and_a_broken_schema_says_so() -> None:
     old = {"type": "object", "properties": {"a": {"type": "number", "minimum": 3, "exclusiveMinimum": True}}}
     with pytest.raises(CallRefused):

@@ -132,9 +132,12 @@ class Validator:
         properties = parameters.get("properties")
         self._known = sorted(properties) if isinstance(properties, dict) else []
         self._plain = _plain_types(properties) if isinstance(properties, dict) else {}
+        self._defaults = _defaults(parameters)
 
     def check(self, args: JsonObject) -> JsonObject:
         """The coerced arguments; `CallRefused` names each place that does not fit, up to three."""
+        if self._defaults:
+            args = {**self._defaults, **args}
         as_wanted = all(type(value) is self._plain.get(name) for name, value in args.items())
         coerced: JsonObject = args if as_wanted else coerce_args(args, self._parameters)
         if self._validator.is_valid(coerced):
@@ -143,6 +146,15 @@ class Validator:
         shown = "; ".join(dict.fromkeys(found))
         hint = f" Known fields: {', '.join(self._known)}." if self._known else " The tool takes no arguments."
         raise CallRefused(f"the arguments do not fit the schema: {shown}; nothing was run.{hint}", "invalid_arguments")
+
+
+def _defaults(parameters: JsonObject) -> JsonObject:
+    """What the schema itself says of properties that it also calls required: to leave them out is no doubt."""
+    properties, required = parameters.get("properties"), parameters.get("required")
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return {}
+    found = {name: properties[name].get("default") for name in required if isinstance(properties.get(name), dict)}
+    return {name: value for name, value in found.items() if isinstance(value, str | int | float)}
 
 
 def _plain_types(properties: JsonObject) -> dict[str, type]:

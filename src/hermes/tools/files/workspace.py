@@ -65,6 +65,8 @@ class Workspace:
 
     async def locate(self, given: str) -> Place:
         """Where `given` leads; the file need not exist."""
+        if given.startswith(HANDLE_PREFIX):
+            raise ToolError(f"{given!r} is a kept result: read_file and search_files open it, and nothing changes it")
         if not given.strip():
             raise ToolError("the path is empty; name a file")
         if "\0" in given:
