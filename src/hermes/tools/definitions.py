@@ -60,7 +60,10 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
         own = _load_foreign(request, custom)
     if stored:
         return stored, own
-    names = select(Groups(registry, custom), request.enabled, request.disabled, own)
+    unknown: list[str] = []
+    names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
+    if unknown:
+        log.warning("no toolset is named %s; hermes tools shows what there is", ", ".join(map(repr, unknown)))
     tools = {**registry.snapshot(), **own}
     all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)

@@ -225,7 +225,7 @@ class Groups:
         return sorted({tool for name in names for tool in self.resolve(name)})
 
     def info(self, name: str) -> dict[str, Any] | None:
-        group = self.get(name)
+        group = _group("Every tool there is", includes=self.names()) if name in EVERYTHING else self.get(name)
         if group is None and name in LEGACY_TOOLSETS:
             group = _group("An older name", *LEGACY_TOOLSETS[name])
         if group is None:

@@ -155,6 +155,16 @@ def test_the_list_is_that_of_the_way_in(run: Run, home: Path) -> None:
     assert {one["name"] for one in there if one["state"] == "offered"} == {"process", "terminal"}
 
 
+def test_a_toolset_that_does_not_exist_is_named(run: Run, home: Path) -> None:
+    custom = "tools: {custom_toolsets: {fun: {includes: [nowhere]}}}"
+    (home / "config.yaml").write_text(f"toolsets: [fiel, fun, web_tools]\n{custom}\n", encoding="utf-8")
+    assert listed(run)["problems"] == [
+        "the configuration names a toolset 'fiel' that does not exist; did you mean 'file'?",
+        "the configuration names a toolset 'nowhere' that does not exist",
+    ]
+    assert json.loads(run("tools", "info", "all", "--json").stdout)["tool_count"] > 40
+
+
 def test_every_option_acts_or_is_refused(run: Run) -> None:
     counts = json.loads(run("tools", "--json", "--summary").stdout)
     assert counts == {"counts": listed(run)["counts"], "problems": []}

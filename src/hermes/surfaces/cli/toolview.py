@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,15 @@ def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str 
         problems.append(f"{project / PROJECT_TOOLS} is not used: run hermes tools trust, if you trust this folder")
     groups = Groups(registry, custom_groups(settings))
     agent = settings.get("agent") or {}
-    wanted = select(groups, toolsets_of(settings, platform), list(agent.get("disabled_toolsets") or ()), own)
+    unknown: list[str] = []
+    wanted = select(groups, toolsets_of(settings, platform), list(agent.get("disabled_toolsets") or ()), own, unknown)
+    unknown += [
+        one for group in custom_groups(settings).values() for one in group["includes"] if not groups.is_valid(one)
+    ]
+    for name in dict.fromkeys(unknown):
+        near = get_close_matches(name, groups.names(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        problems.append(f"the configuration names a toolset {name!r} that does not exist{hint}")
     everything = {**registry.snapshot(), **own}
     lines = [_line(name, tool, name in wanted) for name, tool in sorted(everything.items())]
     return ToolReport(lines, problems, groups, everything, own)
