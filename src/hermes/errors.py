@@ -9,7 +9,8 @@ HermesError
 ├── ToolError                 the model: the text says what to try next
 ├── ProviderError             nobody, or the person: see `reason` and `retryable`
 ├── StoreError                the record could not be made durable; the turn fails visibly
-│   └── StoreUnavailable      the store cannot be opened here, with the reason
+│   ├── StoreUnavailable      the store cannot be opened here, with the reason
+│   └── SessionMoved          the session went on meanwhile, here or under another id
 └── BudgetExceeded            a cap on money, tokens or time was reached before the call
 """
 
@@ -89,6 +90,10 @@ class StoreError(HermesError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be opened: a file system without locks, a newer schema, no permission."""
+
+
+class SessionMoved(StoreError):
+    """A session cannot be continued from where it was read: it has newer messages, or goes on under another id."""
 
 
 class BudgetExceeded(HermesError):

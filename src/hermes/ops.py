@@ -30,6 +30,19 @@ class SessionCreated(Struct, frozen=True, kw_only=True):
     started_at: float | None = None
 
 
+class SessionContinued(Struct, frozen=True, kw_only=True):
+    """End a session as compressed and begin `child` in its place, under the next title of its line.
+
+    `SessionMoved`, and nothing of it is stored, when the session has been continued already or has messages above
+    `last_row`: whoever compresses must have read everything.
+    """
+
+    session_id: str
+    child: SessionCreated
+    last_row: int
+    at: float
+
+
 class SessionChanged(Struct, frozen=True):
     """Set columns of a session row. Names that are not columns are an error."""
 
@@ -129,6 +142,7 @@ class ApprovalRecorded(Struct, frozen=True, kw_only=True):
 StoreOp: TypeAlias = (
     SessionCreated
     | SessionChanged
+    | SessionContinued
     | MessageAppended
     | ContextAttached
     | CallJournalled
@@ -164,3 +178,7 @@ class SessionRecord(Struct, frozen=True, kw_only=True):
     title: str | None = None
     model_config: JsonObject | None = None
     message_count: int = 0  # of the whole session, whatever part of it was asked for
+    continued_by: str | None = None  # the newest session that compressions made of it
+    earlier: tuple[str, ...] = ()  # the sessions that compressions made it of, oldest first
+    compress_after: float = 0.0  # no compression before this time, because the last one failed
+    idle_compressions: int = 0  # in a row, that hardly made it shorter

@@ -474,18 +474,39 @@ class PromptSource(Protocol):
 
 
 class ContextEngine(Protocol):
-    """Decides when a history is too long and what takes its place. Compaction appends; it never edits."""
+    """Decides when a history is too long and what takes its place. It never edits what it is given.
 
-    def over_limit(self, prompt_tokens: int, window: int) -> bool:
+    `hermes.context.ContextEngine` is the base for engines of one's own.
+    """
+
+    last_error: str  # why the last `compress` could not make it shorter, where there is a reason to tell
+    compression_count: int
+
+    @property
+    def name(self) -> str: ...
+    def update_model(
+        self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = ""
+    ) -> None: ...
+    def update_from_response(self, usage: Mapping[str, Any]) -> None:
+        """`prompt_tokens` as the provider counted them, before it is asked whether those are too many."""
+        ...
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Whether a prompt of that size leaves too little of the window. More tokens never make it False again."""
         ...
 
-    async def compress(self, record: SessionRecord, scope: TurnScope) -> tuple[Message, ...]:
-        """The messages a child session begins with in place of the record's, which stays as it is.
+    def compress(
+        self, messages: list[JsonObject], current_tokens: int | None = None, focus_topic: str | None = None
+    ) -> list[JsonObject] | Awaitable[list[JsonObject]]:
+        """The messages a child session begins with in place of these; these themselves when they stay.
 
-        They are fewer characters than the record's, end with its newest message, and hold no call without its result.
+        They are fewer characters, end with the newest message, and hold no call without its result.
         """
         ...
+
+    def has_content_to_compress(self, messages: list[JsonObject]) -> bool: ...
+    def on_session_end(self, session_id: str, messages: list[JsonObject]) -> None: ...
+    def on_session_start(self, session_id: str, **keywords: Any) -> None: ...
 
 
 class Sink(Protocol):

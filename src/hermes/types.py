@@ -213,6 +213,13 @@ class PrefixBroken(Struct, frozen=True, tag="prefix_broken"):
     tokens_lost: int | None = None
 
 
+class SessionRotated(Struct, frozen=True, kw_only=True, tag="session_rotated"):
+    """The session was compressed and goes on under another id; `previous` is closed and stays readable."""
+
+    session_id: str
+    previous: str
+
+
 class TurnFinished(Struct, frozen=True, kw_only=True, tag="turn_finished"):
     """The machine record of a turn: how it ended, and what was really done."""
 
@@ -239,5 +246,6 @@ Event: TypeAlias = (
     | StatusChanged
     | ModelAnswered
     | PrefixBroken
+    | SessionRotated
     | TurnFinished
 )

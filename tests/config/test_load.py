@@ -133,10 +133,10 @@ def test_a_file_that_is_not_text_is_told_so(load: Load, home: Path) -> None:
 
 def test_known_keys_without_effect_give_one_line(load: Load) -> None:
     settings = load(
-        "tts: {provider: edge, xai: {speed: 2}}\ncompression: {enabled: false}\nwhatsapp: {a: {b: 1}}\n"
+        "tts: {provider: edge, xai: {speed: 2}}\ncompression: {in_place: false}\nwhatsapp: {a: {b: 1}}\n"
         "_config_version: 23\nauxiliary: {curator: {timeout: 5}}\n"
     )
-    idle = "tts.provider, tts.xai.speed, compression.enabled, whatsapp, auxiliary.curator.timeout"
+    idle = "tts.provider, tts.xai.speed, compression.in_place, whatsapp, auxiliary.curator.timeout"
     assert settings.warnings == (f"config.yaml: known, but without effect in this version: {idle}",)
 
 

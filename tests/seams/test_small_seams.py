@@ -1,15 +1,19 @@
 """The contract of each small seam, held against every implementation and its fake."""
 
 import asyncio
+import copy
+import inspect
 import re
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hermes.context.compressor import ContextCompressor, SummaryRequest
+from hermes.dicts import from_dict, to_dict
 from hermes.errors import StoreError, ToolError
-from hermes.ops import SessionRecord
 from hermes.runtime.facade import CallerSink
 from hermes.runtime.prompt import DateLine, FixedText, Identity, ProjectRules, Surroundings, build_prompt
 from hermes.runtime.requests import OUTCOME_UNKNOWN, build_units
@@ -193,7 +197,7 @@ async def test_prompt_sources_are_the_same_each_time_and_joined_in_order(tmp_pat
     assert places == sorted(places)
 
 
-def long_record() -> SessionRecord:
+def long_history() -> list[Message]:
     messages: list[Message] = []
     for number in range(20):
         call = ToolCall(f"call_{number}", "todo", "{}")
@@ -203,35 +207,39 @@ def long_record() -> SessionRecord:
             Message(role="tool", content="{}", tool_call_id=call.id, tool_name="todo", status="ok"),
             Message(role="assistant", content=f"answer {number}"),
         ]
-    return SessionRecord(
-        session_id="s",
-        source="cli",
-        model=None,
-        system_prompt=None,
-        tool_definitions=None,
-        cwd=None,
-        ended=False,
-        messages=tuple(messages),
-        contexts={},
-        open_calls=(),
-    )
+    return messages
 
 
-@pytest.mark.parametrize("engine", [KeepLast(keep=n) for n in (1, 2, 3, 4, 7)])
-async def test_a_context_engine_shortens_and_keeps_what_is_newest(engine: ContextEngine) -> None:
-    record = long_record()
-    before = record.messages
-    kept = await engine.compress(record, TurnScope())
-    assert record.messages == before
+async def brief(_: SummaryRequest) -> str:
+    return "Twenty questions were asked."
+
+
+ENGINES: list[Callable[[], ContextEngine]] = [
+    *(partial(KeepLast, keep=n) for n in (1, 2, 3, 4, 7)),
+    partial(ContextCompressor, brief, context_length=200_000),
+    partial(ContextCompressor, brief),
+]
+
+
+@pytest.mark.parametrize("make", ENGINES)
+async def test_a_context_engine_shortens_and_keeps_what_is_newest(make: Callable[[], ContextEngine]) -> None:
+    before = [to_dict(message) for message in long_history()]
+    given = copy.deepcopy(before)
+    made = make().compress(given)
+    kept = await made if inspect.isawaitable(made) else made
+    assert given == before
     assert kept[-1] == before[-1]
-    assert sum(len(text_of(one.content)) for one in kept) < sum(len(text_of(one.content)) for one in before)
-    asked = {call.id for message in kept for call in message.tool_calls}
-    assert asked == {message.tool_call_id for message in kept if message.role == "tool"}
-    assert OUTCOME_UNKNOWN not in str([text_of(m.content) for unit in build_units(kept) for m in unit.messages])
+    assert len(str(kept)) < len(str(before))
+    messages = [from_dict(one) for one in kept]
+    asked = {call.id for message in messages for call in message.tool_calls}
+    assert asked == {message.tool_call_id for message in messages if message.role == "tool"}
+    assert OUTCOME_UNKNOWN not in str([text_of(m.content) for unit in build_units(messages) for m in unit.messages])
 
 
-@pytest.mark.parametrize("engine", [KeepLast()])
-def test_a_context_engine_never_finds_more_tokens_to_be_fewer(engine: ContextEngine) -> None:
-    answers = [engine.over_limit(tokens, 1000) for tokens in range(0, 1200, 50)]
+@pytest.mark.parametrize("make", ENGINES[-3:-1])
+def test_a_context_engine_never_finds_more_tokens_to_be_fewer(make: Callable[[], ContextEngine]) -> None:
+    engine = make()
+    engine.update_model("m", 200_000)
+    answers = [engine.should_compress(tokens) for tokens in range(0, 240_000, 5_000)]
     assert answers == sorted(answers)
     assert (answers[0], answers[-1]) == (False, True)

@@ -152,7 +152,7 @@ async def _run(hook: ShellHook, place: Place, event: str, payload: Mapping[str, 
         "hook_event_name": event,
         "tool_name": payload.get("tool_name"),
         "tool_input": payload.get("args"),
-        "session_id": place.session_id,
+        "session_id": payload.get("session_id") or place.session_id,
         "cwd": place.cwd(),
         "extra": {name: value for name, value in payload.items() if name not in ("tool_name", "args", "session_id")},
     }

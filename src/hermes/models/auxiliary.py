@@ -10,6 +10,7 @@ from msgspec.structs import replace as with_fields
 from hermes.config.sections import auxiliary as auxiliary_section
 from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
+from hermes.models.abilities import Abilities
 from hermes.models.attempts import ClientOptions
 from hermes.models.client import CallPlan, ModelClient, Notice
 from hermes.models.resolve import Asked, resolve_model
@@ -38,6 +39,7 @@ class Question(Struct, frozen=True, kw_only=True):
     text: str
     session_id: str | None = None
     max_tokens: int | None = None
+    on_main: bool = False  # ask the main model, whatever is configured for the task
     on_status: Callable[[Notice], None] = lambda _: None
 
 
@@ -57,7 +59,7 @@ class AuxiliaryClient:
         task, parts = self.task(question.task), self._parts
         attempts = parts.settings.of(auxiliary_section.Section).transient_retries + 1
         client = ModelClient(
-            [self._model(question.task, task)],
+            [parts.main() if question.on_main else self._model(question.task, task)],
             parts.store,
             parts.clock,
             parts.ids,
@@ -72,6 +74,14 @@ class AuxiliaryClient:
         if answer is None:
             raise ProviderError(f"no answer for {question.task} within {task.timeout:g} s", reason="timeout")
         return answer.response
+
+    def window(self, name: str) -> int | None:
+        """How many tokens the model of a task reads, where that is another than the main one, and known."""
+        model = self._model(name, self.task(name))
+        if model is self._parts.main():
+            return None
+        described = Abilities.of(model).described
+        return described.endpoint.context_length if described else None
 
     def task(self, name: str) -> auxiliary_section.Task:
         """How a task is configured; `UserError` when there is none of that name."""

@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from hermes.dicts import content_from_json
-from hermes.errors import UserError
+from hermes.errors import ProviderError, UserError
 from hermes.ops import MessageAppended, SessionChanged, SessionCreated, SessionRecord, StoreOp
 from hermes.runtime.assembly import Assembly, assemble
 from hermes.runtime.budget import IterationBudget
@@ -21,14 +23,18 @@ from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import Keywords, fold
 from hermes.runtime.outcome import Outcome
-from hermes.runtime.prompt import FixedText, build_prompt
+from hermes.runtime.prompt import SYSTEM_MESSAGE, FixedText, build_prompt
 from hermes.runtime.redaction import CleanSink, CleanView, clean_content, clean_outcome
 from hermes.runtime.shared import RandomIds
 from hermes.runtime.steering import SteerBox
+from hermes.runtime.todos import restore_tasks
 from hermes.runtime.workplaces import news_from_background, reach
 from hermes.scope import TurnScope
-from hermes.seams import Sink, ToolView
+from hermes.seams import PromptSource, Sink, ToolView
 from hermes.types import Content, Event, Message, TurnStarted, text_of
+
+if TYPE_CHECKING:
+    from hermes.runtime.compression import Compression
 
 log = logging.getLogger("hermes")
 
@@ -60,6 +66,8 @@ class AIAgent:
         self._scope: TurnScope | None = None
         self._interrupt_message: str | None = None
         self._outcome: Outcome | None = None
+        self._compression: Compression | None = None
+        self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
         self.iteration_budget = self._options.limits.iteration_budget or IterationBudget(
             self._options.limits.max_iterations
         )
@@ -102,6 +110,17 @@ class AIAgent:
         text: str = self.run_conversation(message, stream_callback=stream_callback)["final_response"]
         return text
 
+    def compress(self, focus_topic: str | None = None) -> dict[str, Any]:
+        """Sum up the session now, `focus_topic` above all; it goes on under the `session_id` in the answer."""
+        background.refuse_own_thread()
+        sink = CallerSink(ContractCallbacks(self._options.callbacks, None).deliver)
+        return run_sync(self._compress(focus_topic, sink), sink, self.interrupt)
+
+    async def acompress(self, focus_topic: str | None = None) -> dict[str, Any]:
+        """`compress` for callers that have a loop."""
+        callbacks = ContractCallbacks(self._options.callbacks, None)
+        return await self._compress(focus_topic, _InlineSink(callbacks) if callbacks.wanted else None)
+
     def interrupt(self, message: str | None = None) -> None:
         """Stop the turn that is running, if one is. Ready again within a second; nothing of the turn goes on."""
         scope = self._scope
@@ -136,7 +155,7 @@ class AIAgent:
         """`close` for callers that have a loop."""
         self.interrupt()
         if self._assembly is not None:
-            await self._assembly.close(None if keep_background else self.session_id)
+            await self._assembly.close(*(() if keep_background else (*self._earlier, self.session_id)))
 
     # -- one turn, step by step ----------------------------------------------------------------------------------
 
@@ -151,6 +170,12 @@ class AIAgent:
         return self._assembly
 
     async def _guarded_turn(self, said: Said, sink: Sink | None) -> dict[str, Any]:
+        async with self._working(sink) as (heard, scope):
+            return await self._run(said, heard, scope)
+
+    @asynccontextmanager
+    async def _working(self, sink: Sink | None) -> AsyncIterator[tuple[Sink, TurnScope]]:
+        """The agent's one piece of work at a time: who hears of it, and the scope that an interrupt ends."""
         if not self._turn_lock.acquire(blocking=False):
             raise UserError("a turn of this agent is already running; interrupt it, steer it, or wait for its end")
         scope = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s)
@@ -158,23 +183,75 @@ class AIAgent:
         try:
             parts = await self._assembled()
             listeners = [each for each in (sink, self._options.callbacks.sink) if each is not None]
-            heard = CleanSink(_Tee(*listeners), parts.services.redactor) if listeners else _Unheard()
-            return await self._run(said, heard, scope)
+            yield (CleanSink(_Tee(*listeners), parts.services.redactor) if listeners else _Unheard()), scope
         finally:
             self._scope = None
             self._turn_lock.release()
+
+    async def _compress(self, focus: str | None, sink: Sink | None) -> dict[str, Any]:
+        from hermes.runtime.compression import Wish  # noqa: PLC0415 - paid by the first compression
+
+        async with self._working(sink) as (heard, scope):
+            record = await self._parts.store.load(self.session_id)
+            if record is not None and record.continued_by:
+                record = await self._follow_stored(record.continued_by)
+            compression, done = self._compressing(), None
+            wish = Wish(session_id=self.session_id, sink=heard, scope=scope, focus=focus or "", force=True)
+            async with scope:
+                done = await compression.run(wish)
+            if done is None:
+                why = "it was interrupted" if scope.cancelled else compression.why_not or "the time is used up"
+                return {"status": "unchanged", "session_id": self.session_id, "reason": why}
+            self._follow(done.record)
+            return done.as_dict()
+
+    def _compressing(self) -> "Compression":
+        from hermes.runtime.compression import Compression  # noqa: PLC0415 - paid by the first compression
+
+        if self._compression is None:
+            self._compression = Compression(self._parts, self._prompt_after)
+        return self._compression
+
+    async def _make_room(self, said: Said, turn: Turn, refused: ProviderError | None) -> bool:
+        """Compress the session of a turn that is under way; the turn goes on in the one that took its place."""
+        from hermes.runtime.turn_rotation import compress_turn  # noqa: PLC0415 - paid by the first compression
+
+        sent = said.message if said.stored_message is not None else None
+        done = await compress_turn(self._compressing(), turn, refused, sent=sent, is_given=said.history is not None)
+        if done is None:
+            return False
+        self._follow(done.record)
+        turn.system = self._with_ephemeral(done.system)
+        return True
+
+    def _follow(self, record: SessionRecord) -> None:
+        """The session goes on under another id."""
+        self.session_id, self._earlier = record.session_id, record.earlier
+
+    async def _follow_stored(self, session_id: str) -> SessionRecord | None:
+        """Go to the session that a compression, here or in another process, has put in this one's place."""
+        parts = self._parts
+        record = await parts.store.load(session_id)
+        if record is not None:
+            parts.store.follow(record)
+            parts.follow_results(session_id)
+            self._follow(record)
+        return record
 
     async def _run(self, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
         parts = await self._assembled()
         record, history, pending = await self._past(said)
         view = await parts.tools(record)
-        system = record.system_prompt if record and record.system_prompt else await self._prompt(said)
-        pending = [*self._session_rows(record, system, view), *pending]
+        system = record.system_prompt if record and record.system_prompt else await self._prompt(said.system_message)
+        config = record.model_config if record and record.model_config else self._model_config(said)
+        pending = [*self._session_rows(record, system, view, config), *pending]
         turn = self._new_turn(said, view, system, scope, sink, history)
-        turn.model_config = record.model_config if record and record.model_config else self._model_config()
+        turn.model_config = config
         turn.pending = [*pending, self._user_row(turn, said)]
-        if record is not None and (news := await news_from_background(parts.services.environment, self.session_id)):
-            turn.tell(news)
+        if record is not None:
+            ids = (*self._earlier, self.session_id)
+            if news := await news_from_background(parts.services.environment, *ids):
+                turn.tell(news)
         parts.client.new_turn()
         sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
         stood_in = parts.services.environment.cwd
@@ -186,22 +263,29 @@ class AIAgent:
         self._outcome = turn.outcome
         clean_outcome(turn.outcome, parts.services.redactor)
         if self._options.session.auto_title and turn.outcome.completed and (record is None or not record.title):
-            parts.titles.begin(self.session_id, history.last_user, turn.outcome.final_response)
+            parts.titles.begin(self.session_id, turn.history.last_user, turn.outcome.final_response)
         if said.history is None and said.stored_message is None and not turn.outcome.failed:
-            parts.store.keep_warm(parts.warm, history)
+            parts.store.keep_warm(parts.warm, turn.history)
         sink.emit(turn.outcome.record(self.session_id, turn.ctx.turn_id))
-        return turn.outcome.as_dict(self.session_id, list(history.dicts))
+        return turn.outcome.as_dict(self.session_id, list(turn.history.dicts))
 
     async def _past(self, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
         """The stored session, its history for this turn, and what must be stored to make the two agree."""
         parts = self._parts
         warm, record = await parts.store.load_warm(parts.warm)
+        if record is not None:
+            if record.continued_by:
+                warm, record = None, await self._follow_stored(record.continued_by)
+            self._earlier = record.earlier if record is not None else ()
         if said.history is not None:
             given = [parts.services.redactor.redact_all(dict(message)) for message in said.history]
             return record, *from_caller(given, record, self.session_id)
         if warm is not None:
             return record, warm, []
-        return record, *(from_record(record) if record is not None else (History(), []))
+        if record is None:
+            return None, History(), []
+        restore_tasks(record.messages, parts.services.memo)
+        return record, *from_record(record)
 
     async def _keep_folder(self, stood_in: str) -> None:
         """The session stands where its last command left it, also for the next process."""
@@ -209,21 +293,33 @@ class AIAgent:
         if now != stood_in:
             await self._parts.store.commit(SessionChanged(self.session_id, {"cwd": now}))
 
-    async def _prompt(self, said: Said) -> str:
+    async def _prompt(self, told: str | None, *more: PromptSource, session_id: str = "") -> str:
         parts, options = self._parts, self._options.session
-        sources = [*parts.prompt_sources()]
+        sources = [*parts.prompt_sources(), *more]
         if trouble := await reach(parts.services.environment):
             sources.append(FixedText("6-trouble", "volatile", trouble))
-        if said.system_message:
-            sources.append(FixedText("1-caller", "context", said.system_message))
+        if told:
+            sources.append(FixedText("1-caller", "context", told))
         session = {
-            "session_id": self.session_id,
+            "session_id": session_id or self.session_id,
             "model": parts.client.model.name,
             "pass_session_id": options.pass_session_id,
         }
         return parts.services.redactor.redact(await build_prompt(sources, session))
 
-    def _session_rows(self, record: SessionRecord | None, system: str, view: ToolView) -> list[StoreOp]:
+    async def _prompt_after(self, session_id: str, told: str | None) -> str:
+        """The prompt of the session that a compression begins: as it would be today, and a word about that."""
+        from hermes.context.summary import SYSTEM_NOTE  # noqa: PLC0415 - paid by the first compression
+
+        return await self._prompt(told, FixedText("8-summary", "volatile", SYSTEM_NOTE), session_id=session_id)
+
+    def _with_ephemeral(self, system: str) -> str:
+        ephemeral = self._parts.services.redactor.redact(self._options.session.ephemeral_system_prompt or "")
+        return f"{system}\n\n{ephemeral}" if ephemeral else system
+
+    def _session_rows(
+        self, record: SessionRecord | None, system: str, view: ToolView, config: dict[str, Any]
+    ) -> list[StoreOp]:
         """The session's own row: created with the prompt and tools it keeps, or opened again."""
         parts, options = self._parts, self._options
         if record is None:
@@ -232,7 +328,7 @@ class AIAgent:
                     session_id=self.session_id,
                     source=options.session.platform or "cli",
                     model=parts.client.model.name,
-                    model_config=self._model_config(),
+                    model_config=config,
                     system_prompt=system,
                     tool_definitions=parts.frozen(view),
                     user_id=options.session.user_id,
@@ -248,13 +344,14 @@ class AIAgent:
             changes["tool_definitions"] = parts.frozen(view)
         return [SessionChanged(self.session_id, changes)] if changes else []
 
-    def _model_config(self) -> dict[str, Any]:
+    def _model_config(self, said: Said) -> dict[str, Any]:
         limits, model = self._options.limits, self._options.model
-        return {
+        config = {
             "max_iterations": limits.max_iterations,
             "reasoning_config": model.reasoning_config,
             "max_tokens": model.max_tokens,
         }
+        return {**config, SYSTEM_MESSAGE: said.system_message} if said.system_message else config
 
     def _new_turn(
         self, said: Said, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
@@ -273,12 +370,11 @@ class AIAgent:
             sink=sink,
             user_task=text_of(said.message),
         )
-        ephemeral = parts.services.redactor.redact(self._options.session.ephemeral_system_prompt or "")
         turn = Turn(
             ctx=ctx,
             client=parts.client,
             history=history,
-            system=f"{system}\n\n{ephemeral}" if ephemeral else system,
+            system=self._with_ephemeral(system),
             tools=view.definitions(),
             options=parts.request_options,
             budget=self.iteration_budget,
@@ -287,7 +383,11 @@ class AIAgent:
             prefill=parts.prefill,
             tool_delay_s=self._options.tools.tool_delay,
             guardrails=Guardrails(parts.guardrails),
+            earlier=self._earlier,
+            compress_at=parts.compress_at(),
+            make_room=partial(self._make_room, said) if parts.compresses else None,
         )
+        turn.full_at = history.chars_at(turn.compress_at) - (0 if history.tokens else len(system))
         if self._outcome is not None:
             turn.outcome.totals, turn.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
         return turn

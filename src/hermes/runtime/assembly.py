@@ -9,10 +9,13 @@ from msgspec import Struct
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import checkpoints as checkpoints_section
+from hermes.config.sections import compression as compression_section
+from hermes.config.sections import context as context_section
 from hermes.config.sections import state as state_section
 from hermes.config.sections import terminal as terminal_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
+from hermes.context.limits import NEVER, threshold_tokens
 from hermes.dicts import from_dict
 from hermes.errors import UserError
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
@@ -91,6 +94,29 @@ class Assembly(Struct, frozen=True, kw_only=True):
         assert isinstance(view, SessionView)
         return view.to_json()
 
+    def follow_results(self, session_id: str) -> None:
+        """Large results are those of this session from now on."""
+        if isinstance(self.services.shelf, FileShelf):
+            self.services.shelf.move_to(paths.results_dir(self.settings.home, session_id))
+
+    def window(self) -> int | None:
+        """What the model in use can read at once, in tokens, where that is known."""
+        endpoint = self.client.endpoint
+        return endpoint.context_length if endpoint else None
+
+    @property
+    def compresses(self) -> bool:
+        """Whether a session that grew too long is compressed by itself."""
+        if not self.settings.of(compression_section.Section).enabled:
+            return False
+        is_given = self.options.session.context_engine is not None
+        return is_given or self.settings.of(context_section.Section).engine != "none"
+
+    def compress_at(self) -> int:
+        """The size of a prompt, in tokens, at which that happens."""
+        share = self.settings.of(compression_section.Section).threshold
+        return threshold_tokens(self.window() or 0, share) if self.compresses else NEVER
+
     def prompt_sources(self) -> list[PromptSource]:
         """What the system prompt is made of."""
         environment, options = self.services.environment, self.options.session
@@ -101,11 +127,11 @@ class Assembly(Struct, frozen=True, kw_only=True):
         zone = self.settings.of(top_section.Section).timezone
         return [*sources, DateLine(self.services.clock.now(), zone)]
 
-    async def close(self, ends: str | None = None) -> None:
-        """Release everything. `ends` is the session that is over now; its background processes are, too."""
+    async def close(self, *ends: str) -> None:
+        """Release everything. `ends` names the session that is over now; its background processes are, too."""
         await self.titles.close()
-        if ends is not None and not self.settings.of(terminal_section.Section).keep_background:
-            await end_background(self.services.environment, ends)
+        if ends and not self.settings.of(terminal_section.Section).keep_background:
+            await end_background(self.services.environment, *ends)
         for box in self.boxes:
             await box.aclose()
         await self.services.environment.close()

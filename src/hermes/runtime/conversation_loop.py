@@ -4,13 +4,14 @@ Two commits per iteration: an assistant message with its ledger row and the star
 results together with the opening of the next attempt. Nothing is acted upon before it is committed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import assert_never
 
 import msgspec
 from msgspec import Struct, field
 
+from hermes.context.limits import NEVER
 from hermes.errors import BudgetExceeded, ProviderError, StoreError
 from hermes.models.client import Answer, CallPlan, ModelClient
 from hermes.ops import CallClosed, CallJournalled, ContextAttached, MessageAppended, SessionChanged, StoreOp
@@ -77,6 +78,8 @@ TOO_LONG = (
 NO_SUMMARY = "The limit of model calls for this turn was reached, and no summary could be had."
 WARN_AT = 0.75
 MAX_INVENTED = 3
+MAX_REFUSALS = 3  # of a prompt that is too long, in one turn
+_TOO_LONG_REASONS = ("context_overflow", "payload_too_large")
 
 
 class Turn(Struct, kw_only=True):
@@ -99,6 +102,11 @@ class Turn(Struct, kw_only=True):
     pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
     ran: tuple[str, ...] = ()  # the tools of the last round
     model_config: JsonObject = field(default_factory=dict)  # of the session's row
+    earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
+    compress_at: int = NEVER  # tokens
+    full_at: int = NEVER  # the same, as characters of the history
+    refusals: int = 0
+    make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 
     @property
     def session_id(self) -> str:
@@ -129,7 +137,7 @@ async def run_turn(turn: Turn) -> None:
         async with scope:
             await _converse(turn)
     except ProviderError as error:
-        text = f"{error}{TOO_LONG}" if error.reason in ("context_overflow", "payload_too_large") else str(error)
+        text = f"{error}{TOO_LONG}" if error.reason in _TOO_LONG_REASONS else str(error)
         outcome.end("all_retries_exhausted_no_response", failed=True, error=text, error_reason=error.reason)
     except BudgetExceeded as error:
         outcome.end("spend_cap_reached", failed=True, error=str(error))
@@ -146,13 +154,46 @@ async def run_turn(turn: Turn) -> None:
 
 
 async def _converse(turn: Turn) -> None:
+    if turn.history.chars >= turn.full_at:
+        await _make_room(turn)
     await _hear_hooks(turn)
     while not turn.outcome.exit_reason:
         if turn.outcome.api_calls >= turn.max_iterations or not turn.budget.consume():
             await _sum_up(turn)
             return
         _warn_of_limit(turn)
-        await _take(turn, await _ask(turn, turn.tools, "turn"))
+        if turn.history.chars >= turn.full_at:
+            await _make_room(turn)
+        try:
+            answer = await _ask(turn, turn.tools, "turn")
+        except ProviderError as error:
+            if not await _made_room_for(turn, error):
+                raise
+            continue
+        await _take(turn, answer)
+
+
+async def _make_room(turn: Turn, refused: ProviderError | None = None) -> bool:
+    """Compress the session; when that cannot be, it is not tried again before a prompt is refused."""
+    if turn.make_room is None:
+        return False
+    await _commit(turn)
+    if await turn.make_room(turn, refused):
+        return True
+    turn.compress_at = turn.full_at = NEVER
+    return False
+
+
+async def _made_room_for(turn: Turn, error: ProviderError) -> bool:
+    """Whether a request that was too long can be made again, shorter; the refused one does not count."""
+    if error.reason not in _TOO_LONG_REASONS or turn.refusals >= MAX_REFUSALS:
+        return False
+    turn.refusals += 1
+    if not await _make_room(turn, error):
+        return False
+    turn.outcome.api_calls -= 1
+    turn.budget.refund()
+    return True
 
 
 async def _hear_hooks(turn: Turn) -> None:
@@ -192,6 +233,9 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     outcome.model, outcome.provider = answer.model, answer.provider
     outcome.last_reasoning = response.message.reasoning or response.message.reasoning_content
     outcome.spent(response.usage, answer.closing.cost_usd, answer.closing.cost_source)
+    if prompt_tokens := response.usage.prompt_tokens:
+        turn.history.counted(prompt_tokens)
+        turn.full_at = turn.history.chars_at(turn.compress_at)
     turn.ctx.sink.emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, response.usage))
     return answer
 
@@ -286,7 +330,7 @@ async def _run_tools(turn: Turn, answer: Answer) -> None:
         turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
     turn.ctx.sink.emit(BlockClosed())
     await _run_round(turn, calls)
-    if news := await news_from_background(turn.ctx.services.environment, turn.session_id):
+    if news := await news_from_background(turn.ctx.services.environment, *turn.earlier, turn.session_id):
         turn.tell(news)
     names = {call.name for call in calls}
     turn.ran = tuple(call.name for call in calls)

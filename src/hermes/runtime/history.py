@@ -6,12 +6,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from hermes.context.limits import CHARS_PER_TOKEN
 from hermes.dicts import from_dict, to_dict
 from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
 from hermes.runtime.repairs import QUARANTINED_IMAGES, without_pictures
 from hermes.runtime.requests import OUTCOME_UNKNOWN, UnitBuilder
-from hermes.types import JsonObject, Message, text_of
+from hermes.types import ImagePart, JsonObject, Message, text_of
 
+PICTURE_CHARS = 6_400  # what a picture takes of a window, in characters of text
 _SHOWN_CHARS = 300
 
 
@@ -22,6 +24,8 @@ class History(Struct):
     dicts: list[JsonObject] = field(default_factory=list)
     last_user: str = ""
     chars: int = 0
+    tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
+    tokens_at: int = 0  # how many characters there were then
     memo: dict[str, Any] = field(default_factory=dict)  # what transports keep of it, encoded
     places: dict[str, int] = field(default_factory=dict)  # of the newest calls, in the order they were asked for
 
@@ -33,8 +37,23 @@ class History(Struct):
             self.places = {call.id: place for place, call in enumerate(message.tool_calls)}
         text = text_of(message.content)
         self.chars += len(text) + sum(len(call.arguments) for call in message.tool_calls)
+        if isinstance(message.content, tuple):
+            self.chars += PICTURE_CHARS * sum(isinstance(part, ImagePart) for part in message.content)
         if message.role == "user":
             self.last_user = text
+
+    def counted(self, prompt_tokens: int) -> None:
+        """A provider has counted the prompt that all of this made."""
+        self.tokens, self.tokens_at = prompt_tokens, self.chars
+
+    def chars_at(self, tokens: int) -> int:
+        """About how many characters this can have before it is that many tokens."""
+        return self.tokens_at + CHARS_PER_TOKEN * (tokens - self.tokens)
+
+    @property
+    def about_tokens(self) -> int:
+        """What was counted, and an estimate of what came since."""
+        return self.tokens + (self.chars - self.tokens_at) // CHARS_PER_TOKEN
 
     def _show(self, shown: JsonObject) -> None:
         """Results are stored as they come; a caller sees them in the order of their calls."""

@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from hermes.errors import UnsupportedOption
 from hermes.runtime.budget import IterationBudget
-from hermes.seams import EventStore, Model, Sink
+from hermes.seams import ContextEngine, EventStore, Model, Sink
 
 Callback: TypeAlias = Callable[..., Any]
 
@@ -99,6 +99,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     load_soul_identity: bool = False
     skip_memory: bool = False
     pass_session_id: bool = False
+    context_engine: ContextEngine | None = None  # compresses in place of the configured one
     auto_title: bool = False  # ask a model for a title after the first exchange
 
 

@@ -15,6 +15,7 @@ from hermes.types import JsonObject
 Tier: TypeAlias = Literal["stable", "context", "volatile"]
 TIERS: tuple[Tier, ...] = ("stable", "context", "volatile")
 FILE_LIMIT_CHARS = 20_000
+SYSTEM_MESSAGE = "system_message"  # the key of a session's model_config: what its caller added to the prompt
 
 IDENTITY = """You are Hermes, an agent that works on the user's machine through tools.
 

@@ -20,6 +20,7 @@ from hermes.ops import (
     ContextAttached,
     MessageAppended,
     SessionChanged,
+    SessionContinued,
     SessionCreated,
     StoreOp,
 )
@@ -126,10 +127,16 @@ def clean_op(op: StoreOp, redactor: Redactor) -> StoreOp:
         case SessionChanged(changes=changes):
             return SessionChanged(op.session_id, redactor.redact_all(changes))
         case SessionCreated():
-            words = {"system_prompt": op.system_prompt, "title": op.title}
-            return msgspec.structs.replace(op, **redactor.redact_all(words))
+            return _clean_session(op, redactor)
+        case SessionContinued(child=child):
+            return msgspec.structs.replace(op, child=_clean_session(child, redactor))
         case _:
             return op
+
+
+def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
+    words = {"system_prompt": op.system_prompt, "title": op.title}
+    return msgspec.structs.replace(op, **redactor.redact_all(words))
 
 
 def clean_outcome(outcome: Outcome, redactor: Redactor) -> None:

@@ -67,6 +67,11 @@ class TrackedStore:
                 self.last_row = row
         return rows
 
+    def follow(self, record: SessionRecord) -> None:
+        """The session goes on as this one."""
+        self._session_id = record.session_id
+        self.last_row = record.messages[-1].id or 0 if record.messages else 0
+
     async def load_warm(self, cache: WarmHistories) -> tuple[History | None, SessionRecord | None]:
         """The history up to now if the cache has it and the store agrees, and the session's record.
 

@@ -88,20 +88,22 @@ async def reach(environment: Environment) -> str:
     return ""
 
 
-async def end_background(environment: Environment, session_id: str) -> None:
-    """The session is over: stop what it still runs in the background."""
-    try:
-        ended = await background_of(environment).end_session(session_id)
-    except ToolError as error:
-        log.warning("background processes of %s could not be stopped: %s", session_id, error)
-    else:
-        if ended:
-            log.info("stopped %s background process(es) of %s", ended, session_id)
+async def end_background(environment: Environment, *session_ids: str) -> None:
+    """The session is over, under all the ids it had: stop what it still runs in the background."""
+    for session_id in session_ids:
+        try:
+            ended = await background_of(environment).end_session(session_id)
+        except ToolError as error:
+            log.warning("background processes of %s could not be stopped: %s", session_id, error)
+        else:
+            if ended:
+                log.info("stopped %s background process(es) of %s", ended, session_id)
 
 
-async def news_from_background(environment: Environment, session_id: str) -> str:
-    """What background processes of the session have to tell since the last turn."""
+async def news_from_background(environment: Environment, *session_ids: str) -> str:
+    """What background processes of the session have to tell since the last turn, under all the ids it had."""
     try:
-        return "\n".join(await background_of(environment).notices(session_id))
+        background = background_of(environment)
+        return "\n".join([line for session_id in session_ids for line in await background.notices(session_id)])
     except ToolError as error:
         return f"[Background processes cannot be asked: {error}]"

@@ -18,10 +18,12 @@ from hermes.ops import (
     ContextAttached,
     MessageAppended,
     SessionChanged,
+    SessionContinued,
     SessionCreated,
     StoreOp,
 )
 from hermes.state.codec import Blobs, bind_text, encode_content, encode_json, sha256
+from hermes.state.rotation import continued
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.spending import Sums
 from hermes.types import Message
@@ -134,6 +136,8 @@ class Plan:
                 return _create(op, self._now())
             case SessionChanged():
                 return _change(op)
+            case SessionContinued():
+                return continued(op, _create(op.child, self._now()))
             case ApprovalRecorded():
                 return self._approve(op)
             case _:

@@ -11,6 +11,7 @@ from hermes.errors import StoreError
 from hermes.ops import OpenCall, SessionRecord
 from hermes.state.apply import TEXT_REF
 from hermes.state.codec import Column, Fetch, decode_content, decode_json, read_text
+from hermes.state.rotation import COMPRESSION, line_before, tip_of
 from hermes.types import Message, ToolCall, Usage
 
 _log = logging.getLogger(__name__)
@@ -24,7 +25,8 @@ MESSAGE_FIELDS = (
 )
 _SESSION = (
     "SELECT source, model, system_prompt, tool_definitions, cwd, ended_at, input_tokens, output_tokens,"
-    " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title, message_count, model_config"
+    " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title, message_count, model_config,"
+    " end_reason, parent_session_id, compression_failure_cooldown_until, compression_fallback_streak"
     " FROM sessions"
     " WHERE id = ?"
 )
@@ -51,6 +53,8 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after:
         contexts = {row[0]: read_text(row[1]) or "" for row in found}
         runs = conn.execute(_OPEN_CALLS, (session_id,)).fetchall()
         prompt, tools = full_text(conn, head[2]), full_text(conn, head[3])
+        tip = tip_of(conn, session_id) if head[15] == COMPRESSION else session_id
+        earlier = line_before(conn, session_id) if head[16] is not None else ()
     finally:
         conn.execute("COMMIT")
     rows.sort(key=_row_id)
@@ -71,6 +75,10 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after:
         title=read_text(head[12]),
         message_count=head[13],
         model_config=_config(head[14]),
+        continued_by=None if tip == session_id else tip,
+        earlier=tuple(earlier),
+        compress_after=head[17] or 0.0,
+        idle_compressions=head[18] or 0,
     )
 
 

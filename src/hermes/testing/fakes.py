@@ -1,11 +1,12 @@
 """Fakes of the smaller seams: sink, clock, ids, gate, hooks and context engine."""
 
 import itertools
+from collections.abc import Mapping
+from typing import Any
 
-from hermes.ops import SessionRecord
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
-from hermes.types import Event, JsonObject, Message
+from hermes.types import Event, JsonObject
 
 
 class MemorySink:
@@ -75,16 +76,43 @@ class OpenHooks:
 class KeepLast:
     """`ContextEngine` that keeps the newest messages and says how many it left out."""
 
+    name = "keep_last"
+
     def __init__(self, keep: int = 4, share: float = 0.5) -> None:
         self._keep = keep
         self._share = share
+        self.context_length = 0
+        self.compression_count = 0
+        self.last_error = ""
+        self.sessions: list[str] = []  # those that ended and began
 
-    def over_limit(self, prompt_tokens: int, window: int) -> bool:
-        return prompt_tokens > window * self._share
+    def update_model(
+        self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = ""
+    ) -> None:
+        self.context_length = context_length
 
-    async def compress(self, record: SessionRecord, scope: TurnScope) -> tuple[Message, ...]:
-        first = max(0, len(record.messages) - self._keep)
-        while first and record.messages[first].role == "tool":  # its call comes along
+    def update_from_response(self, usage: Mapping[str, Any]) -> None:
+        """Counts are no matter here."""
+
+    def has_content_to_compress(self, messages: list[JsonObject]) -> bool:
+        return len(messages) > self._keep
+
+    def on_session_start(self, session_id: str, **_: Any) -> None:
+        self.sessions.append(session_id)
+
+    def on_session_end(self, session_id: str, messages: list[JsonObject]) -> None:
+        self.sessions.append(f"{session_id} ends")
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        return (prompt_tokens or 0) > self.context_length * self._share
+
+    def compress(
+        self, messages: list[JsonObject], current_tokens: int | None = None, focus_topic: str | None = None
+    ) -> list[JsonObject]:
+        first = max(0, len(messages) - self._keep)
+        while first and messages[first]["role"] == "tool":  # its call comes along
             first -= 1
-        note = Message(role="user", content=f"[{first} messages left out]")
-        return (note, *record.messages[first:]) if first else record.messages
+        if not first:
+            return messages
+        self.compression_count += 1
+        return [{"role": "user", "content": f"[{first} messages left out]"}, *messages[first:]]

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from hermes.errors import StoreError
+from hermes.errors import SessionMoved, StoreError
 from hermes.ops import (
     ApprovalRecorded,
     AttemptClosed,
@@ -18,6 +18,7 @@ from hermes.ops import (
     MessageAppended,
     OpenCall,
     SessionChanged,
+    SessionContinued,
     SessionCreated,
     SessionRecord,
     StoreOp,
@@ -96,6 +97,10 @@ class MemoryStore:
             title=columns.get("title"),
             model_config=columns.get("model_config"),
             message_count=len(session.messages),
+            continued_by=_tip(self._state, session_id),
+            earlier=_earlier(self._state, session_id),
+            compress_after=columns.get("compression_failure_cooldown_until") or 0.0,
+            idle_compressions=columns.get("compression_fallback_streak") or 0,
         )
 
     async def put_blob(self, data: bytes) -> str:
@@ -156,6 +161,8 @@ def _apply(state: _State, op: StoreOp) -> int:
             _create(state, op)
         case SessionChanged():
             _change(state, op)
+        case SessionContinued():
+            _continue(state, op)
         case MessageAppended():
             message = msgspec.structs.replace(op.message, id=state.rows, timestamp=op.message.timestamp or time.time())
             _session(state, op.session_id).messages.append(message)
@@ -204,6 +211,45 @@ def _change(state: _State, op: SessionChanged) -> None:
     if op.changes:
         _check_title(state, op.session_id, op.changes.get("title"))
         _session(state, op.session_id).columns |= op.changes
+
+
+def _continue(state: _State, op: SessionContinued) -> None:
+    old = _session(state, op.session_id)
+    newest = (old.messages[-1].id or 0) if old.messages else 0
+    if old.columns.get("end_reason") == "compression" or newest != op.last_row or op.child.session_id in state.sessions:
+        raise SessionMoved(f"session {op.session_id!r} has moved on")
+    old.columns |= {"ended_at": op.at, "end_reason": "compression"}
+    title = old.columns.get("title")
+    _create(state, msgspec.structs.replace(op.child, title=None))
+    inherited = {"source": old.columns["source"], "user_id": old.columns.get("user_id")}
+    state.sessions[op.child.session_id].columns |= {**inherited, "title": title and _numbered(state, title)}
+
+
+def _numbered(state: _State, title: str) -> str:
+    base, _, number = title.rpartition(" #")
+    base = base if number.isdecimal() else title
+    taken = {session.columns.get("title") for session in state.sessions.values()}
+    return next(name for n in range(2, len(taken) + 3) if (name := f"{base} #{n}") not in taken)
+
+
+def _tip(state: _State, session_id: str) -> str | None:
+    """The newest session that compressions made of this one."""
+    tip = session_id
+    while state.sessions[tip].columns.get("end_reason") == "compression":
+        children = [name for name, one in state.sessions.items() if one.columns.get("parent_session_id") == tip]
+        if not children:
+            break
+        tip = children[-1]
+    return None if tip == session_id else tip
+
+
+def _earlier(state: _State, session_id: str) -> tuple[str, ...]:
+    line: list[str] = []
+    parent = state.sessions[session_id].columns.get("parent_session_id")
+    while parent in state.sessions and state.sessions[parent].columns.get("end_reason") == "compression":
+        line.insert(0, parent)
+        parent = state.sessions[parent].columns.get("parent_session_id")
+    return tuple(line)
 
 
 def _check_title(state: _State, session_id: str, title: str | None) -> None:

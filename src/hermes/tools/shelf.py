@@ -39,6 +39,10 @@ class FileShelf:
         self._clean = clean  # takes secrets out of what is kept
         self._in_thread: InThread = in_thread or DaemonPool(size=4, name="hermes-shelf").run
 
+    def move_to(self, folder: Path) -> None:
+        """The session goes on under another id, and this is its folder now."""
+        self._folder = folder
+
     async def put(self, name: str, data: bytes) -> str:
         sink = self.writer(name)
         try:

@@ -30,7 +30,7 @@ class Section(SectionBase, frozen=True):
     """Which models do the side jobs: titles, summaries, approval."""
 
     transient_retries: Annotated[int, key("Times a failed job is tried again.", ge=0)] = 2
-    compression: Annotated[Task, key("Summing up long conversations.", pending=True)] = Task()
+    compression: Annotated[Task, key("Summing up long conversations.")] = Task()
     title_generation: Annotated[TitleTask, key("Titles of sessions.")] = TitleTask(timeout=30)
     approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.")] = Task(timeout=30)
     vision: Annotated[Task, key("Looking at pictures for a model that cannot.", pending=True)] = Task()

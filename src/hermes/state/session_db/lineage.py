@@ -7,17 +7,12 @@ from typing import Any
 
 from hermes import dicts
 from hermes.state.read import MESSAGE_FIELDS, message_of
+from hermes.state.rotation import line_after, line_before, tip_of
 from hermes.state.session_db.base import DbBase, Row
 
 MAX_STEPS = 32
 
 _MEMORY_CONTEXT = re.compile(r"<memory-context>.*?</memory-context>\s*", re.DOTALL)
-_TIP = (
-    "SELECT c.id FROM sessions p JOIN sessions c ON c.parent_session_id = p.id WHERE p.id = ?"
-    " AND p.end_reason = 'compression' AND c.source NOT IN ('subagent', 'tool')"
-    # The child is made in the commit that ends its parent, so either clock reading may come first.
-    " AND c.started_at >= p.ended_at - 1.0 ORDER BY c.started_at DESC, c.id DESC LIMIT 1"
-)
 _NEWEST_CHILD = "SELECT id FROM sessions WHERE parent_session_id = ? ORDER BY started_at DESC, id DESC LIMIT 1"
 
 
@@ -34,16 +29,7 @@ class LineageCalls(DbBase):
 
     def get_compression_lineage(self, session_id: str) -> list[str]:
         """The ids from the root to the tip, as compression made them."""
-
-        def work(conn: sqlite3.Connection) -> list[str]:
-            line = [session_id]
-            while (parent := _compressed_parent(conn, line[0])) is not None and parent not in line:
-                line.insert(0, parent)
-            while (row := conn.execute(_TIP, (line[-1],)).fetchone()) is not None and row[0] not in line:
-                line.append(row[0])
-            return line
-
-        return self.store.read(work)
+        return self.store.read(lambda conn: [*line_before(conn, session_id), *line_after(conn, session_id)])
 
     def get_conversation_root(self, session_id: str) -> str:
         """The first session of the lineage."""
@@ -149,14 +135,6 @@ class LineageCalls(DbBase):
         )
 
 
-def tip_of(conn: sqlite3.Connection, session_id: str) -> str:
-    """Follow compressions to the newest session; cycles end where they began."""
-    seen = [session_id]
-    while (row := conn.execute(_TIP, (seen[-1],)).fetchone()) is not None and row[0] not in seen:
-        seen.append(row[0])
-    return seen[-1]
-
-
 def _resume(conn: sqlite3.Connection, session_id: str) -> str:
     tip = tip_of(conn, session_id)
     current, seen = tip, {tip}
@@ -179,15 +157,6 @@ def _ancestors(conn: sqlite3.Connection, session_id: str) -> list[str]:
         if row is None or row[0] is None or row[0] in line:
             return line
         line.insert(0, row[0])
-
-
-def _compressed_parent(conn: sqlite3.Connection, session_id: str) -> str | None:
-    row = conn.execute(
-        "SELECT p.id FROM sessions c JOIN sessions p ON p.id = c.parent_session_id"
-        " WHERE c.id = ? AND p.end_reason = 'compression'",
-        (session_id,),
-    ).fetchone()
-    return row[0] if row else None
 
 
 def _without_memory(message: Row) -> Row:

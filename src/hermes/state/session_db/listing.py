@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from hermes.state.rotation import tip_of
 from hermes.state.search import index
 from hermes.state.session_db.base import DbBase, Row, placeholders, session_rows
-from hermes.state.session_db.lineage import tip_of
 
 PREVIEW_CHARS = 60
 

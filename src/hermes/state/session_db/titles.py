@@ -5,11 +5,8 @@ import sqlite3
 import unicodedata
 
 from hermes.state.apply import change_session
+from hermes.state.numbering import MAX_TITLE_CHARS, next_free, numbered_like
 from hermes.state.session_db.base import DbBase, Row
-
-MAX_TITLE_CHARS = 100
-
-_NUMBERED = re.compile(r"^(.*) #(\d+)$", re.DOTALL)
 
 
 def sanitize_title(title: str | None) -> str | None:
@@ -50,7 +47,7 @@ class TitleCalls(DbBase):
             row = conn.execute("SELECT title FROM sessions WHERE id = ?", (session_id,)).fetchone()
             if row is None or row[0] is not None:
                 return False
-            return bool(change_session(conn, session_id, {"title": _next_free(conn, clean)}))
+            return bool(change_session(conn, session_id, {"title": next_free(conn, clean)}))
 
         return self._write(work)
 
@@ -69,7 +66,7 @@ class TitleCalls(DbBase):
         if clean is None:
             return None
         numbered = [
-            (number, found) for found, _, number in self.store.read(lambda conn: _lineage(conn, clean)) if number
+            (number, found) for found, _, number in self.store.read(lambda conn: numbered_like(conn, clean)) if number
         ]
         if numbered:
             return max(numbered)[1]
@@ -78,30 +75,4 @@ class TitleCalls(DbBase):
 
     def get_next_title_in_lineage(self, base_title: str) -> str:
         """`base_title` when it is unused, else with the number after the highest in use."""
-        return self.store.read(lambda conn: _next_free(conn, base_title))
-
-
-def _next_free(conn: sqlite3.Connection, title: str) -> str:
-    numbered = _NUMBERED.match(title)
-    base = numbered.group(1) if numbered else title
-    used = [number for _, _, number in _lineage(conn, base)]
-    if not used:
-        return base
-    ending = f" #{max(1, *used) + 1}"
-    return base[: MAX_TITLE_CHARS - len(ending)] + ending
-
-
-def _lineage(conn: sqlite3.Connection, base: str) -> list[tuple[str, str, int]]:
-    """(id, title, number) of the sessions called `base` or `base #N`; the plain one has number 0."""
-    escaped = base.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    rows = conn.execute(
-        "SELECT id, title FROM sessions WHERE title = ? OR title LIKE ? ESCAPE '\\'", (base, f"{escaped} #%")
-    )
-    found = []
-    for session_id, title in rows:
-        numbered = _NUMBERED.match(title)
-        if title == base:
-            found.append((session_id, title, 0))
-        elif numbered and numbered.group(1) == base:
-            found.append((session_id, title, int(numbered.group(2))))
-    return found
+        return self.store.read(lambda conn: next_free(conn, base_title))

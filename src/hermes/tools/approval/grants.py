@@ -81,6 +81,12 @@ class HomeGrants:
             kept[:] = [one for one in kept if one.grant.id not in ids]
             return before - len(kept)
 
+    def carry(self, session_id: str, to: str) -> None:
+        """What was granted to a session holds for the one that takes its place, too."""
+        for one in self.kept():
+            if one.grant.session_id == session_id:
+                self.keep(msgspec.structs.replace(one.grant, session_id=to, id=""))
+
     def clear(self, session_id: str) -> int:
         """Take back everything that was granted to a session."""
         return self.revoke(*(one.grant.id for one in self.kept() if one.grant.session_id == session_id))

@@ -14,7 +14,7 @@ from hermes.types import Message
 
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 _STATUSES = get_args(Status)
-_MEMO = "todo"
+MEMO = "todo"
 _NO_CONTENT = "(no description)"
 
 
@@ -42,10 +42,10 @@ class Todo(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def todo(args: Mapping[str, object], *, ctx: ToolContext, **_: object) -> str:
     wanted = parse_args(args, Todo)
-    items: list[dict[str, str]] = list(ctx.memo.get(_MEMO, ()))
+    items: list[dict[str, str]] = list(ctx.memo.get(MEMO, ()))
     if not isinstance(wanted.todos, UnsetType):
         items = _merged(items, wanted.todos) if wanted.merge else _replaced(wanted.todos)
-        ctx.memo[_MEMO] = items
+        ctx.memo[MEMO] = items
     return tool_result(todos=items, summary=_summary(items))
 
 

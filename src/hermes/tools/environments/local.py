@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import shlex
 import shutil
 import sys
 import tempfile
@@ -222,6 +223,13 @@ class LocalEnvironment:
             raise sandbox.missing(found.why)
         else:
             self.sandbox_note = f"commands run without a sandbox: {found.why}"
+
+    async def goes_on_as(self, session_id: str, scope: TurnScope) -> None:
+        """Commands see this id in HERMES_SESSION_ID from now on."""
+        self._options.session["HERMES_SESSION_ID"] = session_id
+        if self._state is not None:
+            named = f"export HERMES_SESSION_ID={shlex.quote(session_id)}"
+            await self.execute(named, Decision.own("the session's name"), scope)
 
     async def _make_state(self) -> ShellState:
         private_root = None

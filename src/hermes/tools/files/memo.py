@@ -93,6 +93,11 @@ def reset_repeats(memo: dict[str, Any]) -> None:
     FileMemo.of(memo).last = _NOTHING_ASKED
 
 
+def forget_shown(memo: dict[str, Any]) -> None:
+    """The model no longer has the pages it was shown: a compression has left them out."""
+    FileMemo.of(memo).shown.clear()
+
+
 def digest(data: bytes) -> str:
     """A digest for comparison; empty for much data, where the time of the last change has to do."""
     if len(data) > _MAX_DIGESTED_BYTES:

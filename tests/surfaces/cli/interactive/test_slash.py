@@ -142,7 +142,7 @@ def test_commands_that_tell_something(start: Start) -> None:
         ask(screen, "Hello", "I was asked: Hello")
         ask(screen, "/usage", "This session: ", "calls")
         ask(screen, "/context", "tokens in 2 messages")
-        ask(screen, "/compress", "not in this version")
+        ask(screen, "/compress", "Nothing was changed: there is nothing in it that could be summed up.")
         ask(screen, "/config get display.busy_input_mode", "queue")
         ask(screen, "/doctor python", "✓")
         ask(screen, "/fallback", "No model takes over")
@@ -231,3 +231,28 @@ def test_escape_sequences_of_a_model_do_nothing(start: Start) -> None:
         ask(screen, "Go", "]0;owned[2Jclean")
     assert b"\x1b]0;owned" not in screen.raw
     assert b"\x1b[2J" not in screen.raw
+
+
+def test_a_session_is_summed_up_by_hand_and_goes_on(start: Start, home: Path) -> None:
+    notes = {"<conversation>": [says("## Active Task\nshort questions")]}
+    with ServerThread(answering(notes)) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        for number in range(6):
+            words = f"number {number} is a question with quite some words in it, " + "and more of them " * 12
+            ask(screen, words, f"I was asked: number {number}")
+        ask(screen, "/compress the numbers", "messages are", "the session goes on as", "the rest can be searched")
+        screen.capture("compress")
+        ask(screen, "and now?", "I was asked: and now?")
+        told = users(server)
+        assert "topic kept: 'the numbers'" in told[-2][0]
+        assert told[-1][-1] == "and now?"
+        assert any("short questions" in str(message) for message in server.requests[-1].json["messages"])
+        screen.type(f"/quit{ENTER}")
+        assert screen.ended() == 0
+    with SessionDB(home / "state.db") as db:
+        (tip,) = db.list_sessions_rich()
+        assert tip["end_reason"] == "user_exit"
+        (first, second) = db.get_compression_lineage(tip["id"])
+        assert second == tip["id"]
+        assert db.get_session(first)["end_reason"] == "compression"  # type: ignore[index]
+        assert f"--resume {second}" in screen.text

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -100,6 +101,7 @@ class Chat:
         self.is_held = False  # the line waits for a word of the person
         self.is_leaving = False
         self._stop_wanted = False
+        self._compress_wanted: str | None = None  # the topic to keep above all
         self.last_answer = ""
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -107,6 +109,8 @@ class Chat:
         self._use(None)
 
     agent: AIAgent
+    session_id: str
+    waiting: Waiting
 
     # -- what is typed -------------------------------------------------------------------------------------------
 
@@ -192,11 +196,19 @@ class Chat:
         """Take messages from the line, one turn each, for as long as the conversation lasts."""
         while True:
             await self._wake.wait()
+            if self._compress_wanted is not None:
+                await self._compress()
+                continue
             waiting = self.waiting.open_ones
             if not waiting or self.is_held:
                 self._wake.clear()
                 continue
             await self._turn(waiting[0])
+
+    def compress(self, topic: str) -> None:
+        """Sum up the session, `topic` above all, as soon as no turn runs."""
+        self._compress_wanted = topic
+        self._wake.set()
 
     def interrupt(self) -> bool:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
@@ -228,35 +240,77 @@ class Chat:
         except TimeoutError:
             log.warning("the agent did not close within %s s", STOP_S)
 
-    async def _turn(self, one: Waited) -> None:
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        """While the agent works: what is typed waits, and Esc stops it."""
         self.is_busy, self._stop_wanted = True, False
         self._idle.clear()
         self.view.begin()
         self.face.refresh()
         try:
-            await self.waiting.take(one)
-            if not self.face.echoes:
-                self.face.write(self.said(one.text))
-            with bound_settings(self.settings):
-                content = await opened(one.text, surroundings(self.settings, self.cwd, self.wish.source))
-                if self._stop_wanted:  # before there was a turn of the agent that could be stopped
-                    await self._not_sent(one, "Stopped before it was sent.")
-                    return
-                told = self._loaded.text(self.session_id) if self._loaded else None
-                result = await self.agent.arun_conversation(self._with_skills(content), system_message=told)
-            self._untold = None
-            await self.waiting.drop(one)
-            await self._tell(result)
-        except HermesError as error:
-            await self._not_sent(one, str(error))
-        except Exception as error:  # the border: a fault in one turn must not end the conversation
-            log.exception("the turn failed")
-            await self._not_sent(one, f"the turn failed inside Hermes ({type(error).__name__}: {error})")
+            yield
         finally:
             self.is_busy = False
             self.view.end()
             self._idle.set()
             self.face.turn_ended()
+
+    async def _turn(self, one: Waited) -> None:
+        with self._busy():
+            try:
+                await self.waiting.take(one)
+                if not self.face.echoes:
+                    self.face.write(self.said(one.text))
+                with bound_settings(self.settings):
+                    result = await self._asked(one)
+                if result is None:  # stopped before there was a turn of the agent that could be stopped
+                    await self._not_sent(one, "Stopped before it was sent.")
+                    return
+                self._untold = None
+                await self.waiting.drop(one)
+                await self._tell(result)
+            except HermesError as error:
+                await self._not_sent(one, str(error))
+            except Exception as error:  # the border: a fault in one turn must not end the conversation
+                log.exception("the turn failed")
+                await self._not_sent(one, f"the turn failed inside Hermes ({type(error).__name__}: {error})")
+
+    async def _asked(self, one: Waited) -> dict[str, Any] | None:
+        content = await opened(one.text, surroundings(self.settings, self.cwd, self.wish.source))
+        if self._stop_wanted:
+            return None
+        told = self._loaded.text(self.session_id) if self._loaded else None
+        try:
+            return await self.agent.arun_conversation(self._with_skills(content), system_message=told)
+        finally:
+            await self._follow()
+
+    async def _compress(self) -> None:
+        topic, self._compress_wanted = self._compress_wanted, None
+        with self._busy():
+            try:
+                with bound_settings(self.settings):
+                    done = await self.agent.acompress(topic)
+                await self._follow()
+            except HermesError as error:
+                self.say(str(error), "red")
+                return
+            if done["status"] == "compressed":
+                self.spent.in_context = self.view.context_tokens = 0
+                self.say(
+                    f"About {done['before_tokens']} tokens are {done['after_tokens']} now; the rest can be searched."
+                )
+                await self._look_up()
+            else:
+                self.say(f"Nothing was changed: {done['reason']}.", "yellow")
+
+    async def _follow(self) -> None:
+        """A session that was compressed goes on under another id; what waits goes along."""
+        if self.agent.session_id == self.session_id:
+            return
+        self.session_id = self.agent.session_id
+        self._mark_session()
+        await self.waiting.move_to(self.session_id)
 
     async def _not_sent(self, one: Waited, why: str) -> None:
         """It goes back into the line and is offered for a change: nothing that was typed is lost."""
@@ -343,15 +397,18 @@ class Chat:
 
     def _use(self, session_id: str | None) -> None:
         self.agent = self._make_agent(session_id)
-        self.session_id: str = self.agent.session_id
+        self.session_id = self.agent.session_id
+        self._mark_session()
+        self.waiting = Waiting(self.db, self.session_id, self.redactor.redact, self.in_thread)
+        self.spent = Spent()
+        self.last_answer = ""
+
+    def _mark_session(self) -> None:
         session_tag.set(self.session_id)
         if self.wish.yolo:
             from hermes.tools.approval.contract import enable_session_yolo  # noqa: PLC0415 - rare, and brings the gate
 
             enable_session_yolo(self.session_id)
-        self.waiting = Waiting(self.db, self.session_id, self.redactor.redact, self.in_thread)
-        self.spent = Spent()
-        self.last_answer = ""
 
     def _make_agent(self, session_id: str | None) -> AIAgent:
         return AIAgent(

@@ -19,6 +19,7 @@ from hermes.types import (
     Event,
     ModelAnswered,
     ReasoningDelta,
+    SessionRotated,
     StatusChanged,
     StepStarted,
     TextDelta,
@@ -114,6 +115,8 @@ class TurnView:
                 self._finished(event)
             case StatusChanged():
                 self._screen.write(self._paint.line(f"· {event.message}", "yellow"))
+            case SessionRotated():
+                self.context_tokens = 0
             case ModelAnswered():
                 self.context_tokens = event.usage.prompt_tokens or self.context_tokens
             case TurnFinished():

@@ -33,7 +33,7 @@ class Waiting:
 
     def __init__(self, db: SessionDB, session_id: str, hide: Callable[[str], str], in_thread: "InThread") -> None:
         self._db = db
-        self._key = f"waiting:{session_id}"
+        self._key = _key(session_id)
         self._session_id = session_id
         self._hide = hide
         self._in_thread = in_thread
@@ -41,6 +41,9 @@ class Waiting:
 
     async def open(self) -> int:
         """Read what an earlier run left; how many wait. One that had reached the session already is let go."""
+        *earlier, _ = await self._in_thread(self._line_of_sessions)
+        for session_id in earlier:
+            await self._in_thread(self._db.store.write, lambda conn, old=session_id: _moved(conn, _key(old), self._key))
         newest = await self._in_thread(self._newest)
 
         def settled(line: _Line) -> _Line:
@@ -84,6 +87,11 @@ class Waiting:
         self.line = tuple(one for one in self.line if one.id not in ids)
         await self._change(lambda line: [one for one in line if one.id not in ids])
 
+    async def move_to(self, session_id: str) -> None:
+        """The session goes on under another id; those that wait, wait there."""
+        old, self._key, self._session_id = self._key, _key(session_id), session_id
+        await self._in_thread(self._db.store.write, lambda conn: _moved(conn, old, self._key))
+
     @property
     def open_ones(self) -> tuple[Waited, ...]:
         """Those nobody works on yet."""
@@ -109,9 +117,27 @@ class Waiting:
         changed: _Line = await self._in_thread(self._db.store.write, within)
         return changed
 
+    def _line_of_sessions(self) -> list[str]:
+        """The ids that this session had, its own last."""
+        line = self._db.get_compression_lineage(self._session_id)
+        return line[: line.index(self._session_id) + 1]
+
     def _newest(self) -> int:
         rows = self._db.list_recent_user_messages(self._session_id, limit=1, include_inactive=True)
         return int(rows[0]["id"]) if rows else 0
+
+
+def _key(session_id: str) -> str:
+    return f"waiting:{session_id}"
+
+
+def _moved(conn: sqlite3.Connection, old: str, new: str) -> None:
+    """Put the line of one key in front of that of another."""
+    first, second = (conn.execute(_READ, (key,)).fetchone() for key in (old, new))
+    if first:
+        line = [*_decode(first[0]), *(_decode(second[0]) if second else ())]
+        conn.execute(_WRITE, (new, msgspec.json.encode(line).decode()))
+        conn.execute(_DELETE, (old,))
 
 
 InThread = Callable[..., Awaitable[Any]]

@@ -1,11 +1,13 @@
-"""Sum up what was said so far; comes later."""
+"""Sum up what was said so far, to make room; a topic is kept above all else."""
 
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
 
 
-async def run(chat: Chat, _words: str) -> None:
-    chat.say("Compression is not in this version yet; /new begins afresh, and /branch keeps a copy.")
+async def run(chat: Chat, words: str) -> None:
+    if chat.is_busy:
+        chat.say("After this turn; /stop ends it now.", "dim")
+    chat.compress(words)
 
 
-COMMAND = Slash(run=run, args="[FOCUS]")
+COMMAND = Slash(run=run, args="[TOPIC]", aliases=("compact",))

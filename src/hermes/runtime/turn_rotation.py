@@ -1,0 +1,81 @@
+"""A turn whose session is compressed under it goes on in the one that took its place."""
+
+import re
+
+from msgspec.structs import replace
+
+from hermes.context.limits import CHARS_PER_TOKEN
+from hermes.dicts import from_dict
+from hermes.errors import ProviderError
+from hermes.runtime.compression import Compressed, Compression, Wish
+from hermes.runtime.conversation_loop import Turn
+from hermes.runtime.history import from_record
+from hermes.types import Content, Message, text_of
+
+MIN_WORTH = 4  # fewer messages than these hold nothing that could be summed up
+MIN_WINDOW = 1_000  # a smaller number in an error is not the size of a window
+
+
+async def compress_turn(
+    compression: Compression, turn: Turn, refused: ProviderError | None, *, sent: Content | None, is_given: bool
+) -> Compressed | None:
+    """Compress the session of `turn`; everything it had to store must be stored.
+
+    `sent` is what the model read in place of the stored question; `is_given` says that the caller brought the history.
+    """
+    history = turn.history
+    if len(history.dicts) < MIN_WORTH:
+        return None
+    tokens = history.about_tokens + (0 if history.tokens else len(turn.system) // CHARS_PER_TOKEN)
+    done = await compression.run(
+        Wish(
+            session_id=turn.session_id,
+            sink=turn.ctx.sink,
+            scope=turn.ctx.scope,
+            tokens=tokens,
+            force=refused is not None,
+            past=[from_dict(one) for one in history.dicts] if is_given else None,
+            window=None if refused is None else told_window(refused, tokens),
+            model_config=turn.model_config,
+        )
+    )
+    if done is not None:
+        _go_on(turn, done, sent)
+    return done
+
+
+def told_window(refused: ProviderError, tokens: int) -> int:
+    """What fits, from the words of a refusal: the smallest number in it, else what was refused."""
+    numbers = [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]{2,}", str(refused))]
+    told = [number for number in numbers if number >= MIN_WINDOW] if refused.reason == "context_overflow" else []
+    return min([*told, max(tokens, MIN_WINDOW)])
+
+
+def _go_on(turn: Turn, done: Compressed, sent: Content | None) -> None:
+    record = done.record
+    if sent is not None:
+        record = replace(record, messages=_as_sent(record.messages, sent))
+    turn.ctx = replace(turn.ctx, session_id=record.session_id)
+    turn.earlier = record.earlier
+    turn.history, _ = from_record(record)
+    if sent is not None:
+        _show_stored(turn, done.record.messages)
+    turn.full_at = turn.history.chars_at(turn.compress_at) - len(done.system)
+    turn.outcome.last_prompt_tokens = 0
+
+
+def _as_sent(messages: tuple[Message, ...], sent: Content) -> tuple[Message, ...]:
+    place = _question(messages)
+    if place is None:
+        return messages
+    return (*messages[:place], replace(messages[place], content=sent), *messages[place + 1 :])
+
+
+def _show_stored(turn: Turn, messages: tuple[Message, ...]) -> None:
+    place = _question(messages)
+    if place is not None:
+        turn.history.dicts[place]["content"] = text_of(messages[place].content)
+
+
+def _question(messages: tuple[Message, ...]) -> int | None:
+    return next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user"), None)
