@@ -379,11 +379,17 @@ class StreamedText:
         pairs = enumerate(zip(whole, before, strict=False))
         return whole[next((place for place, (now, then) in pairs if now != then), len(before)) :]
 
+    def _gap(self, cut: int) -> int:
+        """A place in a word without end, as late as can be, where no secret stands around it."""
+        step = _LONGEST_WORD // 4
+        places = range(len(self._waiting) - step, cut, -step)
+        return next((at for at in places if not self._redactor.holds_secret(self._waiting[at - step : at + step])), cut)
+
     def _settled(self, cut: int) -> int:
         """How much of what waits, up to `cut`, holds no secret that goes on behind it."""
         text = self._waiting
-        if len(text) - cut > _LONGEST_WORD and not self._redactor.holds_secret(text[-_LONGEST_WORD:]):
-            cut = len(text) - _LONGEST_WORD // 4
+        if len(text) - cut > _LONGEST_WORD:
+            cut = self._gap(cut)
         key = text.rfind("-----BEGIN", 0, cut)
         if key >= 0 and len(text) - key < _LONGEST_KEY and not _KEY_END.search(text, key, cut):
             cut = key

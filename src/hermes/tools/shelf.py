@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
@@ -13,8 +13,6 @@ from hermes.tools.pool import DaemonPool
 
 SCHEME = "hermes://result/"
 MAX_RESULT_BYTES = 1 << 30
-_BLOCK_BYTES = 4 << 20
-_OVERLAP_BYTES = 16 << 10
 _ID = r"[A-Za-z0-9_-]{1,80}"
 
 Result = TypeVar("Result")
@@ -76,12 +74,6 @@ class FileShelf:
 
     def _take_over(self, name: str, path: Path) -> str:
         sink = self.writer(name)
-        if self._clean is not None:
-            with path.open("rb") as source:
-                for block in _blocks(source):
-                    sink.write(self._clean(block))
-            path.unlink()
-            return sink.finish()
         sink.write(b"")
         handle = sink.finish()
         shutil.move(path, self.path(handle))
@@ -130,19 +122,6 @@ class ResultWriter:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._folder / f".{self._ident}"
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def _blocks(source: BinaryIO) -> Iterator[bytes]:
-    """The file in large pieces that end with a line, and never within the last few lines that were read."""
-    rest = b""
-    while chunk := source.read(_BLOCK_BYTES):
-        held = rest + chunk
-        cut = held.rfind(b"\n", 0, max(0, len(held) - _OVERLAP_BYTES)) + 1
-        if cut:
-            yield held[:cut]
-        rest = held[cut:]
-    if rest:
-        yield rest
 
 
 def _read(path: Path, offset: int, size: int | None) -> bytes:

@@ -198,6 +198,7 @@ def _common(making: Making, *, is_synced: bool = False) -> "Common":
         client_env=dict(making.environ),
         init_files=tuple(making.settings.shell_init_files),
         spill_folder=paths.cache_dir(making.home) / "output",
+        redactor=making.redactor,
     )
 
 

@@ -45,7 +45,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     max_processes: int = 4096
     creation_limit_s: float = CREATION_LIMIT_S
     sandbox: SandboxOptions | None = None
-    redactor: Redactor | None = None  # hides secrets in what background processes print, before it is stored
+    redactor: Redactor | None = None  # hides secrets in what is printed, before it is stored
     ask_password: AskPassword | None = None  # whom to ask for the password of `sudo`
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
 
@@ -155,7 +155,7 @@ class LocalEnvironment:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
         number = state.begin()
-        spool = Spool(self._options.spill_folder or state.own)
+        spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         spec: SpawnSpec | None = None
         try:
             spec = await self._with_sudo(await self._spec(run, number, outside=outside), run.command)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from hermes.errors import ToolError
+from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Child, Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import remote_files, remote_shell, shell
@@ -45,6 +46,7 @@ class Common(Struct, frozen=True, kw_only=True):
     supervisor: Supervisor
     run_blocking: RunBlocking = in_daemon_thread
     spill_folder: Path | None = None
+    redactor: Redactor | None = None  # hides secrets in output that is kept in a file
     client_env: dict[str, str] = {}  # for the client program on this machine, never for commands there
     init_files: tuple[str, ...] = ()
     creation_limit_s: float = CREATION_LIMIT_S
@@ -127,7 +129,7 @@ class RemoteEnvironment:
             await self._send(self._sync)
         number, self._next = self._next, self._next + 1
         mark = f"{self.id}:{number}:{secrets.token_hex(4)}"
-        spool = MarkedSpool(self._common.spill_folder or Path(tempfile.gettempdir()), mark)
+        spool = MarkedSpool(self._common, mark)
         argv = await self._call(command, mark, number, cwd)
         child = await self._open(decision, argv, stdin, merge_stderr=True)
 
@@ -307,14 +309,14 @@ class RemoteEnvironment:
 class MarkedSpool(Spool):
     """A spool that takes the first and the last line of `remote_shell.CALL` out of the stream."""
 
-    def __init__(self, folder: Path, mark: str) -> None:
-        super().__init__(folder)
+    def __init__(self, common: Common, mark: str) -> None:
+        super().__init__(common.spill_folder or Path(tempfile.gettempdir()), redactor=common.redactor)
         self._mark = f"<{mark}>".encode()
         self._pending = b""
         self.was_begun = False
         self.ended_in: str | None = None  # None: the last line never came; "": it told no folder
 
-    def add(self, data: bytes) -> None:
+    def _add(self, data: bytes) -> None:
         self._pending += data
         if not self.was_begun:
             # The client may say something of its own first: a warning, a banner.
@@ -325,17 +327,17 @@ class MarkedSpool(Spool):
             self.was_begun = True
             self._pending = rest
         if len(self._pending) > _HELD_BACK:
-            super().add(self._pending[:-_HELD_BACK])
+            super()._add(self._pending[:-_HELD_BACK])
             self._pending = self._pending[-_HELD_BACK:]
 
-    def finish(self) -> bytes:
+    def _finish(self) -> bytes:
         text, found, where = self._pending.rpartition(b"\n" + self._mark)
         if found:
             self.ended_in = where.decode("utf-8", "surrogateescape").removesuffix("\n")
             self._pending = text
-        super().add(self._pending)
+        super()._add(self._pending)
         self._pending = b""
-        return super().finish()
+        return super()._finish()
 
 
 def _last_line(text: str) -> str:

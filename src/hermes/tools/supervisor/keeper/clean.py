@@ -1,6 +1,7 @@
-"""What a background child prints, without the secrets in it: hidden before it is stored, wherever a read cut it."""
+"""What a child prints, without the secrets in it: hidden before it is stored, wherever a read cut it."""
 
 import codecs
+from collections.abc import Iterable
 
 from hermes.redact import Redactor, StreamedText
 
@@ -8,7 +9,7 @@ from hermes.redact import Redactor, StreamedText
 class CleanText:
     """Takes what was printed as it comes, gives back what may be stored; what may be half a secret waits."""
 
-    def __init__(self, secrets: list[str]) -> None:
+    def __init__(self, secrets: Iterable[str]) -> None:
         self._text = StreamedText(Redactor(secrets))
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
 
