@@ -211,3 +211,8 @@ async def test_long_line_is_cut(task: Task, tree: Path) -> None:
     answer = await task.call("search_files", pattern="needle", path="min.js")
 
     assert len(answer["matches"][0]["content"]) <= 500
+
+
+async def test_a_glob_that_would_not_act_is_refused(task: Task) -> None:
+    with pytest.raises(ToolError, match="give the glob as the pattern"):
+        await task.call("search_files", pattern="*", target="files", file_glob="*.py")

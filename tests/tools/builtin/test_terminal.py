@@ -167,7 +167,10 @@ async def test_what_would_never_return_is_answered_with_what_to_do(room: Room, c
 
 @pytest.mark.parametrize(
     "command",
-    ["echo 'npm run dev &'", "echo a 2>&1 && echo b", "true & wait", "uvicorn --help 2>/dev/null; true", "echo a &>f"],
+    [
+        *("echo 'npm run dev &'", "echo a 2>&1 && echo b", "true & wait", "uvicorn --help 2>/dev/null; true"),
+        *("echo a &>f", "echo a | tr '&' b", "echo a # then & nohup b", "echo $((1 & 3))"),
+    ],
 )
 async def test_harmless_commands_are_not_refused(room: Room, command: str) -> None:
     assert told(await terminal({"command": command}, ctx=room))["exit_code"] == 0
@@ -202,6 +205,8 @@ async def test_bad_calls_get_one_clear_sentence(room: Room) -> None:
     assert told(await terminal({"command": 5}, ctx=room))["error"] == "command must be a string"
     assert "empty" in told(await terminal({"command": "  "}, ctx=room))["error"]
     assert "background=true" in told(await terminal({"command": "true", "timeout": 601}, ctx=room))["error"]
+    for option in ({"notify_on_complete": True}, {"watch_patterns": ["ready"]}):
+        assert "background=true" in told(await terminal({"command": "true", **option}, ctx=room))["error"]
     assert told(await terminal({"command": "pwd", "workdir": "a;b"}, ctx=room))["status"] == "blocked"
     missing = told(await terminal({"command": "pwd", "workdir": "/no/such/folder"}, ctx=room))
     assert missing["exit_code"] == 126

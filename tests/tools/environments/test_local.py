@@ -146,6 +146,7 @@ async def test_sudo_gets_its_password_and_nobody_else_sees_it(supervisor: Proces
 def test_credentials_are_scrubbed_and_the_rest_stays() -> None:
     environ = {
         "OPENROUTER_API_KEY": "x", "GITHUB_TOKEN": "x", "MY_DB_PASSWORD": "x", "AWS_SECRET_ACCESS_KEY": "x",
+        "PGPASSWORD": "x", "SSHPASS": "x", "GITLABTOKEN": "x", "AZURE_STORAGE_CONNECTION_STRING": "x",
         "TELEGRAM_BOT_TOKEN": "x", "SUDO_PASSWORD": "x", "DATABASE_URL": "postgres://u:p@h/db",
         "JAVA_HOME": "/j", "SSH_AUTH_SOCK": "/s", "LANG": "C", "HTTPS_PROXY": "http://u:p@proxy:1", "PATH": "/x",
         "TOKENIZERS_PARALLELISM": "1", "KEEP_TOKEN": "k", "_HERMES_FORCE_NPM_TOKEN": "n", "PWD": "/w",

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import MissingPart
+from hermes.errors import MissingPart, ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision
 from hermes.tools.builtin.process import process
+from hermes.tools.builtin.search_files import search_files
 from hermes.tools.builtin.terminal import terminal
 from hermes.tools.environments import sandbox as sandboxing
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
@@ -145,10 +146,12 @@ async def test_a_denied_path_is_offered_and_then_works(supervisor: ProcessSuperv
     environment = make(supervisor, place)
     room = Room(environment, supervisor, place.root)
     target = place.root / "elsewhere" / "new.txt"
-    answer = told(await terminal({"command": f"echo hi > {target}"}, ctx=room))
+    (place.work / "sub").mkdir()
+    answer = told(await terminal({"command": f"cd sub && echo hi > {target}"}, ctx=room))  # both times from one folder
     assert (answer["exit_code"], target.read_text()) == (0, "hi\n")
     question = room.gate.asked[-1]
-    assert (question.kind, question.text, question.details["sandbox"]) == ("write", str(target), "allow_path")
+    assert (question.kind, question.text, question.details["sandbox"]) == ("write", str(target.parent), "allow_path")
+    assert str(target.parent) in question.details["why"]
     assert "was allowed" in answer["sandbox"]
     await terminal({"command": f"echo again > {target}"}, ctx=room)
     assert len(room.gate.asked) == 3
@@ -156,10 +159,24 @@ async def test_a_denied_path_is_offered_and_then_works(supervisor: ProcessSuperv
 
 
 @needs_bwrap
+async def test_a_file_in_the_home_itself_does_not_open_all_of_the_home(
+    supervisor: ProcessSupervisor, place: Place
+) -> None:
+    environment = make(supervisor, place)
+    room = Room(environment, supervisor, place.root)
+    (place.work / "sub").mkdir()
+    answer = told(await terminal({"command": f"cd sub && echo hi > {place.home}/new.txt"}, ctx=room))
+    assert (answer["exit_code"], room.gate.asked[-1].details["sandbox"]) == (0, "run_outside")
+    assert environment.sandbox is not None
+    assert environment.sandbox.writable == ()
+    await environment.close()
+
+
+@needs_bwrap
 async def test_a_refused_denial_changes_nothing_and_is_told(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     target = place.root / "elsewhere" / "new.txt"
-    room = Room(environment, supervisor, place.root, PathGate(str(target)))
+    room = Room(environment, supervisor, place.root, PathGate(str(target.parent)))
     answer = told(await terminal({"command": f"echo hi > {target}"}, ctx=room))
     assert answer["exit_code"] == 1
     assert "read-only" in answer["sandbox"]
@@ -196,13 +213,24 @@ async def test_what_a_sandboxed_command_leaves_does_not_act_outside(
         f"mkfifo {state.shared}/cwd-$n; done; echo 'echo evil' >> {state.login}; rm -rf {state.own}; true",
     )
     outside = await environment.execute_outside(
-        f"touch {place.root}/elsewhere/made", Decision(allowed=True), TurnScope()
+        f"touch {place.root}/elsewhere/made", Decision(allowed=True), TurnScope(), cwd=str(place.work)
     )
     assert (outside.exit_code, outside.output) == (0, "")
     assert (place.root / "elsewhere" / "made").exists()
     large = f": {'x' * 200_000}\necho large"
     assert (await run(environment, large)).output == "large\n"
     assert victim.read_text() == "untouched\n"
+    await environment.close()
+
+
+@needs_bwrap
+async def test_a_search_says_that_the_sandbox_hides_a_folder(supervisor: ProcessSupervisor, place: Place) -> None:
+    environment = make(supervisor, place)
+    room = Room(environment, supervisor, place.root)
+    with pytest.raises(ToolError, match="the sandbox hides"):
+        await search_files({"pattern": "model", "path": str(place.hermes)}, ctx=room)
+    shown = told(await search_files({"pattern": "skill", "path": str(place.hermes / "skills")}, ctx=room))
+    assert shown["total_count"] == 1
     await environment.close()
 
 

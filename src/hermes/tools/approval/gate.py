@@ -14,6 +14,7 @@ from hermes.seams import Action, Decision
 from hermes.tools.approval.analysis import analyse
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact
 from hermes.tools.approval.model import Analysis, Effect, Severity
+from hermes.tools.approval.paths import GIT_RUNS
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
 from hermes.tools.approval.question import Answer, Question, facts_of
 from hermes.tools.web.policy import is_ordinary
@@ -132,9 +133,9 @@ class ApprovalGate:
             # An answer to a program that runs nothing it is told: prose need not parse as bash.
             known = tuple(effect for effect in analysis.effects if effect.kind not in ("unknown", "inline_code"))
             return Analysis(command="", normalised=text, commands=analysis.commands, effects=known, unknown=())
-        if action.kind == "write":
+        if action.kind == "write" and not GIT_RUNS.search(action.text):
             # A file tool shows what it changes and keeps the values of secrets, so a project's settings are files
-            # like others to it.
+            # like others to it; but not what git runs later, outside every sandbox.
             kept = tuple(_as_note(effect) if effect.kind == "project_env" else effect for effect in analysis.effects)
             return Analysis(command=text, normalised=text, commands=analysis.commands, effects=kept, unknown=())
         return analysis

@@ -46,7 +46,7 @@ _SYSTEM_SECRETS = re.compile(
     r"/(?:private/)?etc/(?:passwd|shadow|gshadow|sudoers|ssh|ssl/private|krb5\.keytab)|/proc/[^/]+/(?:environ|mem)"
 )
 _PROJECT_ENV = re.compile(r"\.env(?:\.(?!example|sample|template|dist|defaults?\b)[\w-]+)*\Z|config\.ya?ml\Z|\.envrc\Z")
-_HOOKS = re.compile(r"/\.git/(?:hooks/|config\Z)")  # what git runs, or is told to run, later
+GIT_RUNS = re.compile(r"/\.git/(?:hooks/|config\Z)")  # what git runs, or is told to run, later
 _STREAMS = ("/dev/fd/", "/dev/std", "/proc/self/fd/")  # of the command to come, not of this process
 _OWN_STATE = re.compile(
     r"(?:config\.ya?ml|\.env[\w.-]*|auth[\w.-]*|credentials[\w.-]*|state\.db[\w-]*|approvals?[\w./-]*|allowlist[\w./-]*"
@@ -122,7 +122,7 @@ def _classify(path: str, places: Places) -> str:
         if _RC.match(inside):
             return "rc"
     if _under(path, places.workspace):
-        return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) or _HOOKS.search(path) else "workspace"
+        return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) or GIT_RUNS.search(path) else "workspace"
     if _TEMP.match(path) and not path.startswith(places.home + "/"):
         return "temp"
     if inside is not None:

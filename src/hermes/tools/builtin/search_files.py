@@ -16,6 +16,7 @@ from hermes.tools.files.paths import display_path
 from hermes.tools.files.searching import Found, Kind, Search, command, counts_of, files_of, matches_of, read
 from hermes.tools.files.workspace import HANDLE_PREFIX, Workspace
 from hermes.tools.registry import registry, tool_result
+from hermes.tools.terminal.outside import Sandboxed
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 
 Naming: TypeAlias = Callable[[str], str]  # a path as found -> as shown
@@ -49,6 +50,8 @@ async def search_files(args: Mapping[str, object], *, ctx: ToolContext, **_: obj
     wanted = parse_args(args, SearchFiles)
     if not wanted.pattern:
         raise ToolError("the pattern is empty; say what to search for")
+    if wanted.file_glob and _kind(wanted) == "files":
+        raise ToolError("file_glob narrows a search of contents; for target 'files' give the glob as the pattern")
     workspace = Workspace(ctx, "search_files")
     if wanted.path.startswith(HANDLE_PREFIX):
         result = await _search_handle(ctx, wanted)
@@ -89,6 +92,9 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         context=wanted.context,
     )
     found = await _run(ctx, search)
+    sandbox = ctx.environment.sandbox if isinstance(ctx.environment, Sandboxed) else None
+    if not found.total and sandbox is not None and sandbox.hides(place.resolved):
+        raise ToolError(f"the sandbox hides {wanted.path!r} from searches; open the file you want with read_file")
     return _result(search, found, lambda name: display_path(posixpath.join(search.folder, name), ctx.environment.cwd))
 
 

@@ -1,5 +1,6 @@
 """`terminal`: run a command where the session's environment is, in the foreground or in the background."""
 
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Protocol, runtime_checkable
@@ -92,6 +93,10 @@ def _refusal(wanted: Terminal, settings: Mapping[str, Any]) -> str | None:
         return None
     if wanted.pty:
         return _refused("pty=true needs background=true; type into it with process write and submit")
+    if wanted.notify_on_complete or wanted.watch_patterns:
+        return _refused(
+            "notify_on_complete and watch_patterns need background=true; leave them out to wait for the end"
+        )
     most = float(settings.get("max_foreground_timeout") or MAX_FOREGROUND_S)
     if wanted.timeout and wanted.timeout > most:
         return tool_error(
@@ -127,11 +132,14 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
     timeout_s = float(wanted.timeout or settings.get("timeout") or DEFAULT_TIMEOUT_S)
     await ctx.note("command", wanted.command)
     await provide_password(wanted.command, ctx)
+    before = ctx.environment.cwd
     try:
         result = await ctx.environment.execute(
             wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
         )
-        settled = await past_sandbox(wanted.command, result, ctx, timeout_s)
+        where = wanted.workdir or "."
+        where = where if where.startswith("~") else posixpath.join(before, where)
+        settled = await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=where)
     except CommandInterrupted as stopped:
         await ctx.note("exit_code", 130)
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")
@@ -208,6 +216,8 @@ async def _background(wanted: Terminal, decision: Decision, ctx: ToolContext) ->
         answer["watch_patterns"] = list(order.watch)
     if order.notify and patterns:
         answer["watch_patterns_ignored"] = "notify_on_complete is set; one message comes at the end"
+    if wanted.timeout:
+        answer["timeout_ignored"] = "a background process has no time limit; end it with process kill"
     if wanted.pty and not has_pty:
         answer["pty_note"] = "started without a terminal: this command reads its token from a pipe"
     return tool_result(answer)

@@ -12,6 +12,8 @@ _SECRET_WORDS = _words(
     """APIKEY AUTH AUTHTOKEN CREDENTIAL CREDENTIALS CREDS DSN JWT KEY KEYS PASS PASSPHRASE PASSWD PASSWORD PAT PRIVATE
     PWD PW SECRET SECRETS SESSION TOKEN TOKENS WEBHOOK"""
 )
+# Written together with what is before it, as in PGPASSWORD.
+_SECRET_ENDS = ("APIKEY", "CONNECTION_STRING", "CREDENTIALS", "PASSWD", "PASSWORD", "SECRET", "SSHPASS", "TOKEN")
 # Names that hold one of the words above and are no secret.
 _HARMLESS = _words(
     """DBUS_SESSION_BUS_ADDRESS DESKTOP_SESSION OLDPWD PWD SESSION_MANAGER SSH_AUTH_SOCK TMUX_SESSION
@@ -30,7 +32,9 @@ def is_secret_name(name: str) -> bool:
     upper = name.upper()
     if upper in _HARMLESS:
         return False
-    return upper in _OWN or upper.startswith(_OWN_PREFIXES) or not _SECRET_WORDS.isdisjoint(upper.split("_"))
+    if upper in _OWN or upper.startswith(_OWN_PREFIXES) or upper.endswith(_SECRET_ENDS):
+        return True
+    return not _SECRET_WORDS.isdisjoint(upper.split("_"))
 
 
 def scrubbed(environ: Mapping[str, str], passthrough: Iterable[str] = ()) -> dict[str, str]:

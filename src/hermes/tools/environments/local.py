@@ -131,10 +131,10 @@ class LocalEnvironment:
         return await self._execute(Run(command, decision, scope, timeout_s, cwd, stdin))
 
     async def execute_outside(
-        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None
+        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None, cwd: str
     ) -> ExecResult:
         """Run `command` once without the sandbox; `decision` must be about exactly that."""
-        return await self._execute(Run(command, decision, scope, timeout_s), outside=True)
+        return await self._execute(Run(command, decision, scope, timeout_s, cwd), outside=True)
 
     async def confined(self, spec: SpawnSpec) -> SpawnSpec:
         """`spec` as a child of this environment: in the sandbox that its commands run in, where there is one."""

@@ -61,19 +61,29 @@ class Sandbox:
         """The folders that were made writable beyond the usual ones."""
         return (*self.options.writable, *self._allowed)
 
+    def hides(self, path: str) -> bool:
+        """Whether commands find nothing at `path`, although it may be there."""
+        own = os.path.realpath(self.options.hermes_home) if self.options.hermes_home else "\0"
+        inside = os.path.relpath(path, own) if f"{path}/".startswith(f"{own}/") else None
+        return inside is not None and inside.split("/", 1)[0] not in VISIBLE_IN_HOME
+
     def show(self, folder: str) -> None:
         """Let commands read a folder that they may not write, wherever it lies."""
         self._shown.append(os.path.realpath(folder))
 
-    def allow(self, path: str) -> str:
-        """Let later commands write at `path`, or at the nearest folder above it that exists; returns that."""
+    def folder_for(self, path: str) -> str | None:
+        """The folder that must be writable for a write at `path`; None when it would be the whole home or more."""
         found = Path(path)
         while not found.exists():
             found = found.parent
-        folder = str(found if found.is_dir() else found.parent)
+        folder = os.path.realpath(found if found.is_dir() else found.parent)
+        is_too_much = f"{os.path.realpath(self.options.user_home or '/')}/".startswith(f"{folder.rstrip('/')}/")
+        return None if is_too_much else folder
+
+    def allow(self, folder: str) -> None:
+        """Let later commands write below `folder`."""
         self._allowed.append(folder)
         self._planned.clear()
-        return folder
 
     def wrap(
         self, argv: tuple[str, ...], env: Mapping[str, str], *, terminal: bool = False, outlives: bool = False

@@ -16,7 +16,7 @@ def misuse(command: str) -> str | None:
         name, args = program(part.words)
         if name in _DETACHERS and not _ASKS_ONLY.intersection(args):
             return f"{name} detaches a process that a foreground call ends with itself; {_INSTEAD}"
-        if part.end == "&" and not _waits_later(parts[position + 1 :]):
+        if part.is_backgrounded and not _waits_later(parts[position + 1 :]):
             return f"'&' leaves a process that a foreground call ends with itself; {_INSTEAD}"
         server = _server(name, args)
         if server:

@@ -31,6 +31,6 @@ def meaning_of(command: str, exit_code: int) -> str | None:
     """What `exit_code` says, judged on the last command of the line; None when it says nothing special."""
     if exit_code == 0:
         return None
-    parts = [part for part in segments(command) if part.words]
+    parts = segments(command)
     name = program(parts[-1].words)[0] if parts else ""
     return _MEANINGS.get((name, exit_code)) or _OF_ANY.get(exit_code)

@@ -25,14 +25,14 @@ class Sandboxed(Protocol):
     @property
     def sandbox(self) -> Sandbox | None: ...
     async def execute_outside(
-        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None
+        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None, cwd: str
     ) -> ExecResult: ...
 
 
-async def past_sandbox(command: str, result: ExecResult, ctx: ToolContext, timeout_s: float) -> Settled:
+async def past_sandbox(command: str, result: ExecResult, ctx: ToolContext, timeout_s: float, *, cwd: str) -> Settled:
     """`result`, or that of a second run when the sandbox refused something and the gate allowed it.
 
-    The first run may have done part of its work; the question says that the command runs again.
+    The first run, from `cwd`, may have done part of its work; the question says that the command runs again.
     """
     environment = ctx.environment
     if not isinstance(environment, Sandboxed):
@@ -47,14 +47,16 @@ async def past_sandbox(command: str, result: ExecResult, ctx: ToolContext, timeo
     denial = denial_in(result.output, result.exit_code, network=sandbox.options.network)
     if denial is None:
         return Settled(result)
+    folder = await ctx.in_thread(sandbox.folder_for, denial.path) if denial.path else None
+    denial = Denial(folder, f"{denial.why}, and a yes makes {folder} writable" if folder else denial.why)
     decision = await ctx.gate.decide(_question(command, denial, ctx), ctx.scope)
     if not decision.allowed:
         return Settled(result, f"{denial.why}; that was not allowed: {decision.reason or 'choose another way'}")
-    if denial.path is not None:
-        folder = await ctx.in_thread(sandbox.allow, denial.path)
-        again = await ctx.environment.execute(command, decision, ctx.scope, timeout_s=timeout_s)
-        return Settled(again, f"{denial.why}; {folder} was allowed, and the command ran again")
-    again = await environment.execute_outside(command, decision, ctx.scope, timeout_s=timeout_s)
+    if folder is not None:
+        sandbox.allow(folder)
+        again = await ctx.environment.execute(command, decision, ctx.scope, timeout_s=timeout_s, cwd=cwd)
+        return Settled(again, f"{denial.why}; that was allowed, and the command ran again")
+    again = await environment.execute_outside(command, decision, ctx.scope, timeout_s=timeout_s, cwd=cwd)
     return Settled(again, f"{denial.why}; it was allowed to run once outside the sandbox")
 
 

@@ -1,43 +1,46 @@
 """A command line as its simple commands; quoted text and here-documents are no commands."""
 
 import re
-import shlex
 from typing import NamedTuple
 
-_HEREDOC = r"(?sm)<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^\s*\2\s*$"
-_SEPARATORS = frozenset(["&&", "||", ";", "|", "|&", "&", ";;", "(", ")", "\n"])
+from hermes.tools.approval.grammar import Node, parse, pieces
+
 _ASSIGNMENT = r"\w+\+?="
 _CARRIERS = frozenset(["sudo", "env", "time", "command", "exec", "builtin"])
+_SIMPLE = frozenset(["command", "declaration_command", "test_command"])
 
 
 class Segment(NamedTuple):
-    """One simple command and the operator that follows it."""
+    """One simple command, and whether it is left to run beside what follows."""
 
     words: tuple[str, ...]
-    end: str
+    is_backgrounded: bool = False
 
 
 def segments(command: str) -> list[Segment]:
-    """The simple commands of `command`, in order; empty when its quotes do not close."""
-    text = re.sub(_HEREDOC, "\n", command).replace("\\\n", " ")
-    lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&\n")
-    lexer.whitespace = " \t\r"
-    lexer.whitespace_split = True
-    lexer.commenters = ""
+    """The simple commands of `command`, in order; none of a part that does not parse."""
     found: list[Segment] = []
-    words: list[str] = []
-    try:
-        for token in lexer:
-            stripped = token.strip("\n") or "\n"
-            if stripped in _SEPARATORS:
-                found.append(Segment(tuple(words), stripped))
-                words = []
-            else:
-                words.append(token)
-    except ValueError:
-        return []
-    found.append(Segment(tuple(words), ""))
-    return [each for each in found if each.words or each.end == "&"]
+    for piece in pieces(command, []):
+        root = parse(piece) if piece else None
+        if piece and root is not None and not root.has_error:
+            _gather(root, piece, found)
+    return found
+
+
+def _gather(node: Node, source: str, found: list[Segment]) -> None:
+    if node.type in _SIMPLE:
+        found.append(Segment(tuple(_unquoted(source[each.start_byte : each.end_byte]) for each in node.children)))
+        return
+    if node.type == "arithmetic_expansion" or node.type.endswith("_expression"):
+        return  # '&' means something else there
+    for child in node.children:
+        if child.type == "&" and found:
+            found[-1] = found[-1]._replace(is_backgrounded=True)
+        _gather(child, source, found)
+
+
+def _unquoted(word: str) -> str:
+    return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
 def program(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
