@@ -190,6 +190,13 @@ async def test_a_redirect_that_carries_a_key_away_is_refused() -> None:
     assert "key or token" in result["error"]
 
 
+async def test_a_redirect_to_nonsense_costs_its_own_page_only() -> None:
+    async with site() as here:
+        bad, good = await extract(context(here), here.url("/to?where=http://[::1"), here.url("/plain"))
+    assert "no URL" in bad["error"]
+    assert good["error"] is None
+
+
 async def test_endless_redirects_end() -> None:
     async with site() as here:
         result = await one(context(here), here.url("/round/0"))

@@ -85,24 +85,25 @@ class Fetcher:
                 answer = await self._get(target)
             if isinstance(answer, Page):
                 return answer
-            url = urljoin(url, answer)
+            try:
+                url = urljoin(url, answer)
+            except ValueError as error:
+                raise ToolError(f"it redirects to {answer[:200]!r}, which is no URL") from error
         raise ToolError(f"it redirects more than {self.limits.max_redirects} times")
 
     async def vetted(self, url: str) -> str:
         """`url`, when a service may be asked to fetch it: all that holds here holds there, as far as names resolve."""
-        place = check_url(url, self.rules, own_secrets())
-        known = numeric(place[1])
-        found = [known] if known else await self.in_thread(self.lookup, place[1], place[2])
-        target = check_addresses(url, place, found, self.rules) if found else Target(url, *place, (), is_private=False)
-        await self.allow(target)
+        await self.allow(await self._checked(url, is_fetched_here=False))
         return url
 
-    async def _checked(self, url: str) -> Target:
+    async def _checked(self, url: str, *, is_fetched_here: bool = True) -> Target:
         place = check_url(url, self.rules, own_secrets())
         known = numeric(place[1])
         found = [known] if known else await self.in_thread(self.lookup, place[1], place[2])
-        if not found and await self.in_thread(_proxy, place[0], f"{place[1]}:{place[2]}"):
-            return Target(url, *place, addresses=(), is_private=False)  # only the proxy knows names here
+        if not found and (
+            not is_fetched_here or await self.in_thread(_proxy, place[0], f"{place[1]}:{place[2]}")
+        ):  # only the service, or the proxy, knows names
+            return Target(url, *place, addresses=(), is_private=False)
         return check_addresses(url, place, found, self.rules)
 
     async def _get(self, target: Target) -> "Page | str":
