@@ -99,6 +99,14 @@ async def test_what_only_reads_takes_none_and_neither_does_a_session_that_did_no
     assert await own(hermes_home).list(str(project)) == []
 
 
+@pytest.mark.parametrize(
+    "command", ["sort -o a.txt a.txt", "uniq a.txt b.txt", "find . -fprint b.txt", "git log --output=b.txt"]
+)
+async def test_a_reader_that_is_told_to_write_takes_one(project: Path, hermes_home: Path, command: str) -> None:
+    await turn(project, calls("terminal", command=command), says("Done."), checkpoints_enabled=True)
+    assert len(await own(hermes_home).list(str(project))) == 1
+
+
 async def test_the_settings_switch_them_on(project: Path, hermes_home: Path) -> None:
     hermes_home.joinpath("config.yaml").write_text("checkpoints:\n  enabled: true\n")
     await turn(project, calls("write_file", path="a.txt", content="new\n"), says("Done."))

@@ -34,6 +34,16 @@ async def test_an_edit_is_taken_back(tmp_path: Path) -> None:
         assert (done.restored, done.kept) == (("a.txt",), ())
 
 
+async def test_a_large_file_that_is_gone_is_told_and_a_file_nobody_knows_is_refused(tmp_path: Path) -> None:
+    async with bench(tmp_path, Limits(max_file_bytes=100)) as here:
+        here.shell("head -c 200 /dev/zero > big; echo a > a.txt")
+        await here.command("rm big a.txt", destructive=True)
+        with pytest.raises(CheckpointError, match="neither there nor in the snapshot"):
+            await here.restore("1", "nosuch")
+        done = await here.restore()
+        assert (done.restored, done.not_in_snapshot) == (("a.txt",), ("big",))
+
+
 async def test_every_kind_of_change_by_a_command_is_taken_back_exactly(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         here.shell(

@@ -21,31 +21,16 @@ from hermes.types import JsonObject, StatusChanged
 if TYPE_CHECKING:
     from hermes.runtime.context import CallContext
 
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete|Move) File: (.+?)\s*$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Update|Add|Delete|Move) File|Move to): (.+?)\s*$", re.MULTILINE)
 _MAX_TEXT = 150
 _MAX_PATHS = 20
-_READERS = frozenset(
-    {"[", "basename", "cat", "cd", "cmp", "cut", "date", "df", "diff", "dirname", "du", "echo", "egrep", "env", "false"}
-    | {
-        "fgrep",
-        "file",
-        "find",
-        "grep",
-        "head",
-        "hexdump",
-        "id",
-        "jq",
-        "ls",
-        "md5sum",
-        "nl",
-        "od",
-        "printf",
-        "ps",
-        "pwd",
-    }
-    | {"readlink", "realpath", "rg", "sha256sum", "sleep", "sort", "stat", "tail", "test", "tr", "tree", "true", "type"}
-    | {"uname", "uniq", "wc", "which", "whoami", "xxd"}
-)
+_ONLY_READ = """
+    [ basename cat cd cmp cut date df diff dirname du echo egrep env false fgrep file find grep head hexdump id jq ls
+    md5sum nl od printf ps pwd readlink realpath rg sha256sum sleep sort stat tail test tr tree true type uname uniq wc
+    which whoami xxd
+"""
+_READERS = frozenset(_ONLY_READ.split())
+_WRITING_OPTIONS = {"sort": ("-o", "--o"), "tree": ("-o",), "find": ("-fprint", "-fls"), "git": ("--output",)}
 _GIT_READERS = frozenset({"blame", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status"})
 
 
@@ -164,6 +149,10 @@ def _of_command(base: Touch, command: str, workdir: str) -> Touch | None:
 
 def _only_reads(argv: tuple[str, ...]) -> bool:
     program = argv[0].rpartition("/")[2] if argv else ""
+    if any(word.startswith(_WRITING_OPTIONS.get(program, "\0")) for word in argv[1:]):
+        return False
+    if program == "uniq" and sum(not word.startswith("-") for word in argv[1:]) > 1:
+        return False  # the second file is written
     return program in _READERS or (program == "git" and len(argv) > 1 and argv[1] in _GIT_READERS)
 
 

@@ -16,12 +16,12 @@ from hermes.config import paths
 from hermes.context.checkpoints.capturing import Capture, InThread, state_of
 from hermes.context.checkpoints.git import REFS, GitStore
 from hermes.context.checkpoints.locking import locked
-from hermes.context.checkpoints.metadata import parse_meta, states
-from hermes.context.checkpoints.model import ABSENT, CheckpointError, Limits, Reason, Restored, Snapshot
+from hermes.context.checkpoints.metadata import Meta, parse_meta, states
+from hermes.context.checkpoints.model import ABSENT, CheckpointError, Limits, Reason, Restored, Snapshot, State
 from hermes.context.checkpoints.places import folder_for, is_folder_of_work, project_key, root_of
 from hermes.context.checkpoints.pruning import Pruner
 from hermes.context.checkpoints.records import Known, Ledger, Project, Records
-from hermes.context.checkpoints.restoring import Plan, Restorer, differing
+from hermes.context.checkpoints.restoring import Plan, Restorer, differing, is_within
 from hermes.context.checkpoints.scanning import Scan, look
 from hermes.seams import Supervisor
 
@@ -131,8 +131,11 @@ class Checkpoints:
         only = None if file is None else _inside(root, folder, file)
         async with self._project(key):
             snapshot = await self._find(key, str(root), which)
+            then, meta = await self._content(snapshot)
+            if only is not None and not any(is_within(path, only) for path in {*then, *meta.too_large}):
+                await self._in_thread(_require, root / os.fsdecode(only))
             undo = await self._take(root, key, f"before going back to {snapshot.short_hash}", "rollback", {})
-            plan = await self._plan(key, snapshot, only, force=force)
+            plan = await self._plan(key, snapshot, (then, meta), only, force=force)
             worker = Restorer(os.fsencode(root), plan, self.limits.max_file_bytes)
             await self._carry_out(worker, plan)
             ledger = self.records.ledger(key)
@@ -281,14 +284,21 @@ class Checkpoints:
                 return fitting[0]
         raise CheckpointError(f"there is no snapshot {which!r} of {root!r}; it has {len(found)}")
 
-    async def _plan(self, key: str, snapshot: Snapshot, only: bytes | None, *, force: bool) -> Plan:
-        known = await self._in_thread(self.records.known, key)
+    async def _content(self, snapshot: Snapshot) -> tuple[dict[bytes, State], Meta]:
+        """Every path of a snapshot with its state, and what git does not keep of them."""
         listing = await self.store.run("ls-tree", "-r", "-z", "--full-tree", snapshot.hash)
         meta = parse_meta(await self.store.run("cat-file", "blob", f"{snapshot.hash}:meta"))
+        return states(listing, meta), meta
+
+    async def _plan(
+        self, key: str, snapshot: Snapshot, content: tuple[dict[bytes, State], Meta], only: bytes | None, *, force: bool
+    ) -> Plan:
+        known = await self._in_thread(self.records.known, key)
         now = {path: known.state(path) for path in known.paths()}
-        plan = Plan(now=now, then=states(listing, meta))
+        then, meta = content
+        plan = Plan(now=now, then=then)
         ledger = await self._in_thread(self.records.ledger, key)
-        for path in differing(now, plan.then, only):
+        for path in differing(now, {**dict.fromkeys(meta.too_large, "too large to be kept"), **plan.then}, only):
             if path in meta.too_large:
                 plan.left_out.append(path)
             elif not force and ledger.is_users(path, now.get(path, ABSENT), snapshot.seq):
@@ -362,6 +372,11 @@ def _inside(root: Path, folder: str, file: str) -> bytes:
     if root not in full.parents:
         raise CheckpointError(f"{file!r} is not in {str(root)!r}")
     return os.fsencode(full.relative_to(root))
+
+
+def _require(path: Path) -> None:
+    if not os.path.lexists(path):
+        raise CheckpointError(f"{str(path)!r} is neither there nor in the snapshot; list what is with /rollback diff")
 
 
 def _snapshot(number: int, row: list[str], root: str) -> Snapshot:

@@ -130,7 +130,10 @@ class Restorer:
 def differing(now: Mapping[bytes, State], then: Mapping[bytes, State], only: bytes | None) -> Iterable[bytes]:
     """The paths whose state differs; `only` limits them to one file, or to a folder and what is below it."""
     for path in sorted({*now, *then}):
-        if only is not None and path != only and not path.startswith(only + b"/"):
-            continue
-        if now.get(path, ABSENT) != then.get(path, ABSENT):
+        if (only is None or is_within(path, only)) and now.get(path, ABSENT) != then.get(path, ABSENT):
             yield path
+
+
+def is_within(path: bytes, place: bytes) -> bool:
+    """Whether `path` is that file or folder, or below it."""
+    return path == place or path.startswith(place + b"/")
