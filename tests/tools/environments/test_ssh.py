@@ -105,6 +105,31 @@ def _kill_all(pid: int) -> None:
             each.kill()
 
 
+async def test_watched_text_is_found_behind_a_long_log_that_only_its_user_may_read(environment: SshEnvironment) -> None:
+    background = background_of(environment)
+    flood = "umask; head -c 3000000 /dev/zero | tr '\\0' '\\n'"
+    command = f"{flood}; while [ ! -e go ]; do sleep 0.1; done; echo half; sleep 7602"
+    order = Order(command=command, cwd=environment.cwd, session_id="s", task_id="w", watch=("half",))
+    record = await background.start(order, ALLOWED)
+    stem = f"/tmp/hermes_bg_{record.id}"
+    async with asyncio.timeout(20):
+        while (await run(environment, f"stat -c %s {stem}.log")).output < "3000005":  # noqa: ASYNC110 - it is written there
+            await asyncio.sleep(0.1)
+    assert await background.notices("s") == []
+    assert (await run(environment, f"stat -c %a {stem}.json {stem}.log; umask; head -c 4 {stem}.log")).output == (
+        "600\n600\n0022\n0022"
+    )
+    await run(environment, "touch go")
+    async with asyncio.timeout(20):
+        while not (told := await background.notices("s")):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    assert "printed 'half'" in told[0]
+    await background.kill(record)
+    await run(environment, f"touch -d '-1 hour' {stem}.exit")
+    quick = await background.start(Order(command="true", cwd="/", session_id="s", task_id="w"), ALLOWED)
+    assert [each.id for each in await background.records("w")] == [quick.id]
+
+
 async def test_background_processes_live_on_the_other_side(environment: SshEnvironment) -> None:
     background = background_of(environment)
     order = Order(command="echo $WORD; sleep 7401", cwd=environment.cwd, session_id="s", task_id="t", notify=True)
@@ -114,7 +139,7 @@ async def test_background_processes_live_on_the_other_side(environment: SshEnvir
         while b"up" not in await background.log(record):  # noqa: ASYNC110 - a process there writes it
             await asyncio.sleep(0.05)
     assert (await background.state(record)).status == "running"
-    assert [each.id for each in await background.records("t")] == [record.id]
+    assert [(each.id, each.pid) for each in await background.records("t")] == [(record.id, record.pid)]
     with pytest.raises(ToolError, match="no stdin"):
         await background.write(record, b"x")
     assert await background.kill(record)

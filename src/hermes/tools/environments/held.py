@@ -199,15 +199,7 @@ class HeldProcesses:
         new = log[start:]
         complete = new[: new.rfind(b"\n") + 1] or (new if _state(folder).status == "exited" else b"")
         self._read_to[record.id] = start + len(complete)
-        lines = text_of(complete).splitlines()
-        for pattern in record.order.watch:
-            hits = [line for line in lines if pattern in line]
-            if not hits:
-                continue
-            if limit.allow() and self._breaker.allow():
-                return [wording.matched(record, pattern, hits)]
-            return [wording.given_up(record)] if limit.given_up else []
-        return []
+        return wording.matches(record, text_of(complete).splitlines(), limit, self._breaker)
 
 
 def _make_private(folder: Path) -> None:

@@ -69,7 +69,18 @@ def completion(record: Record, exit_code: int | None, output: str) -> str:
     )
 
 
-def matched(record: Record, pattern: str, lines: list[str]) -> str:
+def matches(record: Record, lines: list[str], limit: WatchLimit, breaker: Breaker) -> list[str]:
+    """What there is to say of new lines: the first pattern that hit, that watching ends, or nothing."""
+    for pattern in record.order.watch:
+        hits = [line for line in lines if pattern in line]
+        if hits and limit.allow() and breaker.allow():
+            return [_matched(record, pattern, hits)]
+        if hits:
+            return [_given_up(record)] if limit.given_up else []
+    return []
+
+
+def _matched(record: Record, pattern: str, lines: list[str]) -> str:
     """The message that watched-for output has come."""
     text = "\n".join(lines)[-_SHOWN:]
     return (
@@ -78,7 +89,7 @@ def matched(record: Record, pattern: str, lines: list[str]) -> str:
     )
 
 
-def given_up(record: Record) -> str:
+def _given_up(record: Record) -> str:
     """The message that watching was too noisy."""
     return (
         f"[IMPORTANT: background process {record.id} prints watched-for text too often; it is no longer watched, "

@@ -24,7 +24,13 @@ _LOG_BYTES = 1 << 20  # of a log, what is fetched: its end
 _START = f"""
 COMMAND={shell.quoted(shell.COMMAND)}
 stem=$1
-printf '%s' "$2" >"$stem.json" || exit 1
+for old in $(find /tmp -maxdepth 1 -name 'hermes_bg_*.exit' -user "$(id -u)" -mmin +30 2>/dev/null); do
+  rm -f "${{old%.exit}}".*
+done
+mask=$(umask)
+umask 077
+printf '%s' "$2" >"$stem.json" && : >"$stem.log" || exit 1
+umask "$mask"
 (
   export HERMES_CHILD_OF="$stem"
   setsid bash -c 'stem=$1; shift
@@ -35,7 +41,20 @@ printf '%s' "$2" >"$stem.json" || exit 1
 )
 cat "$stem.pid"
 """
-_ALL = """for file in /tmp/hermes_bg_*.json; do [ -f "$file" ] && cat "$file" && printf '\\0'; done; true"""
+# Only files of one's own are believed: everybody may write to the folder.
+_ALL = """
+for file in /tmp/hermes_bg_*.json; do
+  [ -f "$file" ] && [ -O "$file" ] || continue
+  cat "$file"; printf '\\1'; cat "${file%json}pid" 2>/dev/null; printf '\\0'
+done
+true
+"""
+# Arguments: stem, the byte to begin with, how many to give at most. First comes the size, so that none is lost.
+_NEW = """
+size=$(stat -c %s -- "$1.log" 2>/dev/null || echo 0)
+echo "$size"
+tail -c "+$2" -- "$1.log" 2>/dev/null | head -c "$((size - $2 + 1))" | tail -c "$3"
+"""
 _STATE = """
 if [ -f "$1.exit" ]; then echo exited; cat "$1.exit"; stat -c %Y "$1.exit"
 elif kill -0 "$(cat "$1.pid")" 2>/dev/null; then echo running; else echo exited; fi
@@ -86,16 +105,12 @@ class RemoteProcesses:
 
     async def records(self, task_id: str | None = None) -> list[Record]:
         answer = await self._run(_ALL)
-        found = [msgspec.json.decode(each, type=Record) for each in answer.output.split(b"\0") if each]
+        found = [_record(each) for each in answer.output.split(b"\0") if each]
         found.sort(key=lambda record: record.started_at)
         return [record for record in found if task_id is None or record.order.task_id == task_id]
 
     async def find(self, ident: str) -> Record | None:
-        record = next((record for record in await self.records() if record.id == ident), None)
-        if record is None:
-            return None
-        pid = (await self._run('cat "$1.pid"', _stem(ident))).output.strip() or b"0"
-        return msgspec.structs.replace(record, pid=int(pid))
+        return next((record for record in await self.records() if record.id == ident), None)
 
     async def state(self, record: Record) -> State:
         words = (await self._run(_STATE, _stem(record.id))).output.decode().split()
@@ -145,22 +160,31 @@ class RemoteProcesses:
         return await end_all(self, [each for each in await self.records() if each.order.session_id == session_id])
 
     async def _news_of(self, record: Record) -> list[str]:
-        text = text_of(await self.log(record))
         limit = self._limits.setdefault(record.id, WatchLimit())
-        told: list[str] = []
-        new = text[self._read_to.get(record.id, 0) :]
-        self._read_to[record.id] = len(text)
-        for pattern in record.order.watch if not limit.given_up else ():
-            hits = [line for line in new.splitlines() if pattern in line]
-            if hits and limit.allow() and self._breaker.allow():
-                told.append(wording.matched(record, pattern, hits))
-                break
         state = await self.state(record)
+        told: list[str] = []
+        if record.order.watch and not limit.given_up:
+            lines = await self._new_lines(record, is_over=state.status == "exited")
+            told += wording.matches(record, lines, limit, self._breaker)
         if state.status == "exited":
             self._seen.add(record.id)
             if record.order.notify or limit.given_up:
-                told.append(wording.completion(record, state.exit_code, text))
+                told.append(wording.completion(record, state.exit_code, text_of(await self.log(record))))
         return told
+
+    async def _new_lines(self, record: Record, *, is_over: bool) -> list[str]:
+        """What was printed since the last look, in whole lines."""
+        first = self._read_to.get(record.id, 0) + 1
+        answer = await self._run(_NEW, _stem(record.id), str(first), str(_LOG_BYTES))
+        size, _, new = answer.output.partition(b"\n")
+        complete = new if is_over else new[: new.rfind(b"\n") + 1]
+        self._read_to[record.id] = int(size) - (len(new) - len(complete))
+        return text_of(complete).splitlines()
+
+
+def _record(text: bytes) -> Record:
+    record, _, pid = text.partition(b"\1")
+    return msgspec.structs.replace(msgspec.json.decode(record, type=Record), pid=int(pid or 0))
 
 
 def _stem(ident: str) -> str:
