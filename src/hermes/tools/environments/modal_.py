@@ -12,6 +12,7 @@ from msgspec import Struct
 from hermes.errors import MissingPart, ToolError
 from hermes.seams import Child, Decision
 from hermes.tools.environments.remote import Common, RemoteEnvironment
+from hermes.tools.environments.text_exec import ChildOfService
 
 DEFAULT_IMAGE = "nikolaik/python-nodejs:python3.11-nodejs20"
 _APP = "hermes-runtime"
@@ -130,21 +131,13 @@ class ModalEnvironment(RemoteEnvironment):
         return f"direct:{self._options.task}{base}"
 
 
-class ModalChild:
+class ModalChild(ChildOfService):
     """A `Child` over one process of a sandbox."""
-
-    pid = 0  # the service tells none
 
     def __init__(self, process: Any, trouble: type[Exception]) -> None:
         self._process = process
         self._trouble = trouble
         self._chunks: AsyncIterator[bytes] | None = None
-        self._errors = b""
-        self._code: int | None = None
-
-    @property
-    def is_gone(self) -> bool:
-        return self._code is not None
 
     async def output(self) -> AsyncIterator[bytes]:
         """Chunks as they come. Asked for again after a timeout, it goes on where it was."""
@@ -158,24 +151,3 @@ class ModalChild:
         except self._trouble as error:
             # The environment sees that the last line is missing, and says that the sandbox went away.
             self._errors, self._code = str(error).encode(), 255
-
-    async def wait(self) -> int:
-        return 255 if self._code is None else self._code
-
-    async def exited(self) -> int:
-        return await self.wait()
-
-    async def stop(self, grace_s: float = 1.0) -> None:
-        """Nothing to do here: the environment ends the program by its mark."""
-
-    async def write(self, data: bytes) -> None:
-        raise BrokenPipeError("this backend takes the whole input at the start")
-
-    def close_stdin(self) -> None:
-        """Its input has an end from the start."""
-
-    def stderr_tail(self) -> bytes:
-        return self._errors
-
-    def release(self) -> None:
-        """There is nothing to close."""

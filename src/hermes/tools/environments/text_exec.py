@@ -29,47 +29,19 @@ class Text(NamedTuple):
 RunLine = Callable[[str], Awaitable[Text]]
 
 
-class TextChild:
-    """One program, run as one request. It begins when its output is first asked for."""
+class ChildOfService:
+    """The part of a `Child` that is the same for every program that a service runs for us: its input is sent whole."""
 
-    def __init__(
-        self, run: RunLine, argv: tuple[str, ...], stdin: bytes | None, *, merge_stderr: bool, owner: str
-    ) -> None:
-        self._run = run
-        self._folder = f"{FOLDER}/{owner}/{secrets.token_hex(8)}"
-        self._stdin = base64.b64encode(stdin or b"").decode()
-        self._argv = argv
-        self._merge_stderr = merge_stderr
-        self._begun = False
-        self._code: int | None = None
-        self._errors = b""
-
-    pid = 0  # the interface tells none
+    pid = 0  # a service tells none
+    _code: int | None = None
+    _errors = b""
 
     @property
     def is_gone(self) -> bool:
         return self._code is not None
 
-    async def output(self) -> AsyncIterator[bytes]:
-        """All of it at the end; asked for again after the program was stopped, what it had printed until then."""
-        if self._code is not None:
-            return
-        if self._begun:
-            self._code = -9
-            answer = await self._run(f"cat {self._folder}/out | base64 -w0; echo; rm -rf {self._folder}")
-        else:
-            self._begun = True
-            answer = await self._begin()
-            self._code = answer.code
-        out, _, errors = answer.text.strip().partition("\n")
-        self._errors = _decoded(errors, self._code)
-        data = _decoded(out, self._code)
-        if data:
-            yield data
-
     async def wait(self) -> int:
-        assert self._code is not None
-        return self._code
+        return 255 if self._code is None else self._code
 
     async def exited(self) -> int:
         return await self.wait()
@@ -88,6 +60,37 @@ class TextChild:
 
     def release(self) -> None:
         """There is nothing to close."""
+
+
+class TextChild(ChildOfService):
+    """One program, run as one request. It begins when its output is first asked for."""
+
+    def __init__(
+        self, run: RunLine, argv: tuple[str, ...], stdin: bytes | None, *, merge_stderr: bool, owner: str
+    ) -> None:
+        self._run = run
+        self._folder = f"{FOLDER}/{owner}/{secrets.token_hex(8)}"
+        self._stdin = base64.b64encode(stdin or b"").decode()
+        self._argv = argv
+        self._merge_stderr = merge_stderr
+        self._begun = False
+
+    async def output(self) -> AsyncIterator[bytes]:
+        """All of it at the end; asked for again after the program was stopped, what it had printed until then."""
+        if self._code is not None:
+            return
+        if self._begun:
+            self._code = -9
+            answer = await self._run(f"cat {self._folder}/out | base64 -w0; echo; rm -rf {self._folder}")
+        else:
+            self._begun = True
+            answer = await self._begin()
+            self._code = answer.code
+        out, _, errors = answer.text.strip().partition("\n")
+        self._errors = _decoded(errors, self._code)
+        data = _decoded(out, self._code)
+        if data:
+            yield data
 
     async def _begin(self) -> Text:
         # A command line has a limit of its own there, so a long input goes ahead in pieces.
