@@ -12,11 +12,14 @@ import psutil
 import pytest
 
 from hermes.errors import ConfigError, ToolError
+from hermes.tools.builtin.process import process
+from hermes.tools.builtin.terminal import terminal
 from hermes.tools.environments.background import Order, background_of
 from hermes.tools.environments.ssh import SshEnvironment
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import ALLOWED, Conformance, run
 from tests.tools.real_backends import SshServer, over_ssh, start_sshd
+from tests.tools.terminal_room import Room, told
 
 pytestmark = pytest.mark.real
 
@@ -103,6 +106,25 @@ def _kill_all(pid: int) -> None:
     for each in [*process.children(recursive=True), process]:
         with contextlib.suppress(psutil.NoSuchProcess):
             each.kill()
+
+
+async def test_a_background_process_begins_where_the_call_says(
+    supervisor: ProcessSupervisor, sshd: SshServer, tmp_path: Path
+) -> None:
+    environment = over_ssh(supervisor, sshd)
+    room = Room(environment, supervisor, tmp_path)
+    (tmp_path / "sub").mkdir()
+
+    async def folder(**options: str) -> str:
+        started = told(await terminal({"command": "pwd", "background": True, **options}, ctx=room))
+        ended = told(await process({"action": "wait", "session_id": started["session_id"], "timeout": 20}, ctx=room))
+        return str(ended["output"]).strip()
+
+    assert await folder() == "/root"  # the first thing that runs there
+    assert await folder(workdir="~/..") == "/"
+    await run(environment, f"cd {tmp_path}")
+    assert await folder(workdir="sub") == str(tmp_path / "sub")
+    await environment.close()
 
 
 async def test_watched_text_is_found_behind_a_long_log_that_only_its_user_may_read(environment: SshEnvironment) -> None:

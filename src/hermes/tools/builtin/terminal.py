@@ -119,13 +119,19 @@ async def _decide(wanted: Terminal, ctx: ToolContext) -> Decision:
         kind="command",
         tool="terminal",
         text=wanted.command,
-        cwd=wanted.workdir or ctx.environment.cwd,
+        cwd=_folder(wanted, ctx.environment.cwd),
         backend=ctx.environment.kind,
         route=route,
         session_id=ctx.session_id,
         task_id=ctx.task_id,
     )
     return await ctx.gate.decide(action, ctx.scope)
+
+
+def _folder(wanted: Terminal, cwd: str) -> str:
+    """Where the command begins, for a session that stands in `cwd`."""
+    folder = wanted.workdir or cwd
+    return folder if folder.startswith("~") else posixpath.normpath(posixpath.join(cwd, folder))
 
 
 async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, settings: Mapping[str, Any]) -> str:
@@ -137,9 +143,7 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
         result = await ctx.environment.execute(
             wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
         )
-        where = wanted.workdir or "."
-        where = where if where.startswith("~") else posixpath.join(before, where)
-        settled = await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=where)
+        settled = await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=_folder(wanted, before))
     except CommandInterrupted as stopped:
         await ctx.note("exit_code", 130)
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")
@@ -192,7 +196,7 @@ async def _background(wanted: Terminal, decision: Decision, ctx: ToolContext) ->
     has_pty = wanted.pty and not _NEEDS_PIPE.search(wanted.command)
     order = Order(
         command=wanted.command,
-        cwd=wanted.workdir or ctx.environment.cwd,
+        cwd=_folder(wanted, ctx.environment.cwd),
         pty=has_pty,
         session_id=ctx.session_id,
         task_id=ctx.task_id,

@@ -24,6 +24,8 @@ _LOG_BYTES = 1 << 20  # of a log, what is fetched: its end
 _START = f"""
 COMMAND={shell.quoted(shell.COMMAND)}
 stem=$1
+where=$4
+case $where in "~"*) where=$HOME${{where#"~"}} ;; esac
 for old in $(find /tmp -maxdepth 1 -name 'hermes_bg_*.exit' -user "$(id -u)" -mmin +30 2>/dev/null); do
   rm -f "${{old%.exit}}".*
 done
@@ -35,7 +37,7 @@ umask "$mask"
   export HERMES_CHILD_OF="$stem"
   setsid bash -c 'stem=$1; shift
     bash --noprofile --norc -c "$@" </dev/null >"$stem.log" 2>&1
-    echo $? >"$stem.exit"' bash "$stem" "$COMMAND" bash "$3" "$4" "$5" /dev/null /dev/null "" \\
+    echo $? >"$stem.exit"' bash "$stem" "$COMMAND" bash "$3" "$where" "$5" /dev/null /dev/null "" \\
     </dev/null >/dev/null 2>&1 &
   echo $! >"$stem.pid"
 )
