@@ -10,7 +10,7 @@ from hermes.tools.coercion import coerce_args
 from hermes.tools.definitions import load_home
 from hermes.tools.direct import DirectCall, Outside
 from hermes.tools.memo import Memo
-from hermes.tools.registry import offered_schema, registry
+from hermes.tools.registry import ToolRegistry, offered_schema, registry
 
 __all__ = [
     "check_tool_availability",
@@ -84,45 +84,44 @@ def close_task(task_id: str) -> None:
 
 def coerce_tool_args(tool_name: str, args: Any) -> Any:
     """`args` in the types the tool's schema asks for; what does not fit, or is unknown, stays as it is."""
-    load_home(hermes_home())
-    entry = registry.get_entry(tool_name)
+    entry = _tools().get_entry(tool_name)
     return coerce_args(args, tidy(offered_schema(entry).get("parameters"))) if entry else args
 
 
 def get_all_tool_names() -> list[str]:
     """Every registered tool, sorted."""
-    load_home(hermes_home())
-    return registry.get_all_tool_names()
+    return _tools().get_all_tool_names()
 
 
 def get_toolset_for_tool(name: str) -> str | None:
     """The toolset a tool is registered in."""
-    load_home(hermes_home())
-    return registry.get_toolset_for_tool(name)
+    return _tools().get_toolset_for_tool(name)
 
 
 def get_available_toolsets() -> dict[str, dict[str, Any]]:
     """Every registered toolset with its tools and whether it is available."""
-    load_home(hermes_home())
-    return registry.get_available_toolsets()
+    return _tools().get_available_toolsets()
 
 
 def check_toolset_requirements() -> dict[str, bool]:
     """Whether each registered toolset is available."""
-    load_home(hermes_home())
-    return registry.check_toolset_requirements()
+    return _tools().check_toolset_requirements()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("TOOL_TO_TOOLSET_MAP", "TOOLSET_REQUIREMENTS"):
-        load_home(hermes_home())
-        return (
-            registry.get_tool_to_toolset_map() if name == "TOOL_TO_TOOLSET_MAP" else registry.get_toolset_requirements()
-        )
+    if name == "TOOL_TO_TOOLSET_MAP":
+        return _tools().get_tool_to_toolset_map()
+    if name == "TOOLSET_REQUIREMENTS":
+        return _tools().get_toolset_requirements()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def check_tool_availability(quiet: bool = False) -> tuple[list[str], list[dict[str, Any]]]:
     """The available toolsets, and the others with what they need."""
+    return _tools().check_tool_availability(quiet)
+
+
+def _tools() -> ToolRegistry:
+    """The registry, with the tools of the home in it."""
     load_home(hermes_home())
-    return registry.check_tool_availability(quiet)
+    return registry

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hermes.config.paths import PROJECT_TOOLS
 from hermes.schemas import tidy
 from hermes.tools.bridge import divided
-from hermes.tools.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups, groups
+from hermes.tools.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups
 from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import Registered, ToolRegistry, registry
 from hermes.tools.view import SessionView, definition_of
@@ -211,8 +211,3 @@ def _without_mentions(text: str) -> str:
     """`text` less the sentences that recommend tools which are not there."""
     kept = [one for one in _SENTENCE.split(text) if not any(tool in one for tool in _WEB_TOOLS)]
     return " ".join(kept)
-
-
-def default_groups(settings: Mapping[str, Any]) -> Groups:
-    """The groups of the process's registry and of one configuration."""
-    return groups(custom_groups(settings))

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 from hermes.config import paths
 from hermes.tools.availability import CACHE_S
-from hermes.tools.definitions import default_groups, load_home, offered, select
+from hermes.tools.definitions import load_home, offered, select
+from hermes.tools.groups import Groups, custom_groups
 from hermes.tools.registry import registry
 from hermes.types import JsonObject
 
@@ -68,7 +69,7 @@ def make(enabled: Sequence[str] | None, disabled: Sequence[str], *, quiet: bool)
     """The definitions, worked out now."""
     load_home(paths.hermes_home())
     unknown: list[str] = []
-    names = select(default_groups(_settings()), enabled, disabled, unknown=unknown)
+    names = select(Groups(registry, custom_groups(_settings())), enabled, disabled, unknown=unknown)
     found = offered(names, quiet=quiet)
     if not quiet:
         _show(enabled, disabled, unknown, found)

@@ -64,15 +64,9 @@ class SessionView:
 
     def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
         tool = self._entries.get(name)
-        if tool is None and self._deferred and name in BRIDGE:
-            return NO_EFFECTS
-        if tool is None or tool.traits.effects is None or tool.traits.interactive:
-            return BARRIER
-        try:
-            return tool.traits.effects(args, ctx)
-        except Exception:  # the border to a tool author's code; unknown effects run alone
-            log.warning("the declared effects of tool %r failed; the call runs alone", name, exc_info=True)
-            return BARRIER
+        if tool is None:
+            return NO_EFFECTS if self._deferred and name in BRIDGE else BARRIER
+        return effects_of(tool, args, ctx)
 
     def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
         return unwrapped(name, args) if self._deferred else (name, args)
@@ -137,20 +131,23 @@ class _Stored(Struct, frozen=True):
     deferred: tuple[ToolDefinition, ...] = ()
 
 
-def freeze(
-    definitions: Iterable[JsonObject], tools: ToolRegistry, overlay: Mapping[str, Registered] | None = None
-) -> SessionView:
-    """A view of `definitions` (as `get_tool_definitions` gives them) over `tools`, with the session's own on top."""
-    structs = [definition_of(one["function"]) for one in definitions]
-    return SessionView(structs, {**tools.snapshot(), **(overlay or {})})
-
-
 def definition_of(schema: JsonObject) -> ToolDefinition:
     """A function schema as the vocabulary's struct; a missing parameter object means no parameters."""
     parameters = schema.get("parameters")
     if not isinstance(parameters, dict):
         parameters = {"type": "object", "properties": {}}
     return ToolDefinition(str(schema["name"]), str(schema.get("description") or ""), parameters)
+
+
+def effects_of(tool: Registered, args: JsonObject, ctx: ToolContext) -> Effects:
+    """What a call reads and writes, as the tool declares it; a barrier when it does not."""
+    if tool.traits.effects is None or tool.traits.interactive:
+        return BARRIER
+    try:
+        return tool.traits.effects(args, ctx)
+    except Exception:  # the border to a tool author's code; unknown effects run alone
+        log.warning("the declared effects of tool %r failed; the call runs alone", tool.entry.name, exc_info=True)
+        return BARRIER
 
 
 def rules_of(tool: Registered) -> ToolRules:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hermes.ops import CallClosed, CallJournalled, MessageAppended, SessionCreat
 from hermes.runtime.history import from_record
 from hermes.runtime.requests import OUTCOME_UNKNOWN
 from hermes.runtime.shared import shared
+from hermes.seams import Effects, ToolContext
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
@@ -25,6 +26,7 @@ from hermes.tools.code_execution.stubs import callable_among, described, import_
 from hermes.tools.code_execution.syntax import BadScript, compiled
 from hermes.tools.code_execution.wording import has_unix_sockets, refined
 from hermes.tools.registry import registry
+from hermes.tools.traits import Traits
 from hermes.types import Message, ToolCall, text_of
 
 MakeAgent = Callable[..., AIAgent]
@@ -282,3 +284,20 @@ def test_output_is_the_same_however_it_arrives() -> None:
         assert (output.is_cut, output.omitted, output.whole()) == (True, len(whole) - 1000, None)
         assert output.shown().encode()[:100] == whole[:400].decode("utf-8", "ignore").encode()[:100]
         assert f"{len(whole) - 1000} of {len(whole)} bytes" in output.shown()
+
+
+def test_from_outside_a_tool_that_cannot_say_what_it_touches_runs_alone() -> None:
+    before = registry.get("web_search")
+    assert before is not None
+
+    def untold(args: Mapping[str, Any], ctx: ToolContext) -> Effects:
+        raise KeyError("query")
+
+    schema = {"name": "web_search", "description": "d", "parameters": {"type": "object"}}
+    registry.register("web_search", "web", schema, lambda args, **_: '{"data": 1}', traits=Traits(effects=untold))
+    try:
+        answer = outside("from hermes_tools import web_search\nprint(web_search('x'))", "web_search")
+    finally:
+        registry.add(before)
+        close_task("scripts")
+    assert (answer["status"], answer["output"]) == ("success", "{'data': 1}\n")

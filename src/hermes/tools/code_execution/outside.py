@@ -13,8 +13,7 @@ from hermes.tools.lanes import Lanes
 from hermes.tools.pipeline import CallFacts, refusal, told
 from hermes.tools.registry import Registered, registry, tool_error
 from hermes.tools.results import error_content, sanitise_error
-from hermes.tools.traits import BARRIER
-from hermes.tools.view import rules_of
+from hermes.tools.view import effects_of, rules_of
 from hermes.types import Content, JsonObject
 
 log = logging.getLogger(__name__)
@@ -44,8 +43,7 @@ class OutsideCalls:
         facts = CallFacts(
             name=name, args=args, task_id=outer.task_id, session_id=outer.session_id, tool_call_id=call_id
         )
-        effects = tool.traits.effects
-        async with self._lanes.entered(lambda: effects(args, ctx) if effects is not None else BARRIER):
+        async with self._lanes.entered(lambda: effects_of(tool, args, ctx)):
             reason = await refusal(outer.outside.hooks, facts, rules_of(tool))
             if reason is not None:
                 return tool_error(reason)
