@@ -269,3 +269,16 @@ def test_what_a_file_no_longer_registers_is_forgotten(home: Path) -> None:
     file.unlink()
     load_folder(home / "tools", "home", tools)
     assert tools.get_all_tool_names() == []
+
+
+def test_a_file_that_fails_half_way_has_registered_nothing(home: Path) -> None:
+    tools, file = ToolRegistry(), home / "tools" / "weather_tool.py"
+    file.write_text(f"{WEATHER}\nraise SystemExit(1)\n", encoding="utf-8")
+    assert [one.error for one in load_folder(home / "tools", "home", tools).broken] == ["SystemExit: 1"]
+    assert tools.get_all_tool_names() == []
+    file.write_text(WEATHER, encoding="utf-8")
+    load_folder(home / "tools", "home", tools)
+    worked = tools.get("weather")
+    file.write_text(f"{WEATHER}\nfrom tools.nowhere import nothing\n", encoding="utf-8")
+    assert "docs/compatibility.md lists" in load_folder(home / "tools", "home", tools).broken[0].error
+    assert tools.get("weather") is worked, "until it works again, what it did last stands"

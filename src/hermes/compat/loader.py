@@ -88,7 +88,7 @@ def _load(name: str, path: Path, *, is_package: bool) -> ModuleType:
         else:
             sys.modules[name] = before
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in OLD_ROOTS:
-            error.add_note(f"{error.name!r} has no counterpart here; docs/compatibility.md lists those that have")
+            error.add_note("this module has no counterpart here; docs/compatibility.md lists those that have one")
         raise
     return module
 

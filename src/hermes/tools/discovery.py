@@ -29,7 +29,8 @@ class BrokenFile(Struct, frozen=True):
         for frame in traceback.extract_tb(error.__traceback__):
             if frame.filename == str(path):
                 line = frame.lineno
-        return cls(path, line, f"{type(error).__name__}: {error}")
+        notes = [f"; {note}" for note in getattr(error, "__notes__", ())]
+        return cls(path, line, f"{type(error).__name__}: {error}{''.join(notes)}")
 
 
 def registers_tools(path: Path) -> bool:

@@ -75,6 +75,11 @@ def load_folder(
                 state.executed = True
                 if state.broken is None:
                     _deregister(older, tools)
+                else:  # what it registered before it failed does not count
+                    newer = [tool for tool in _registered_by(path, tools) if tool not in older]
+                    _deregister(newer, tools)
+                    for tool in older:
+                        tools.add(tool)
                 found.rejected += tools.rejections[refused_before:]
         if state.broken is None:
             found.loaded.append(path)
