@@ -1,6 +1,6 @@
 """The seams: what each part owes the others. Every protocol has a fake in `hermes.testing` and a contract suite."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct, field
