@@ -11,6 +11,7 @@ import pytest
 from hermes import AIAgent
 from hermes.errors import UserError
 from hermes.models import client as client_module
+from hermes.models.http import HttpClient
 from hermes.state.sqlite_store import SqliteStore
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
@@ -20,6 +21,7 @@ from hermes.testing.server import ScriptedServer
 from hermes.tools.registry import registry, tool_result
 from hermes.types import PrefixBroken, StatusChanged
 from tests.models.histories import PIXEL
+from tests.models.wires import WireCase, every_wire
 
 MakeAgent = Callable[..., AIAgent]
 PICTURE = [
@@ -419,3 +421,30 @@ async def test_a_scripted_model_object_still_works(tmp_path: Path) -> None:
         agent = AIAgent(model=ScriptedModel(says("hi")), store=MemoryStore(), cwd=str(tmp_path))
         assert (await agent.arun_conversation("x"))["final_response"] == "hi"
         await agent.aclose()
+
+
+# -- a prompt that is too long -------------------------------------------------------------------------------------
+
+
+@every_wire
+@pytest.mark.parametrize("name", ["context_overflow", "too_large"])
+async def test_a_prompt_that_is_too_long_is_summed_up_and_asked_again(
+    case: WireCase, name: str, http: HttpClient, tmp_path: Path
+) -> None:
+    store, notes = SqliteStore(tmp_path / "state.db"), says("## Active Task\nmany questions")
+    script = [*(says("an answer " + "v" * 900) for _ in range(6)), fault(name), notes, says("Now it fits.")]
+    async with ScriptedServer(script) as server:
+        agent = AIAgent(model=case.model(server, http), store=store, session_id="s", cwd=str(tmp_path))
+        for number in range(6):
+            await agent.arun_conversation(f"question {number} " + "w" * 900)
+        result = await agent.arun_conversation("the last question")
+        bodies = [json.dumps(request.json) for request in server.requests]
+        await agent.aclose()
+    await store.close()
+    assert (result["final_response"], result["completed"]) == ("Now it fits.", True)
+    assert result["session_id"] == agent.session_id != "s"
+    assert len(bodies) == len(script), "one request was refused, one asked for the summary, one was answered"
+    assert len(bodies[-1]) < len(bodies[-3])
+    assert "many questions" in bodies[-1]
+    assert "the last question" in bodies[-1]
+    assert server.mistakes == []

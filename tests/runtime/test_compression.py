@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -308,16 +311,19 @@ async def test_compressions_that_do_not_help_stop_by_themselves_and_say_what_to_
 async def test_tasks_shown_files_and_the_callers_words_survive(make_agent: MakeAgent, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alpha\n")
     (tmp_path / "AGENTS.md").write_text("Always use tabs.\n")
+    (tmp_path / "elsewhere").mkdir()
     todos = [
         {"id": "1", "content": "port a", "status": "completed"},
         {"id": "2", "content": "port b", "status": "pending"},
     ]
     script = [
         *answers(2),
-        calls("todo", todos=todos) + calls("read_file", path="a.txt"),
+        calls("todo", todos=todos) + calls("read_file", path=str(tmp_path / "a.txt")),
+        calls("terminal", command="cd elsewhere"),
         says("ready"),
         *answers(6),
-        calls("read_file", path="a.txt"),
+        calls("read_file", path=str(tmp_path / "a.txt")),
+        says("read"),
         calls("todo", todos=[{"id": "3", "content": "port c", "status": "pending"}], merge=True),
         says("done"),
     ]
@@ -331,11 +337,11 @@ async def test_tasks_shown_files_and_the_callers_words_survive(make_agent: MakeA
     assert "above all this topic kept: 'the port'" in asked(model.summaries[0])
     assert f'{TASKS}\n[{{"id":"2","content":"port b","status":"pending"}}]' in shown["summary"]
 
+    result = await agent.arun_conversation("Read it")
+    assert "alpha" in result["messages"][-2]["content"], "a page that was summed up is shown again"
     fresh = make_agent(model, session_id=agent.session_id)
     result = await fresh.arun_conversation("Go on")
-    results = {one["tool_name"]: one["content"] for one in result["messages"] if one["role"] == "tool"}
-    assert "alpha" in results["read_file"], "a page that was summed up is shown again"
-    assert [item["id"] for item in json.loads(results["todo"])["todos"]] == ["2", "3"]
+    assert [item["id"] for item in json.loads(result["messages"][-2]["content"])["todos"]] == ["2", "3"]
     system = model.full_requests[-1].system
     assert "Speak like a sailor." in system
     assert "Always use tabs." in system
@@ -480,3 +486,22 @@ def test_a_plain_caller_can_compress_too(tmp_path: Path) -> None:
     assert (done["status"], done["previous_session_id"]) == ("compressed", before)
     assert done["after_tokens"] < done["before_tokens"]
     agent.close()
+
+
+def test_a_turn_that_needs_no_room_loads_nothing_of_it(tmp_path: Path) -> None:
+    program = (
+        "import sys, asyncio\n"
+        "from hermes import AIAgent\n"
+        "from hermes.testing.model import ScriptedModel\n"
+        "from hermes.testing.replies import says\n"
+        "agent = AIAgent(model=ScriptedModel(says('hi'), says('ho')), cwd=sys.argv[1])\n"
+        "for text in ('one', 'two'):\n"
+        "    agent.run_conversation(text)\n"
+        "agent.close()\n"
+        "parts = ('context.compressor', 'context.summary', 'runtime.compression', 'runtime.carrying')\n"
+        "print([name for name in sys.modules if name.endswith(parts)])\n"
+    )
+    environ = {**os.environ, "HERMES_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    args = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=60, env=environ, check=True)
+    assert done.stdout.strip() == "[]", done.stderr

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hermes.errors import StoreError
+from hermes.errors import SessionMoved, StoreError
 from hermes.ops import (
     ApprovalRecorded,
     AttemptClosed,
@@ -15,6 +15,7 @@ from hermes.ops import (
     ContextAttached,
     MessageAppended,
     SessionChanged,
+    SessionContinued,
     SessionCreated,
 )
 from hermes.seams import EventStore
@@ -284,3 +285,68 @@ async def test_a_cancelled_waiter_does_not_stop_the_others(store: EventStore) ->
         doomed.cancel()
     assert all(task.result() for task in others)
     assert [m.content for m in await messages_of(store)].count("kept") == 2
+
+
+# -- a session that goes on as another -------------------------------------------------------------------------------
+
+
+def goes_on(old: str, new: str, last_row: int) -> SessionContinued:
+    child = SessionCreated(session_id=new, source="unknown", parent_session_id=old, system_prompt="again")
+    return SessionContinued(session_id=old, child=child, last_row=last_row, at=100.0)
+
+
+async def said(store: EventStore, session_id: str, text: str) -> int:
+    return (await store.commit(MessageAppended(session_id, Message(role="user", content=text))))[0]
+
+
+async def test_a_session_ends_and_its_child_begins_in_one_commit(store: EventStore) -> None:
+    await store.commit(SessionCreated(session_id="s", source="cli", user_id="u", title="Talk"))
+    row = await said(store, "s", "long")
+    await store.commit(
+        goes_on("s", "t", row),
+        MessageAppended("t", Message(role="user", content="short")),
+        ContextAttached("t", "beside it"),
+        SessionChanged("t", {"compression_fallback_streak": 1}),
+    )
+    old, new = await store.load("s"), await store.load("t")
+    assert old is not None
+    assert new is not None
+    assert (old.ended, old.continued_by, old.title) == (True, "t", "Talk")
+    assert (new.ended, new.continued_by, new.earlier) == (False, None, ("s",))
+    assert (new.source, new.title, new.idle_compressions) == ("cli", "Talk #2", 1)
+    assert [message.content for message in old.messages] == ["long"]
+    assert [message.content for message in new.messages] == ["short"]
+    assert list(new.contexts.values()) == ["beside it"]
+
+    last = new.messages[-1].id or 0
+    await store.commit(goes_on("t", "u", last), MessageAppended("u", Message(role="user", content="shorter")))
+    tips = [record.continued_by for name in "stu" if (record := await store.load(name)) is not None]
+    assert tips == ["u", "u", None]
+    newest = await store.load("u")
+    assert newest is not None
+    assert (newest.earlier, newest.title) == (("s", "t"), "Talk #3")
+
+
+@pytest.mark.parametrize("what", ["newer message", "continued before", "no such session", "taken id", "bad row"])
+async def test_a_session_that_moved_on_is_not_continued_and_nothing_is_stored(store: EventStore, what: str) -> None:
+    await begin(store)
+    row = await said(store, "s", "one")
+    child = "t"
+    if what == "newer message":
+        await said(store, "s", "two")
+    elif what == "continued before":
+        await store.commit(goes_on("s", "other", row))
+    elif what == "taken id":
+        await begin(store, "t2")
+        child = "t2"
+    ops: list[Any] = [goes_on("nobody" if what == "no such session" else "s", child, row)]
+    if what == "bad row":
+        ops.append(SessionChanged("t", {"no_such_column": 1}))
+    with pytest.raises(StoreError) as caught:
+        await store.commit(*ops, MessageAppended(child, Message(role="user", content="short")))
+    assert isinstance(caught.value, SessionMoved) or what in ("bad row", "no such session")
+    assert await store.load("t") is None
+    record = await store.load("s")
+    assert record is not None
+    assert record.ended == (what == "continued before")
+    assert record.continued_by == ("other" if what == "continued before" else None)

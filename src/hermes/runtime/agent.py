@@ -27,7 +27,6 @@ from hermes.runtime.prompt import SYSTEM_MESSAGE, FixedText, build_prompt
 from hermes.runtime.redaction import CleanSink, CleanView, clean_content, clean_outcome
 from hermes.runtime.shared import RandomIds
 from hermes.runtime.steering import SteerBox
-from hermes.runtime.todos import restore_tasks
 from hermes.runtime.workplaces import news_from_background, reach
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView
@@ -241,6 +240,8 @@ class AIAgent:
     async def _run(self, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
         parts = await self._assembled()
         record, history, pending = await self._past(said)
+        if history.tasks is not None:
+            parts.restore_tasks(history.tasks)
         view = await parts.tools(record)
         system = record.system_prompt if record and record.system_prompt else await self._prompt(said.system_message)
         config = record.model_config if record and record.model_config else self._model_config(said)
@@ -282,10 +283,7 @@ class AIAgent:
             return record, *from_caller(given, record, self.session_id)
         if warm is not None:
             return record, warm, []
-        if record is None:
-            return None, History(), []
-        restore_tasks(record.messages, parts.services.memo)
-        return record, *from_record(record)
+        return record, *(from_record(record) if record is not None else (History(), []))
 
     async def _keep_folder(self, stood_in: str) -> None:
         """The session stands where its last command left it, also for the next process."""
@@ -295,7 +293,7 @@ class AIAgent:
 
     async def _prompt(self, told: str | None, *more: PromptSource, session_id: str = "") -> str:
         parts, options = self._parts, self._options.session
-        sources = [*parts.prompt_sources(), *more]
+        sources = [*parts.prompt_sources(is_again=bool(session_id)), *more]
         if trouble := await reach(parts.services.environment):
             sources.append(FixedText("6-trouble", "volatile", trouble))
         if told:

@@ -44,6 +44,7 @@ from hermes.tools.manifest import ensure_builtins
 from hermes.tools.registry import registry
 from hermes.tools.shelf import FileShelf
 from hermes.tools.view import SessionView
+from hermes.types import Message
 
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
@@ -94,6 +95,13 @@ class Assembly(Struct, frozen=True, kw_only=True):
         assert isinstance(view, SessionView)
         return view.to_json()
 
+    def restore_tasks(self, message: Message) -> None:
+        """Put the task list in `message` back where the todo tool keeps it, unless there is one already."""
+        if "todo" not in self.services.memo:
+            from hermes.runtime.carrying import restored_tasks  # noqa: PLC0415 - for sessions that have one
+
+            self.services.memo["todo"] = restored_tasks((message,))
+
     def follow_results(self, session_id: str) -> None:
         """Large results are those of this session from now on."""
         if isinstance(self.services.shelf, FileShelf):
@@ -117,13 +125,14 @@ class Assembly(Struct, frozen=True, kw_only=True):
         share = self.settings.of(compression_section.Section).threshold
         return threshold_tokens(self.window() or 0, share) if self.compresses else NEVER
 
-    def prompt_sources(self) -> list[PromptSource]:
-        """What the system prompt is made of."""
+    def prompt_sources(self, *, is_again: bool = False) -> list[PromptSource]:
+        """What the system prompt is made of; a later one of the same session keeps the rules of its project."""
         environment, options = self.services.environment, self.options.session
         has_soul = options.load_soul_identity or not options.skip_context_files
         sources: list[PromptSource] = [Identity(self.settings.home, has_soul), Surroundings(environment)]
         if not options.skip_context_files:
-            sources.append(ProjectRules(environment))
+            started_in = self.options.tools.cwd or str(Path.cwd()) if is_again and environment.kind == "local" else ""
+            sources.append(ProjectRules(environment, started_in))
         zone = self.settings.of(top_section.Section).timezone
         return [*sources, DateLine(self.services.clock.now(), zone)]
 

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from hermes.context.limits import CHARS_PER_TOKEN
+from hermes.context.marks import PREFIX
 from hermes.dicts import from_dict, to_dict
 from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
 from hermes.runtime.repairs import QUARANTINED_IMAGES, without_pictures
@@ -24,6 +25,7 @@ class History(Struct):
     dicts: list[JsonObject] = field(default_factory=list)
     last_user: str = ""
     chars: int = 0
+    tasks: Message | None = None  # the newest message that holds the task list
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
     tokens_at: int = 0  # how many characters there were then
     memo: dict[str, Any] = field(default_factory=dict)  # what transports keep of it, encoded
@@ -41,6 +43,10 @@ class History(Struct):
             self.chars += PICTURE_CHARS * sum(isinstance(part, ImagePart) for part in message.content)
         if message.role == "user":
             self.last_user = text
+        if message.tool_name == "todo":
+            self.tasks = message if message.status in (None, "ok") else self.tasks
+        elif text.startswith(PREFIX):
+            self.tasks = message
 
     def counted(self, prompt_tokens: int) -> None:
         """A provider has counted the prompt that all of this made."""

@@ -68,19 +68,22 @@ class Surroundings(Struct, frozen=True):
 
 
 class ProjectRules(Struct, frozen=True):
-    """The project's own instructions: the first kind that is found."""
+    """The project's own instructions: the first kind that is found, where the session stands or was started."""
 
     environment: Environment
+    started_in: str = ""  # looked into first: a session that has gone elsewhere keeps the rules of its project
     name: str = "5-project"
     tier: Tier = "context"
 
     async def text(self, session: JsonObject) -> str:
-        for file in (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules"):
-            path = f"{self.environment.cwd.rstrip('/')}/{file}"
-            info = await self.environment.stat(path)
-            if info is not None and info.kind == "file":
-                raw = await self.environment.read(path, 0, 4 * FILE_LIMIT_CHARS)
-                return f"# Project rules ({file})\n\n{_capped(_without_frontmatter(raw.decode('utf-8', 'replace')))}"
+        for folder in dict.fromkeys((self.started_in or self.environment.cwd, self.environment.cwd)):
+            for file in (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules"):
+                path = f"{folder.rstrip('/')}/{file}"
+                info = await self.environment.stat(path)
+                if info is not None and info.kind == "file":
+                    raw = await self.environment.read(path, 0, 4 * FILE_LIMIT_CHARS)
+                    words = _capped(_without_frontmatter(raw.decode("utf-8", "replace")))
+                    return f"# Project rules ({file})\n\n{words}"
         return ""
 
 

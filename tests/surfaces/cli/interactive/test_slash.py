@@ -241,7 +241,6 @@ def test_a_session_is_summed_up_by_hand_and_goes_on(start: Start, home: Path) ->
             words = f"number {number} is a question with quite some words in it, " + "and more of them " * 12
             ask(screen, words, f"I was asked: number {number}")
         ask(screen, "/compress the numbers", "messages are", "the session goes on as", "the rest can be searched")
-        screen.capture("compress")
         ask(screen, "and now?", "I was asked: and now?")
         told = users(server)
         assert "topic kept: 'the numbers'" in told[-2][0]

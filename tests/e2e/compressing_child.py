@@ -1,0 +1,36 @@
+"""Compress a session, over and over, until killed: each id that the agent was told to go on with is told on a pipe.
+
+python compressing_child.py HOME SESSION ROUNDS
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from hermes import AIAgent
+from hermes.seams import ModelRequest
+from hermes.state import SqliteStore
+from hermes.testing.model import ScriptedModel
+from hermes.testing.replies import Reply, says
+
+
+def answer(request: ModelRequest) -> Reply:
+    return says("an answer " + "v" * 400) if request.tools else says("## Active Task\nto be killed")
+
+
+async def main() -> None:
+    home, session_id, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    store = SqliteStore(home / "state.db")
+    agent = AIAgent(model=ScriptedModel(*[answer] * 10_000), store=store, session_id=session_id, cwd=str(home))
+    os.write(1, b"ready\n")
+    for number in range(rounds):
+        for _ in range(5):
+            await agent.arun_conversation(f"question {number} " + "w" * 400)
+        done = await agent.acompress()
+        os.write(1, f"{done['status']} {agent.session_id}\n".encode())
+    await agent.aclose()
+    await store.close()
+
+
+asyncio.run(main())

@@ -1,0 +1,119 @@
+"""Compression and the death of processes, and two processes at one session: one line of sessions, nothing lost."""
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+from hermes import AIAgent
+from hermes.context.marks import PREFIX
+from hermes.state import SessionDB, SqliteStore
+from hermes.testing.model import ScriptedModel
+from hermes.testing.replies import says
+from hermes.types import text_of
+from tests.e2e.test_killed import check_body
+
+KILLS = 200 if os.environ.get("HERMES_TEST_FULL") == "1" else 20
+CHILD = Path(__file__).with_name("compressing_child.py")
+
+
+def started(home: Path, session_id: str, rounds: int) -> "subprocess.Popen[bytes]":
+    environ = {**os.environ, "HERMES_HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)}
+    args = [sys.executable, str(CHILD), str(home), session_id, str(rounds)]
+    return subprocess.Popen(args, stdout=subprocess.PIPE, env=environ)
+
+
+def run_until_killed(home: Path, session_id: str, rng: random.Random) -> list[str]:
+    """The ids of the sessions that the child had gone on with."""
+    with started(home, session_id, 1_000) as child:
+        assert child.stdout is not None
+        lines = [child.stdout.readline()]
+        assert lines[0] == b"ready\n", "the child did not start"
+        lines += [child.stdout.readline() for _ in range(rng.randrange(3))]
+        time.sleep(rng.random() / 20)  # somewhere in a turn, or in the compression after five of them
+        child.send_signal(signal.SIGKILL)
+        lines += child.stdout.readlines()
+    return [line.split()[1].decode() for line in lines[1:] if line.endswith(b"\n")]
+
+
+def check_line(home: Path, root: str, acknowledged: list[str]) -> str:
+    """One unbroken line from `root`: every session of it complete, all but the last one closed. Its tip."""
+    with SessionDB(home / "state.db") as db:
+        line = db.get_compression_lineage(root)
+        assert line[0] == root
+        assert set(acknowledged) <= set(line), "a session that was acknowledged is there"
+        with closing(sqlite3.connect(home / "state.db")) as conn:
+            children = conn.execute("SELECT parent_session_id, count(*) FROM sessions GROUP BY 1").fetchall()
+            assert all(count == 1 for parent, count in children if parent is not None), "no session has two tips"
+        for parent, child in pairwise(line):
+            assert db.get_session(parent)["end_reason"] == "compression"  # type: ignore[index]  # it is there
+            begins = [str(message["content"]) for message in db.get_messages(child)]
+            assert any(text.startswith(PREFIX) for text in begins), "a child is complete or not there at all"
+            assert any(text.startswith("question") for text in begins)
+        assert db.get_session(line[-1])["end_reason"] != "compression"  # type: ignore[index]
+        assert db.resolve_resume_session_id(root) == line[-1]
+        return line[-1]
+
+
+async def test_sigkill_leaves_the_parent_as_it_was_or_a_complete_child(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    acknowledged: list[str] = []
+    for _ in range(KILLS):
+        acknowledged += run_until_killed(tmp_path, "root", rng)
+        tip = check_line(tmp_path, "root", acknowledged)
+    assert len(acknowledged) > KILLS // 4
+
+    model = ScriptedModel(says("I am still here."))
+    store = SqliteStore(tmp_path / "state.db")
+    agent = AIAgent(model=model, store=store, session_id="root", cwd=str(tmp_path))
+    result = await agent.arun_conversation("and now?")
+    assert (result["final_response"], result["session_id"]) == ("I am still here.", tip)
+    check_body(model.full_requests[0])
+    await agent.aclose()
+    await store.close()
+
+
+def test_two_processes_that_compress_one_session_make_one_line(tmp_path: Path) -> None:
+    with started(tmp_path, "root", 12) as one, started(tmp_path, "root", 12) as two:
+        told = [line for child in (one, two) if child.stdout is not None for line in child.stdout.readlines()]
+        assert (one.wait(60), two.wait(60)) == (0, 0)
+    ended = [line.split() for line in told if line != b"ready\n"]
+    assert len(ended) == 24
+    acknowledged = [name.decode() for status, name in ended if status == b"compressed"]
+    assert len(set(acknowledged)) == len(acknowledged), "nobody was told of a child that another made"
+    check_line(tmp_path, "root", acknowledged)
+
+
+async def test_of_two_agents_that_compress_at_once_one_does_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    turns = [says("an answer " + "v" * 400)] * 6
+    notes = says("## Active Task\nboth").timed(latency_s=0.05)
+    first = AIAgent(model=ScriptedModel(*turns, notes), store=store, session_id="root", cwd=str(tmp_path))
+    for number in range(6):
+        await first.arun_conversation(f"question {number} " + "w" * 400)
+    second = AIAgent(model=ScriptedModel(notes, says("fine")), store=store, session_id="root", cwd=str(tmp_path))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(agent.acompress()) for agent in (first, second)]
+    answers = [task.result() for task in tasks]
+
+    assert sorted(answer["status"] for answer in answers) == ["compressed", "unchanged"]
+    (winner,) = [answer["session_id"] for answer in answers if answer["status"] == "compressed"]
+    (reason,) = [answer["reason"] for answer in answers if answer["status"] == "unchanged"]
+    assert reason == f"the session goes on as {winner}"
+    assert check_line(tmp_path, "root", [winner]) == winner
+    if answers[1]["status"] == "unchanged":
+        result = await second.arun_conversation("and you?")
+        assert (result["session_id"], result["final_response"]) == (winner, "fine")
+        record = await store.load(winner)
+        assert record is not None
+        assert text_of(record.messages[-1].content) == "fine"
+    await first.aclose()
+    await second.aclose()
+    await store.close()
