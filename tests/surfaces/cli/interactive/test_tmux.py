@@ -68,7 +68,7 @@ def test_a_narrower_and_a_wider_window(tmux: Tmux, environ: dict[str, str], proj
         tmux.wait_until(lambda seen: "word50" in seen)
         tmux.run("send-keys", "-l", "a draft that is long enough to need a second row in a window of sixty columns")
         tmux.wait_until(lambda seen: "sixty columns" in seen)
-        for columns in ("60", "110", "70"):
+        for columns in ("60", "110", "72"):  # none of them breaks a word that is looked for
             tmux.run("resize-window", "-x", columns, "-y", "30")
             # tmux tells the program of its new size up to a quarter of a second after it has wrapped the lines.
             tmux.wait_until(is_clean)
