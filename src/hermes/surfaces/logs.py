@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 
 from hermes.config import paths
 from hermes.errors import UserError
+from hermes.types import CallFinished, StatusChanged, TurnFinished
 
 if TYPE_CHECKING:
     from hermes.config.settings import Settings
     from hermes.redact import Redactor
+    from hermes.seams import Sink
+    from hermes.types import Event
 
 FORMAT = "%(asctime)s %(levelname)s [%(session)s] %(name)s: %(message)s"
 NAMES = {"agent": "agent.log", "errors": "errors.log", "gateway": "gateway.log"}
 
+turn_log = logging.getLogger("hermes.turn")
 session_tag: ContextVar[str] = ContextVar("hermes_log_session", default="-")
 
 
@@ -91,6 +95,25 @@ def log_fault(home: Path, error: Exception) -> Path | None:
         stop_logging(handlers)
     file = paths.logs_dir(home) / NAMES["errors"]
     return file if file.exists() else None
+
+
+class Logged:
+    """`Sink` that writes a turn's calls, remarks and end to the log, and hands every event on to `inner`."""
+
+    def __init__(self, inner: "Sink") -> None:
+        self._inner = inner
+
+    def emit(self, event: "Event") -> None:
+        self._inner.emit(event)
+        match event:
+            case CallFinished(call=call, result=result):
+                turn_log.info("%s: %s, %.1f s", call.name, result.status, (result.duration_ms or 0) / 1000)
+            case StatusChanged(kind=kind, message=message):
+                turn_log.info("%s: %s", kind, message)
+            case TurnFinished():
+                turn_log.info("the turn ended: %s, %s model calls", event.exit_reason, event.api_calls)
+            case _:
+                return
 
 
 class _PrivateFile(RotatingFileHandler):

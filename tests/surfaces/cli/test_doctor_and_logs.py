@@ -14,6 +14,7 @@ from hermes.state import SessionDB
 from hermes.surfaces.cli.doctor import CHECKS
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.logs import session_tag, start_logging, stop_logging
+from hermes.testing.replies import calls, fault, says
 from hermes.testing.server import ServerThread
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -237,3 +238,21 @@ def test_a_damaged_store_is_found_with_the_command_that_mends_it(run: Run, home:
     assert done.stdout.endswith("To do:\n  hermes sessions repair\n")
     assert (home / "state.db").read_bytes().startswith(b"this is no database")
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_turn_leaves_its_calls_its_end_and_its_failure_in_the_log(run: Run) -> None:
+    with ServerThread([calls("terminal", command="true"), says("Done."), fault("unauthorized")]) as server:
+        model = ("--model", "m", "--base-url", server.base_url)
+        run("chat", "-q", "Go", *model)
+        assert run("chat", "-q", "Again", *model).returncode == Exit.PROVIDER
+    records = [json.loads(line) for line in run("logs", "--json").stdout.splitlines()]
+    first, second = sorted({record["session"] for record in records}, key=lambda one: one)
+    told = [record["message"] for record in records if record["session"] == first]
+    assert told[0].startswith("terminal: ok, ")
+    assert told[1] == "the turn ended: text_response(finish_reason=stop), 2 model calls"
+    assert "HTTP 401" in run("logs", "errors", "--session", second).stdout
+
+
+def test_logs_refuse_a_bad_age_and_say_that_there_are_none(run: Run) -> None:
+    assert run("logs", "--since", "1x").returncode == Exit.FAILED
+    assert "Nothing has been logged yet." in run("logs", "list").stderr

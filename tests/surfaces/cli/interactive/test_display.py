@@ -80,3 +80,32 @@ def test_reference_that_cannot_be_opened_is_offered_again(start: Start) -> None:
         screen.wait_until(lambda: screen.text.count("> see @file:gone.txt") == 2, "the offer")
         screen.type(ESC)
     assert server.requests == []
+
+
+def test_a_long_question_stays_whole_on_the_screen_and_a_very_long_one_says_what_is_left_out(start: Start) -> None:
+    words = " ".join(f"word{number}" for number in range(30))
+    script = answering({"word": [says("Read.")], "row": [says("Seen.")]})
+    with ServerThread(script) as server, start(server, columns=60) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"{words}{ENTER}")
+        screen.wait_for("Read.", " in, ")
+        asked = next(number for number, line in enumerate(screen.lines) if line.startswith("> word0 "))
+        end = next(number for number, line in enumerate(screen.lines) if line == "Read.")
+        assert " ".join(screen.lines[asked:end]).split() == [">", *words.split()]
+        rows = "\n".join(f"row {number}" for number in range(20))
+        screen.type(f"\x1b[200~{rows}\x1b[201~{ENTER}")
+        screen.wait_for("> row 0", "  row 11", "  … 8 more lines", "Seen.")
+        assert "row 12" not in screen.text
+
+
+def test_a_question_of_the_gate_is_broken_between_words(start: Start, project: Path) -> None:
+    (project / "build").mkdir()
+    script = answering({"Clean": [calls("terminal", command="rm -rf build"), says("It is gone.")]})
+    with ServerThread(script) as server, start(server, columns=60) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Clean up{ENTER}")
+        screen.wait_for("[a]lways,", "[D]eny:", "allow?")
+        screen.type(f"what{ENTER}")
+        screen.wait_for("Answer with one of the letters", "What you\nwere typing is kept.")
+        screen.type(ESC)
+        screen.wait_for("It is gone.")

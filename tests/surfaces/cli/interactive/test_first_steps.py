@@ -131,7 +131,7 @@ def test_interrupt_during_a_command_ends_it_and_its_children(start: Start) -> No
         screen.wait_for("● terminal")
         screen.wait_until(lambda: len(running(f"sleep\0{seconds}")) == 2, "the command")
         screen.type(ESC)
-        screen.wait_for("Stopped.")
+        screen.wait_for("✗ terminal trap", "(stopped after", "Stopped.")
         screen.type(f"Again{ENTER}")
         screen.wait_for("Here I am.")
         screen.wait_until(lambda: not running(f"sleep\0{seconds}"), "the end of the command")

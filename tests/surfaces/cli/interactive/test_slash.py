@@ -255,3 +255,40 @@ def test_a_session_is_summed_up_by_hand_and_goes_on(start: Start, home: Path) ->
         assert second == tip["id"]
         assert db.get_session(first)["end_reason"] == "compression"  # type: ignore[index]
         assert f"--resume {second}" in screen.text
+
+
+def test_a_command_stays_on_the_screen_above_its_answer_without_its_secret(start: Start) -> None:
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "/busy", "waits for its end")
+        place = screen.lines.index("> /busy")
+        assert "waits for its end" in screen.lines[place + 1]
+        ask(screen, "/title sk-proj-abcdefghijklmnopqrstuvwxyz0123456789", "nothing was said")
+        assert "> /title" in screen.text
+        assert "abcdefghijklmnopqrstuvwxyz0123456789" not in screen.text
+
+
+def test_the_only_completion_is_taken_and_enter_sends_it(start: Start, project: Path) -> None:
+    (project / "notes.txt").write_text("milk")
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type("Read @file:no")
+        screen.wait_for(" notes.txt")
+        screen.type(TAB)
+        screen.wait_for("> Read @file:notes.txt")
+        screen.type(ENTER)
+        screen.wait_for("I was asked: Read @file:notes.txt")
+
+
+def test_another_provider_for_good_leaves_the_address_of_the_first(start: Start, home: Path) -> None:
+    (home / ".env").write_text("OPENROUTER_API_KEY=sk-0123456789abcdef\n")
+    (home / ".env").chmod(0o600)
+    (home / "config.yaml").write_text("model: {default: m, provider: custom, base_url: 'http://127.0.0.1:9/v1'}\n")
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "/model other --global", "written to config.yaml")
+        assert "127.0.0.1:9" in (home / "config.yaml").read_text()
+        ask(screen, "/model far --provider openrouter --global", "The model is far from now on")
+    kept = (home / "config.yaml").read_text()
+    assert "openrouter" in kept
+    assert "127.0.0.1:9" not in kept

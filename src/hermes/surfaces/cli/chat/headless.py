@@ -32,7 +32,7 @@ from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.first_run import with_model
 from hermes.surfaces.cli.output import cut
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.surfaces.logs import logging_as_set, session_tag
+from hermes.surfaces.logs import Logged, logging_as_set, session_tag, turn_log
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
@@ -91,7 +91,7 @@ async def _turn(run: _Run) -> int:
         **agent_keywords(wish, settings),
         session_id=run.session_id,
         cwd=run.cwd,
-        sink=listener.sink,
+        sink=Logged(listener.sink),
         approval_callback=approval,
         sudo_password_callback=ask_password if approval is not None else None,
     )
@@ -180,6 +180,8 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
     """Print the answer, and beside it why it is not a full one."""
     code = exit_code(result)
     words = words_for(code, result)
+    if words:
+        turn_log.warning("%s", words)
     if listener.lines is not None:
         if listener.lines.is_gone:
             raise BrokenPipeError

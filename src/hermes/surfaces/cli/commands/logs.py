@@ -40,11 +40,10 @@ def logs(cli: Cli, /, name: str, lines: int, follow: bool, as_json: bool, **want
     if name == "list":
         _list(cli, sorted(folder.glob("*.log*")), as_json=as_json)
         return
-    file = folder / NAMES[name]
+    file, keep = folder / NAMES[name], Wanted(wanted)
     if not file.exists() and not follow:
         cli.out.note(f"{file} is not there: nothing has been logged yet")
         return
-    keep = Wanted(wanted)
     handle = _open(file) if file.exists() else None
     show: Callable[[Any], None] = cli.out.json if as_json else cli.out.line
     shaped: Callable[[Iterable[str]], Iterable[Any]] = _records if as_json else iter
@@ -66,6 +65,9 @@ def _list(cli: Cli, files: Sequence[Path], *, as_json: bool) -> None:
     facts = [{"name": each.name, "size_bytes": each.stat().st_size, "file": str(each)} for each in files]
     if as_json:
         cli.out.json(facts)
+        return
+    if not files:
+        cli.out.note("Nothing has been logged yet.")
         return
     rows = [[each.name, f"{each.stat().st_size / 1000:.0f} kB", each] for each in files]
     cli.out.table(["LOG", "SIZE", "FILE"], rows, flexible=2)

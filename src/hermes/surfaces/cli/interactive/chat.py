@@ -38,7 +38,7 @@ from hermes.surfaces.cli.interactive.status import Spent
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
 from hermes.surfaces.cli.interactive.waiting import Waited, Waiting
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.surfaces.logs import session_tag
+from hermes.surfaces.logs import Logged, session_tag, turn_log
 
 BusyMode = Literal["queue", "steer", "interrupt"]
 STOP_S = 3.0
@@ -90,7 +90,7 @@ class Chat:
         self.painter = Painter(self.cli.out, compact=display.compact)
         self.look = Look(display, display.show_reasoning, lambda: self.cwd)
         self.view = TurnView(face, self.painter, self.look)
-        self.questions = Questions(face.write, face.refresh, self.settings.of(Approvals).timeout)
+        self.questions = Questions(face, self.say, self.settings.of(Approvals).timeout)
         self.busy_mode: BusyMode = display.busy_input_mode
         self._loaded = start.loaded
         self._untold: Loaded | None = None  # skills that reach a session with its next message
@@ -182,7 +182,11 @@ class Chat:
     def said(self, text: str) -> str:
         """What the person said, as it stays on the screen."""
         when = time.strftime("%H:%M ") if self.look.display.timestamps else ""
-        return self.painter.line(f"{when}> {text}", "bold") + ("" if self.look.display.compact else "\n")
+        return self.painter.said(text, when)
+
+    def typed(self, text: str) -> str:
+        """A slash command as it stays on the screen, above what it answers. A message is shown when its turn begins."""
+        return self.painter.line(f"> {self.redactor.redact(text.strip())}", "bold") if is_command(text) else ""
 
     def say(self, text: str, *styles: str) -> None:
         """Words of Hermes itself, broken between words where the terminal would break inside one."""
@@ -332,7 +336,9 @@ class Chat:
         if code is Exit.CANCELLED:
             self.say("Stopped.", "yellow")
         elif code is not Exit.ANSWERED:
-            self.say(words_for(code, result).split("; go on with:")[0].split("; ask again with:")[0], "red")
+            why = words_for(code, result).split("; go on with:")[0].split("; ask again with:")[0]
+            turn_log.warning("%s", why)
+            self.say(why, "red")
         self.spent.saw(result)
         await self._look_up()
         left = str(result.get("pending_steer") or "")
@@ -415,7 +421,7 @@ class Chat:
             **agent_keywords(self.wish, self.settings),
             session_id=session_id,
             cwd=self._folder,
-            sink=self.view,
+            sink=Logged(self.view),
             approval_callback=self.questions,
             sudo_password_callback=ask_password,
             auto_title=True,

@@ -63,9 +63,10 @@ def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
 
     @keys.add("tab")
     def _(_event: KeyPressEvent) -> None:
-        if buffer.complete_state:
+        state = buffer.complete_state
+        if state is not None and len(state.completions) > 1:
             buffer.complete_next()
-        else:
+        else:  # the only one is taken at once, so that Enter sends it
             _complete(buffer)
 
     @keys.add("s-tab")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 DIFF_LINES = 60
+SAID_ROWS = 12  # of a long question, on the screen
 # What a terminal would act on: a model or a tool must not move the cursor, ring, or rename the window.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -74,14 +75,27 @@ class Painter:
         """One line, cut to the width."""
         return self.style(cut(" ".join(clean(text).split("\n")), self.width), *names) + "\n"
 
+    def said(self, text: str, when: str = "") -> str:
+        """What the person said, and the empty line after it; a very long text is cut and says so."""
+        mark = f"{when}> "
+        rows = [row for line in clean(text).splitlines() for row in folded(line, self.width - len(mark))]
+        if (left := len(rows) - SAID_ROWS) > 0:
+            rows[SAID_ROWS:] = [f"… {left} more lines"]
+        marks = [mark, *[" " * len(mark)] * len(rows)]
+        shown = "".join(f"{self.style(f'{before}{row}', 'bold')}\n" for before, row in zip(marks, rows, strict=False))
+        return shown + self._gap
+
+    @property
+    def _gap(self) -> str:
+        return "" if self._compact else "\n"
+
     def block(self, block: Block) -> str:
         """A block of an answer, and the empty line after it."""
-        gap = "" if self._compact else "\n"
         match block:
             case Prose(text):
-                return self._drawn(_markdown(clean(text))) + gap
+                return self._drawn(_markdown(clean(text))) + self._gap
             case Code(text, language):
-                return self._drawn(_code(clean(text), language)) + gap
+                return self._drawn(_code(clean(text), language)) + self._gap
 
     def diff(self, text: str) -> str:
         """A unified diff in colours; a long one is cut and says so."""

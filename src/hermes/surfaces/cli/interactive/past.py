@@ -33,7 +33,7 @@ def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) ->
         kept = text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]} …"
         when = time.strftime("%H:%M ", time.localtime(row.get("timestamp") or 0)) if display.timestamps else ""
         if row["role"] == "user":
-            lines.append(painter.line(f"{when}> {kept}", "bold") + ("" if display.compact else "\n"))
+            lines.append(painter.said(kept, when))
             continue
         blocks = Blocks()
         lines += [painter.block(block) for block in [*blocks.feed(kept), *blocks.finish()]]

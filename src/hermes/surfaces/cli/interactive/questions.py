@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from hermes.surfaces.cli.interactive.status import short_path
+from hermes.surfaces.cli.interactive.view import Screen
 from hermes.tools.approval.callbacks import answer_of
 from hermes.tools.approval.question import Answer, Question
 from hermes.tools.approval.terminal import question_text
@@ -15,9 +16,9 @@ _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "al
 class Questions:
     """The agent's `approval_callback`. A clear yes is a yes, a clear no is a no, and anything else is asked again."""
 
-    def __init__(self, show: Callable[[str], None], on_change: Callable[[], None], timeout_s: float) -> None:
-        self._show = show
-        self._on_change = on_change
+    def __init__(self, screen: Screen, say: Callable[[str], None], timeout_s: float) -> None:
+        self._screen = screen
+        self._say = say  # breaks lines where the screen ends
         self._timeout_s = timeout_s
         self._one = asyncio.Lock()  # two calls may ask at once; a person answers one by one
         self._answer: asyncio.Future[Answer] | None = None
@@ -35,17 +36,19 @@ class Questions:
             )
             self._answer = asyncio.get_running_loop().create_future()
             self._choices = tuple(question.choices)
-            self._show(f"{text.rstrip()}\n")
-            self._on_change()
+            what, _, offered = text.rstrip().rpartition("\n")
+            self._screen.write(f"{what}\n")  # to the letter: breaking a line would drop a space of the command
+            self._say(offered)
+            self._screen.refresh()
             try:
                 async with asyncio.timeout(self._timeout_s):
                     return await self._answer
             except TimeoutError:
-                self._show("No answer; it was not allowed.\n")
+                self._say("No answer; it was not allowed.")
                 return "deny"
             finally:
                 self._answer = None
-                self._on_change()
+                self._screen.refresh()
 
     @property
     def is_open(self) -> bool:

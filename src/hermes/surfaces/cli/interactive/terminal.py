@@ -243,12 +243,14 @@ class TerminalFace:
             self.buffer.reset()
             if is_sudden or not chat.questions.hear(text):
                 self._draft += text
-                self.write("Answer with one of the letters, or Esc for no. What you were typing is kept.\n")
+                chat.say("Answer with one of the letters, or Esc for no. What you were typing is kept.")
             return
         if text.strip():
             self.buffer.append_to_history()
         self.buffer.reset()
-        self.inbox.put_nowait(self.pastes.expanded(text))
+        text = self.pastes.expanded(text)
+        self.write(chat.typed(text))
+        self.inbox.put_nowait(text)
 
     # -- drawing -------------------------------------------------------------------------------------------------
 

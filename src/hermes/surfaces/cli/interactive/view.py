@@ -81,7 +81,7 @@ class TurnView:
     def end(self) -> None:
         """Nothing more comes; what was half written stays readable."""
         self._close_text()
-        self._running.clear()
+        self._tell_cut_off()
         self.is_thinking = False
         self._screen.refresh()
 
@@ -121,6 +121,7 @@ class TurnView:
                 self.context_tokens = event.usage.prompt_tokens or self.context_tokens
             case TurnFinished():
                 self._close_text()
+                self._tell_cut_off()
                 self._screen.write(self._record(event))
             case StepStarted():
                 self.is_thinking = True
@@ -156,6 +157,12 @@ class TurnView:
     def _close_thought(self) -> None:
         for block in self._thought.finish():
             self._screen.write(self._paint.style(clean(block.text), "dim") + "\n\n")
+
+    def _tell_cut_off(self) -> None:
+        """Calls that were running when the turn ended stay on the screen: they may have had their effect."""
+        for text, since in self._running.values() if self._look.display.tool_progress != "off" else ():
+            self._screen.write(self._paint.line(f"✗ {text} (stopped after {self._now() - since:.0f} s)", "red"))
+        self._running.clear()
 
     def _finished(self, event: CallFinished) -> None:
         text, since = self._running.pop(event.call.id, (self._call_text(event.call.name, event.args), self._now()))

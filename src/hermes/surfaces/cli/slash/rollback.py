@@ -7,7 +7,6 @@ from hermes.context.checkpoints.rollback import rollback
 from hermes.errors import UserError
 from hermes.runtime.shared import shared
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.painting import clean
 from hermes.surfaces.cli.interactive.slashes import Slash
 
 
@@ -18,8 +17,10 @@ async def run(chat: Chat, words: str) -> None:
         told = await rollback(kept, chat.cwd, words)
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    is_diff = words.startswith("diff")
-    chat.face.write(chat.painter.diff(told.text) if is_diff else f"{clean(told.text)}\n")
+    if words.startswith("diff"):
+        chat.face.write(chat.painter.diff(told.text))
+    else:
+        chat.face.write("".join(chat.painter.line(line) for line in told.text.splitlines()))
     if not words and not (section.enabled or chat.wish.checkpoints):
         chat.say("Checkpoints are off: start with --checkpoints, or hermes config set checkpoints.enabled true", "dim")
     if told.restored is not None:
