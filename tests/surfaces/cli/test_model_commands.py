@@ -70,6 +70,15 @@ def test_a_model_is_checked_and_written_down(run: Run, home: Path, server: Scrip
     assert "ok" in answer.stdout
 
 
+def test_a_name_alone_is_another_model_of_the_same_server(run: Run, home: Path, server: ScriptedServer) -> None:
+    run("model", "small", "--provider", "custom", "--base-url", server.base_url, "--api-key", "secret-key")
+    done = run("model", "large")
+    assert (done.returncode, done.stdout) == (0, "model.default = large\n")
+    shown = json.loads(run("model", "--json").stdout)
+    assert (shown["model"], shown["base_url"], shown["has_key"]) == ("large", server.base_url, True)
+    assert "ok" in run("chat", "-q", "Hi", "-Q").stdout
+
+
 def test_a_wrong_name_changes_nothing_and_tells_the_nearest(run: Run, home: Path, server: ScriptedServer) -> None:
     done = run("model", "smal", "--provider", "custom", "--base-url", server.base_url)
     assert (done.returncode, "near it: small" in done.stderr) == (1, True)
@@ -119,7 +128,7 @@ def test_a_person_chooses_step_by_step(environ: dict[str, str], home: Path, serv
         [
             ("by number or name:", "custom"),
             ("(base URL):", server.base_url),
-            ("Key of A server of your own:", "k3y"),
+            ("Key of A server of your own (Enter: none):", "k3y"),
             ("Model, by number or name:", "large"),
         ],
     )

@@ -87,8 +87,15 @@ def adopt(cli: Cli, choice: Choice, *, is_tried: bool) -> None:
 
 
 def save_choice(cli: Cli, choice: Choice, entry: ProviderEntry) -> list[str]:
-    """Write the choice to config.yaml and its key to .env; what was written, in words."""
+    """Write the choice to config.yaml and its key to .env; what was written, in words.
+
+    A name alone is another model of the same server, whose address and key stay.
+    """
     paths.made(cli.home)
+    settings = cli.settings()
+    if choice == Choice(model=choice.model) and (settings.get("model.provider") or settings.get("model.base_url")):
+        set_key(cli.home, "model.default", choice.model)
+        return [f"model.default = {choice.model}"]
     provider = choice.provider or entry.id
     written = [f"model.provider = {provider}"]
     set_key(cli.home, "model.provider", provider)
@@ -167,6 +174,7 @@ def _ask_provider(cli: Cli) -> ProviderEntry:
 
 def _ask_secret(text: str, *, is_optional: bool) -> str:
     default = "" if is_optional else None
+    text = f"{text} (Enter: none)" if is_optional else text
     answer: str = click.prompt(text, hide_input=True, default=default, show_default=False, err=True)
     return answer.strip()
 

@@ -3,8 +3,10 @@
 from hermes.config.write import set_key
 from hermes.errors import UserError
 from hermes.models.catalogue import find_provider
+from hermes.models.resolve import Asked, resolve
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash, words_of
+from hermes.surfaces.cli.model_choice import Choice, save_choice
 
 USAGE = "/model NAME [--provider PROVIDER] [--global]"
 
@@ -22,8 +24,11 @@ async def run(chat: Chat, words: str) -> None:
         await chat.in_thread(chat.db.update_session_model, chat.session_id, name)
     kept = "for this run; the next request is not read from the provider's cache"
     if is_global:
-        for key, value in (("model.default", name), *((("model.provider", provider),) if provider else ())):
-            await chat.in_thread(set_key, chat.cli.home, key, value)
+        if provider:  # the address and the key of another one are not its own
+            entry = resolve(chat.settings, Asked()).entry
+            await chat.in_thread(save_choice, chat.cli, Choice(model=name, provider=provider), entry)
+        else:
+            await chat.in_thread(set_key, chat.cli.home, "model.default", name)
         kept = "from now on, written to config.yaml"
     chat.say(f"The model is {name} {kept}.")
 
