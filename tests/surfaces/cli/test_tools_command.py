@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from hermes.testing.replies import says
+from hermes.testing.server import ServerThread
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 MINE = """\
@@ -76,6 +79,35 @@ def test_toolsets_are_switched_off_and_on_again(run: Run) -> None:
     refused = run("tools", "disable", "file", "--platform", "cron")
     assert refused.returncode != 0
     assert "comes with hermes-cron" in refused.stderr
+
+
+def test_one_wrong_name_changes_nothing_and_switching_back_leaves_nothing_behind(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("# mine\nmodel: m\n")
+    assert run("tools", "disable", "web", "nosuch").returncode == 1
+    assert (home / "config.yaml").read_text() == "# mine\nmodel: m\n"
+    run("tools", "disable", "web")
+    assert "web" in (home / "config.yaml").read_text()
+    run("tools", "enable", "web")
+    assert (home / "config.yaml").read_text() == "# mine\nmodel: m\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("webb", "There is no toolset 'webb'. Did you mean 'web'?"),
+        ("web_search", "'web_search' is a tool; toolsets are switched, and its toolset is 'web'."),
+    ],
+)
+def test_a_toolset_of_the_command_line_that_is_none_is_refused(run: Run, name: str, told: str) -> None:
+    done = run("chat", "-q", "Hi", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "-t", f"file,{name}")
+    assert (done.returncode, told in done.stderr) == (1, True)
+
+
+def test_a_toolset_of_ones_own_is_none_that_is_refused(run: Run, tools_dir: Path) -> None:
+    (tools_dir / "shout.py").write_text(MINE.format(available=True))
+    with ServerThread([says("Here.")]) as server:
+        done = run("chat", "-q", "Hi", "--model", "m", "--base-url", server.base_url, "-t", "mine")
+    assert (done.returncode, done.stdout) == (0, "Here.\n")
 
 
 def test_a_name_that_is_none_gets_one_sentence(run: Run) -> None:

@@ -1,12 +1,13 @@
 """Everything there is to say about the tools of a home, for `hermes tools`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from hermes.config.paths import PROJECT_TOOLS
+from hermes.errors import UserError
 from hermes.schemas import tidy
 from hermes.tools.definitions import load_home, project_of, select
 from hermes.tools.discovery import BrokenFile
@@ -57,6 +58,19 @@ class ToolReport:
     def is_toolset(self, name: str) -> bool:
         own = {tool.entry.toolset for tool in self.registered.values()}
         return self.groups.is_valid(name) or name in LEGACY_TOOLSETS or name in own
+
+    def check_toolsets(self, names: Iterable[str]) -> None:
+        """`UserError` for the first name that is no toolset."""
+        for name in names:
+            if self.is_toolset(name):
+                continue
+            owner = next((tool.toolset for tool in self.tools if tool.name == name), None)
+            if owner is not None:
+                raise UserError(f"{name!r} is a tool; toolsets are switched, and its toolset is {owner!r}.")
+            near = get_close_matches(name, self.toolset_names(), n=1)
+            raise UserError(
+                f"There is no toolset {name!r}." + (f" Did you mean {near[0]!r}?" if near else " See: hermes tools")
+            )
 
     def toolset_names(self) -> list[str]:
         return self.groups.names()

@@ -15,6 +15,7 @@ from hermes.surfaces.cli.chat.wish import Wish
 
 def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
     """The agent's keywords that the settings decide."""
+    refuse_unknown_toolsets(settings)
     agent, chosen = settings.of(agent_section.Section), settings.of(model.Section)
     effort = agent.reasoning_effort
     return {
@@ -58,6 +59,19 @@ def prefill_messages(settings: Settings) -> list[dict[str, Any]] | None:
         if message.get("role") not in ("user", "assistant", "system") or not isinstance(message.get("content"), str):
             raise UserError(f"prefill_messages_file: message {number} of {str(file)!r} needs a role and a content")
     return found
+
+
+def refuse_unknown_toolsets(settings: Settings) -> None:
+    """`UserError` for a toolset of the command line that is none: a session without its tools would tell nobody."""
+    named = [*settings.flags.get("toolsets", ()), *settings.flags.get("agent.disabled_toolsets", ())]
+    if not named:
+        return
+    from hermes.tools.groups import TOOLSETS  # noqa: PLC0415 - paid by who names some
+
+    if any(name not in TOOLSETS for name in named):
+        from hermes.surfaces.cli.toolview import report  # noqa: PLC0415 - executes the tool files of the home
+
+        report(settings.home, settings.mapping, Path.cwd()).check_toolsets(named)
 
 
 def _toolsets(wish: Wish, settings: Settings) -> list[str]:

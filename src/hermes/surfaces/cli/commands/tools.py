@@ -19,6 +19,8 @@ as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 _LONG = ("parameters", "required", "direct_tools", "resolved_tools")  # shown in another form, or once already
 platform_option = click.option("--platform", metavar="NAME", help="For one way in only: cli, cron, telegram, …")
 
+EMPTY_BY_DEFAULT = ("agent.disabled_toolsets", "tools.trusted_projects")
+
 
 @click.group("tools", cls=Menu, invoke_without_command=True)
 @click.option("--summary", is_flag=True, help="Only count them.")
@@ -94,8 +96,8 @@ def info(cli: Cli, name: str, as_json: bool) -> None:
 def enable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
     """Give sessions these toolsets from now on."""
     report = _report(cli)
+    report.check_toolsets(names)
     for name in names:
-        _check_toolset(report, name)
         off = _listed(cli, "agent.disabled_toolsets")
         if name in off:
             off.remove(name)
@@ -118,8 +120,8 @@ def enable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
 def disable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
     """Keep these toolsets from sessions from now on."""
     report = _report(cli)
+    report.check_toolsets(names)
     for name in names:
-        _check_toolset(report, name)
         on = _toolsets(cli, platform)
         others = [one for one in on if one != name]
         comes_with_others = report.resolve([name]) & report.resolve(others)
@@ -172,16 +174,6 @@ def _report(cli: Cli, platform: str | None = None) -> "ToolReport":
     return report(cli.home, cli.settings().mapping, Path.cwd(), platform)
 
 
-def _check_toolset(report: "ToolReport", name: str) -> None:
-    if report.is_toolset(name):
-        return
-    owner = next((tool.toolset for tool in report.tools if tool.name == name), None)
-    if owner is not None:
-        raise UserError(f"{name!r} is a tool; toolsets are switched, and its toolset is {owner!r}.")
-    near = get_close_matches(name, report.toolset_names(), n=1)
-    raise UserError(f"There is no toolset {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
-
-
 def _key(cli: Cli, platform: str | None) -> str:
     by_platform: Any = cli.settings().get("platform_toolsets")
     if platform or "cli" in by_platform:  # what is said for the command line wins over what is said for all
@@ -203,9 +195,12 @@ def _listed(cli: Cli, key: str) -> list[str]:
 def _save(cli: Cli, key: str, names: Sequence[str]) -> None:
     import msgspec  # noqa: PLC0415 - only changes need it
 
-    from hermes.config.write import set_key  # noqa: PLC0415
+    from hermes.config.write import set_key, unset_key  # noqa: PLC0415
 
-    set_key(cli.home, key, msgspec.json.encode(list(names)).decode())
+    if not names and key in EMPTY_BY_DEFAULT:
+        unset_key(cli.home, key)
+    else:
+        set_key(cli.home, key, msgspec.json.encode(list(names)).decode())
 
 
 COMMAND = tools
