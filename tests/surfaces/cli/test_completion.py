@@ -58,7 +58,9 @@ def test_bash_completes_sessions(offered: Offer, home: Path) -> None:
     with SessionDB(home / "state.db") as db:
         db.create_session("20260101_000000_aaaaaa", "cli")
         db.set_session_title("20260101_000000_aaaaaa", "Baking")
-    assert offered("hermes", "sessions", "show", "2026") == ["20260101_000000_aaaaaa"]
+        db.create_session("20260101_000000_bbbbbb", "cli")
+        db.set_session_title("20260101_000000_bbbbbb", "Baking bread")  # bash would put it in without quotes
+    assert sorted(offered("hermes", "sessions", "show", "2026")) == ["20260101_000000_aaaaaa", "20260101_000000_bbbbbb"]
     assert offered("hermes", "chat", "--resume", "Bak") == ["Baking"]
 
 

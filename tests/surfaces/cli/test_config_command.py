@@ -61,6 +61,16 @@ def test_names_like_variables_go_to_env(run: Run, home: Path) -> None:
     assert (home / ".env").read_text() == ""
 
 
+def test_variables_and_sections_are_read_like_keys(run: Run, home: Path) -> None:
+    run("config", "set", "SOME_API_KEY", "0123456789abcdef-tail")
+    assert run("config", "get", "SOME_API_KEY").stdout == "0123456789abcdef-tail\n"
+    told = run("config", "explain", "SOME_API_KEY", SOME_API_KEY="short").stdout
+    assert told.splitlines()[2:] == ["  from the environment: …", f"  over {home / '.env'}: …tail"]
+    gone = run("config", "explain", "OTHER_API_KEY")
+    assert (gone.returncode, "hermes config set OTHER_API_KEY VALUE" in gone.stderr) == (1, True)
+    assert json.loads(run("config", "get", "display").stdout)["busy_input_mode"] == "queue"
+
+
 def test_secrets_are_not_shown(run: Run) -> None:
     done = run("config", "set", "model.api_key", "sk-abcdefghijklmnop")
     assert "abcdefgh" not in done.stdout + done.stderr
@@ -107,6 +117,12 @@ def test_edit_opens_the_editor_and_checks_afterwards(run: Run, home: Path, tmp_p
     assert done.returncode == Exit.FAILED
     assert "did you mean 'agent.max_turns'" in done.stderr
     assert (home / "config.yaml").exists()
+
+
+def test_edit_with_no_editor_and_no_terminal_says_where_the_file_is(run: Run, home: Path) -> None:
+    done = run("config", "edit")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(home / "config.yaml") in done.stderr
 
 
 def test_broken_yaml_is_one_sentence_and_paths_still_work(run: Run, home: Path) -> None:

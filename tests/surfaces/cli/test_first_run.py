@@ -1,8 +1,6 @@
 """Which model a first run takes, and that it says so."""
 
 import asyncio
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -15,11 +13,13 @@ import pytest
 from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.first_run import Place, _by_key, _by_server, is_chosen, usual_places
 from hermes.surfaces.cli.output import Output
 from hermes.testing.replies import says
 from hermes.testing.server import ScriptedServer, ServerThread
 from tests.surfaces.cli.conftest import Run
+from tests.surfaces.cli.interactive.terminal import CTRL_C, hermes
 
 
 def settings_of(home: Path, environ: Mapping[str, str], **flags: str) -> object:
@@ -139,30 +139,18 @@ def test_ctrl_c_while_the_box_is_fetched_ends_the_installer_too(environ: dict[st
 
 
 @pytest.mark.usefixtures("nobody_listens")
-def test_in_a_terminal_a_person_is_asked_first(environ: dict[str, str], tmp_path: Path) -> None:
-    main, child = pty.openpty()
-    words = [sys.executable, "-m", "hermes.surfaces.cli.main", "chat", "-q", "Hello?"]
-    process = subprocess.Popen(words, stdin=child, stdout=child, stderr=child, env=environ, cwd=tmp_path)
-    os.close(child)
-    seen = b""
-    try:
-        while b"Which" not in seen:
-            seen += os.read(main, 4096)
-        os.write(main, b"2\n")
-        while True:
-            try:
-                chunk = os.read(main, 4096)
-            except OSError:
-                break
-            if not chunk:
-                break
-            seen += chunk
-    finally:
-        process.wait(30)
-        os.close(main)
-    assert b"connect a model of your own" in seen
-    assert b"you chose it" in seen  # there is no launcher here, so that is where it ends
-    assert process.returncode == 1
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [({}, "Provider, by number or name"), ({"HERMES_LAUNCHER": "./hermes"}, "2  try the one in the box")],
+)
+def test_a_person_is_asked_first_and_offered_the_box_where_it_can_be_had(
+    environ: dict[str, str], tmp_path: Path, more: dict[str, str], asked: str
+) -> None:
+    with hermes("chat", "-q", "Hello?", environ={**environ, **more}, cwd=tmp_path) as terminal:
+        terminal.wait_for("No model is configured", asked)
+        assert ("the box, a 135M" in terminal.text) == bool(more)
+        terminal.type(CTRL_C)
+        assert terminal.ended() == Exit.CANCELLED
 
 
 def test_a_profile_shares_the_weights_of_the_root(home: Path) -> None:

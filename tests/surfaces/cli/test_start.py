@@ -60,6 +60,8 @@ def test_every_command_has_help_and_a_one_line_summary(run: Run, name: str) -> N
         (["help", "exitcodes"], "Did you mean: hermes help exit-codes"),
         (["config", "get"], "Missing argument 'KEY'"),
         (["--modle", "x"], "--model"),
+        (["chat", "what", "now"], 'A question needs -q: hermes chat -q "what now"'),
+        (["what now"], 'To ask that: hermes chat -q "what now"'),
     ],
 )
 def test_a_mistake_is_a_usage_error_with_a_way_on(run: Run, words: list[str], told: str) -> None:

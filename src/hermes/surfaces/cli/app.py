@@ -31,6 +31,8 @@ class Menu(click.Group):
 
             near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
             hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
+            if " " in name:  # nobody calls a command that
+                hint = f' To ask that: hermes chat -q "{name}"'
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -1,6 +1,7 @@
 """What the shell offers where a session is named."""
 
 import click
+from click.shell_completion import CompletionItem
 
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.store import open_sessions
@@ -8,15 +9,16 @@ from hermes.surfaces.cli.store import open_sessions
 OFFERED = 50
 
 
-def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The newest sessions whose id or title begins with what was typed."""
+def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The newest sessions whose id or title begins with what was typed; bash would not quote a title of two words."""
     cli = ctx.find_object(Cli)
     if cli is None:
         return []
     with open_sessions(cli) as db:
         rows = db.list_sessions_rich(limit=OFFERED, order_by_last_active=True, compact_rows=True) if db else []
-    names = [str(name) for row in rows for name in (row["id"], row.get("title")) if name]
-    return [name for name in names if name.startswith(incomplete)]
+    ids = [CompletionItem(str(row["id"]), help=str(row.get("title") or row.get("preview") or "")) for row in rows]
+    titles = [CompletionItem(title) for row in rows if len((title := str(row.get("title") or "")).split()) == 1]
+    return [item for item in [*ids, *titles] if item.value.startswith(incomplete)]
 
 
 def matching_skills(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -172,11 +172,14 @@ async def _served(place: Place) -> Pick | None:
 def _by_asking(cli: Cli) -> Pick:
     import click  # noqa: PLC0415
 
+    from hermes.surfaces.cli.first_run_box import can_be_had  # noqa: PLC0415 - brings what starts processes
     from hermes.surfaces.cli.model_choice import Choice, ask_choice, save_choice  # noqa: PLC0415
 
     cli.out.note(f"{NOTHING_FOUND[0].upper()}{NOTHING_FOUND[1:]}.")
-    cli.out.note(f"  1  connect a model of your own (three questions)\n  2  try the one in the box, {HONEST}")
-    answer = click.prompt("Which", type=click.Choice(["1", "2"]), default="2", err=True)
+    answer = "1"
+    if can_be_had(cli):
+        cli.out.note(f"  1  connect a model of your own (three questions)\n  2  try the one in the box, {HONEST}")
+        answer = click.prompt("Which", type=click.Choice(["1", "2"]), default="2", err=True)
     if answer == "2":
         pick = the_box(cli, "you chose it")
         save_choice(cli, Choice(provider="local"), providers()["local"])

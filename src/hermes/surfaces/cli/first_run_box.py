@@ -31,6 +31,11 @@ def ready_file(cli: Cli, text: str, *, is_tried: bool = True) -> Path | None:
     return file
 
 
+def can_be_had(cli: Cli) -> bool:
+    """Whether the box is there, or somebody is who can install it."""
+    return bool(cli.environ.get(LAUNCHER_VARIABLE)) or not missing(cli.root, None)
+
+
 async def _load(file: Path) -> None:
     supervisor = ProcessSupervisor()
     server = BoxServer(ServedFile(file=file, window=TRIED_WINDOW), supervisor)

@@ -13,7 +13,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.output import Output as Screen
 
 from hermes.surfaces.cli.output import cut, padded
-from hermes.surfaces.cli.session_views import age, said
+from hermes.surfaces.cli.session_views import age, said, title_of
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB
@@ -48,9 +48,8 @@ class Picker:
         first = max(0, min(self.marked - height // 2, len(self.shown) - height))
         out: StyleAndTextTuples = []
         for index, row in enumerate(self.shown[first : first + height], first):
-            text = (
-                f" {padded(age(row.get('last_active')), 9)} {padded(str(row.get('message_count', 0)), 5)} {_title(row)}"
-            )
+            count = padded(str(row.get("message_count", 0)), 5)
+            text = f" {padded(age(row.get('last_active')), 9)} {count} {title_of(row) or row['id']}"
             style = "reverse" if index == self.marked else ""
             out.append((style, f"{padded(cut(text, width), width)}\n"))
         return out or [("italic", " nothing matches")]
@@ -115,10 +114,6 @@ def _keys(picker: Picker) -> KeyBindings:
         event.app.exit(result=None)
 
     return keys
-
-
-def _title(row: Row) -> str:
-    return " ".join(str(row.get("title") or row.get("preview") or row["id"]).split())
 
 
 def _searched(row: Row) -> str:

@@ -20,7 +20,7 @@ MESSAGES_AN_EXCHANGE = 12  # a turn has many calls; more than this is left out r
 def table(out: Output, rows: Sequence[Row]) -> None:
     """One line a session."""
     cells = [
-        [row["id"], age(row.get("last_active")), row.get("source"), row.get("message_count"), _title(row)]
+        [row["id"], age(row.get("last_active")), row.get("source"), row.get("message_count"), title_of(row)]
         for row in rows
     ]
     out.table(["ID", "LAST", "SOURCE", "MESSAGES", "TITLE"], cells, flexible=4)
@@ -144,8 +144,12 @@ def _message(out: Output, message: Row, *, with_tools: bool) -> None:
         out.line(out.style(f"  → {function.get('name')} {cut(str(function.get('arguments')), 160)}", "dim"))
 
 
-def _title(row: Row) -> str:
-    return str(row.get("title") or row.get("preview") or "")
+def title_of(row: Row) -> str:
+    """The title; of a session that has none, how it began, in quotes: it cannot be resumed by that."""
+    if row.get("title"):
+        return " ".join(str(row["title"]).split())
+    began = " ".join(str(row.get("preview") or "").split())
+    return f'"{began}"' if began else ""
 
 
 def _tokens(session: Row) -> str:

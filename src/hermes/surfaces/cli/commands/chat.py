@@ -17,7 +17,7 @@ Examples:
 The exit code says how it ended: hermes help exit-codes"""
 
 
-@click.command("chat", epilog=EPILOG)
+@click.command("chat", epilog=EPILOG, context_settings={"allow_extra_args": True})
 @click.option("-q", "--query", metavar="TEXT", help="The question. What is piped in is added to it.")
 @click.option("--image", type=click.Path(), metavar="FILE", help="A picture to go with it.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell more on stderr: reasoning, calls, what was done.")
@@ -25,12 +25,15 @@ The exit code says how it ended: hermes help exit-codes"""
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout, the result last.")
 @click.option("--source", metavar="TAG", help="Where this came from, for `hermes sessions list --source`.")
 @chat_options
-@click.pass_obj
-def chat(cli: Cli, /, **options: Any) -> int:
+@click.pass_context
+def chat(ctx: click.Context, /, **options: Any) -> int:
     """Ask a question; the model works on it with tools, and every step is kept.
 
     The answer alone goes to stdout.
     """
+    if ctx.args:
+        raise click.UsageError(f'A question needs -q: hermes chat -q "{" ".join(ctx.args)}"')
+    cli: Cli = ctx.obj
     return run_chat(cli, options)
 
 

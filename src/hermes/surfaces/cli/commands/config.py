@@ -1,15 +1,19 @@
 """Show, change and explain settings."""
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hermes.config import paths
 from hermes.config.section import is_secret
-from hermes.errors import ConfigError
+from hermes.errors import ConfigError, UserError
 from hermes.surfaces.cli.app import Menu
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from hermes.config.settings import Explanation
 
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
@@ -67,8 +71,8 @@ def show(cli: Cli, everything: bool, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def get(cli: Cli, key: str, as_json: bool) -> None:
-    """Print the value of one key, secrets included."""
-    value = cli.settings().get(key)
+    """Print the value of a key, a section or a NAME_LIKE_A_VARIABLE, secrets included."""
+    value = _value(cli, key)
     if as_json:
         cli.out.json(value)
     else:
@@ -133,8 +137,8 @@ def unset(cli: Cli, key: str) -> int:
 @as_json
 @click.pass_obj
 def explain(cli: Cli, key: str, as_json: bool) -> None:
-    """Tell the value of a key, where it comes from and what it overrode."""
-    found = cli.settings().explain(key)
+    """Tell the value of a key or variable, where it comes from and what it overrode."""
+    found = _variable(cli, key) if _is_variable(key) else cli.settings().explain(key)
     if as_json:
         cli.out.json(found)
         return
@@ -203,12 +207,14 @@ def edit(cli: Cli) -> int:
     from hermes.config.load import load_settings  # noqa: PLC0415
 
     file = paths.config_file(cli.home)
+    editor = cli.environ.get("VISUAL") or cli.environ.get("EDITOR")
+    if not editor and not (sys.stdin.isatty() and cli.out.is_terminal):
+        raise UserError(f"there is no terminal for an editor; the file is {file}, and `hermes config set` changes it")
     paths.made(cli.home)
     if not file.exists():
         from hermes.config.atomic import write_private  # noqa: PLC0415
 
         write_private(file, "# Settings of Hermes; all keys: hermes config show --all\n")
-    editor = cli.environ.get("VISUAL") or cli.environ.get("EDITOR")
     click.edit(filename=str(file), editor=editor)
     try:
         load_settings(cli.home, environ=cli.environ)
@@ -230,6 +236,38 @@ def path(cli: Cli) -> None:
 def env_path(cli: Cli) -> None:
     """Print where .env is."""
     cli.out.line(str(paths.env_file(cli.home)))
+
+
+def _value(cli: Cli, key: str) -> Any:
+    from hermes.config.audit import section_names  # noqa: PLC0415
+
+    settings = cli.settings()
+    if _is_variable(key):
+        if (value := settings.lookup(key)) is None:
+            raise _not_set(cli, key)
+        return value
+    try:
+        return settings.get(key)  # `model` is a section, and short for the name of the model
+    except ConfigError:
+        if key not in section_names():
+            raise
+        return dict(settings.mapping[key])
+
+
+def _variable(cli: Cli, name: str) -> "Explanation":
+    from hermes.config.settings import Explanation, Source, masked  # noqa: PLC0415
+
+    settings = cli.settings()
+    places = {"the environment": settings.environ.get(name), str(paths.env_file(cli.home)): settings.secrets.get(name)}
+    sources = tuple(Source(place, masked("secret", value)) for place, value in places.items() if value is not None)
+    if not sources:
+        raise _not_set(cli, name)
+    return Explanation(key=name, description="A variable.", value=sources[0].value, sources=sources)
+
+
+def _not_set(cli: Cli, name: str) -> UserError:
+    where = f"neither in the environment nor in {paths.env_file(cli.home)}"
+    return UserError(f"{name} is set {where}; set it with: hermes config set {name} VALUE")
 
 
 def _is_variable(key: str) -> bool:

@@ -45,9 +45,8 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
     cells = [[*(row[name] or "-" for name in names), *_figures(row)] for row in rows]
     heads = [HEADINGS.get(name, name.upper()) for name in names]
     cli.out.table([*heads, "CALLS", "FAILED", "READ", "CACHED", "WRITTEN", "COST"], cells, flexible=0)
-    cli.out.line(
-        f"{days} days, {total['calls']} calls: {_price(cost, total['unpriced'], total['calls'] - total['failed'])}"
-    )
+    price = _price(cost, total["unpriced"], total["calls"] - total["failed"])
+    cli.out.line(f"{days} day{'s' * (days != 1)}, {total['calls']} calls: {price}")
     if cost:
         cli.out.note(f"Costs are estimates by the prices of {taken} and those in config.yaml (hermes model --update).")
 
