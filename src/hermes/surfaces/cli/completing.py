@@ -1,16 +1,22 @@
 """What the shell offers where a session is named."""
 
+from typing import TYPE_CHECKING
+
 import click
-from click.shell_completion import CompletionItem
 
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.store import open_sessions
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 OFFERED = 50
 
 
-def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     """The newest sessions whose id or title begins with what was typed; bash would not quote a title of two words."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - paid by whoever completes one
+
     cli = ctx.find_object(Cli)
     if cli is None:
         return []
