@@ -10,6 +10,8 @@ from hermes.tables import Table
 
 COMMANDS: Table[click.Command] = Table("hermes.surfaces.cli.commands", "COMMAND")
 
+as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
 EPILOG = """\b
 Examples:
   hermes chat -q "What does this project do?"

@@ -4,7 +4,7 @@ import threading
 
 from hermes.surfaces.cli.output import Output
 from hermes.tools.approval.question import Answer, Question
-from hermes.tools.approval.terminal import ask_on, question_text
+from hermes.tools.approval.terminal import ask_on, question_words
 
 
 class TerminalPrompt:
@@ -24,14 +24,7 @@ class TerminalPrompt:
         with self._one_question:
             if self._stopped.is_set():
                 return "deny"
-            where = f" in {question.cwd}" if question.cwd else ""
-            text = question_text(
-                question.command,
-                question.description,
-                lines=question.lines,
-                choices=question.choices,
-                heading=f"Hermes wants to use {question.tool}{where}:",
-            )
+            text = question_words(question, question.cwd)
             return ask_on(self._out.stderr, text, question.choices, self._timeout_s, self._stopped.is_set)
 
     def stop(self) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from hermes.errors import UserError
 from hermes.surfaces.cli import session_views
+from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.chat.resume import find_session
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 DEFAULT_AGE_DAYS = 90
 DAY_S = 86_400
 
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 dry_run = click.option("--dry-run", is_flag=True, help="Only say which sessions it would be.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 

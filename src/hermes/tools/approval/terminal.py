@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from hermes.tools.approval.callbacks import answer_of
-from hermes.tools.approval.question import Answer, shown_command, visible
+from hermes.tools.approval.question import Answer, Question, shown_command, visible
 
 POLL_S = 0.1
 _OFFERED = {
@@ -35,6 +35,17 @@ def question_text(
     offered = ", ".join(_OFFERED[choice] for choice in choices if choice in _OFFERED)
     head = visible(heading) or "This needs your approval:"
     return f"\n{head}\n\n{shown_command(command)}\n\n{effects}Allow it? {offered}: "
+
+
+def question_words(question: Question, cwd: str) -> str:
+    """The same for a question of the gate; `cwd` is the folder as it is shown."""
+    return question_text(
+        question.command,
+        question.description,
+        lines=question.lines,
+        choices=question.choices,
+        heading=f"Hermes wants to use {question.tool}{f' in {cwd}' if cwd else ''}:",
+    )
 
 
 def ask_on(

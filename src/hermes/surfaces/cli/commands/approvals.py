@@ -6,11 +6,9 @@ from typing import Any
 import click
 
 from hermes.errors import UserError
-from hermes.surfaces.cli.app import Menu
+from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.store import open_sessions
-
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
 @click.group("approvals", cls=Menu)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from hermes.surfaces.cli.app import Menu
+from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 limited = click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
 
 

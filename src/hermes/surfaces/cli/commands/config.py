@@ -8,14 +8,12 @@ import click
 from hermes.config import paths
 from hermes.config.section import is_secret
 from hermes.errors import ConfigError, UserError
-from hermes.surfaces.cli.app import Menu
+from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 
 if TYPE_CHECKING:
     from hermes.config.settings import Explanation
-
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
 def _matching_keys(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -6,6 +6,7 @@ import click
 from msgspec import to_builtins
 
 from hermes.errors import HermesError
+from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import CHECKS, Check, Finding, problem
 from hermes.surfaces.cli.exit_codes import Exit
@@ -16,7 +17,7 @@ MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", 
 @click.command("doctor")
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
 @click.option("--online", is_flag=True, help="Ask providers on the internet as well.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@as_json
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @click.pass_obj
 def doctor(cli: Cli, /, fix: bool, online: bool, as_json: bool, names: tuple[str, ...]) -> int:

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from hermes.config.sections import top as top_section
 from hermes.config.write import set_key, unset_key
 from hermes.errors import UserError
-from hermes.surfaces.cli.app import Menu
+from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 KEY = "fallback_providers"
@@ -27,7 +27,7 @@ def fallback(ctx: click.Context) -> None:
 
 
 @fallback.command("list")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@as_json
 @click.pass_obj
 def list_(cli: Cli, as_json: bool) -> None:
     """List them in order."""

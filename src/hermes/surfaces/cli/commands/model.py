@@ -6,6 +6,7 @@ import click
 
 from hermes.config import paths
 from hermes.errors import UserError
+from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--list", "list_providers", is_flag=True, help="List the providers and leave.")
 @click.option("--models", "list_models", is_flag=True, help="List the models of the provider and leave.")
 @click.option("--update", "source", metavar="FILE|URL", help="Take windows and prices from there (models.dev works).")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@as_json
 @click.pass_obj
 def model(cli: Cli, /, **options: Any) -> int:
     """Choose the model, and check its key at once.

@@ -7,11 +7,10 @@ import click
 from hermes.config import paths
 from hermes.errors import UserError
 from hermes.surfaces.cli import profiles
-from hermes.surfaces.cli.app import Menu
+from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
 @click.group("profile", cls=Menu)

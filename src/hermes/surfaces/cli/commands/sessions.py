@@ -10,7 +10,7 @@ import click
 from hermes.config import paths
 from hermes.errors import UserError
 from hermes.surfaces.cli import session_views
-from hermes.surfaces.cli.app import Menu
+from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.chat.resume import find_session
 from hermes.surfaces.cli.completing import matching_sessions
 from hermes.surfaces.cli.context import Cli
@@ -20,7 +20,6 @@ from hermes.surfaces.cli.store import no_sessions, open_sessions
 if TYPE_CHECKING:
     from hermes.state import SessionDB
 
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 BULK = ("archive", "export", "import", "optimize", "prune")
 
 a_session = click.argument("session", shell_complete=matching_sessions)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermes.errors import UserError
-from hermes.surfaces.cli.app import Menu
+from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.toolview import ToolReport
 
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 _LONG = ("parameters", "required", "direct_tools", "resolved_tools")  # shown in another form, or once already
 platform_option = click.option("--platform", metavar="NAME", help="For one way in only: cli, cron, telegram, …")
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from hermes.config import paths
+from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.store import open_sessions
 
@@ -17,7 +18,7 @@ HEADINGS = {"session_id": "SESSION", "purpose": "FOR"}
 @click.command("usage")
 @click.option("--by", type=click.Choice(GROUPS), default="all", show_default=True, help="What each line is about.")
 @click.option("--days", type=click.IntRange(min=1), default=30, show_default=True, help="How far back.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@as_json
 @click.pass_obj
 def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
     """Tell what model calls used and cost: by day, model, purpose or session, or by model and purpose.

@@ -6,11 +6,12 @@ import sys
 import click
 
 from hermes import __version__
+from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 
 
 @click.command("version")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@as_json
 @click.pass_obj
 def version(cli: Cli, as_json: bool) -> None:
     """Tell the version, and what it runs on."""

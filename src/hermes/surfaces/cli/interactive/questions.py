@@ -7,7 +7,7 @@ from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.interactive.view import Screen
 from hermes.tools.approval.callbacks import answer_of
 from hermes.tools.approval.question import Answer, Question
-from hermes.tools.approval.terminal import question_text
+from hermes.tools.approval.terminal import question_words
 
 _NO = frozenset({"d", "deny", "n", "no"})
 _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "always"})
@@ -26,14 +26,7 @@ class Questions:
 
     async def __call__(self, question: Question) -> Answer:
         async with self._one:
-            where = f" in {short_path(question.cwd)}" if question.cwd else ""
-            text = question_text(
-                question.command,
-                question.description,
-                lines=question.lines,
-                choices=question.choices,
-                heading=f"Hermes wants to use {question.tool}{where}:",
-            )
+            text = question_words(question, short_path(question.cwd) if question.cwd else "")
             self._answer = asyncio.get_running_loop().create_future()
             self._choices = tuple(question.choices)
             what, _, offered = text.rstrip().rpartition("\n")
