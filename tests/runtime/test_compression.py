@@ -19,6 +19,7 @@ from hermes.context.summary import ROLE, SYSTEM_NOTE
 from hermes.errors import ProviderError, UserError
 from hermes.models.endpoint import Endpoint
 from hermes.runtime.requests import build_units
+from hermes.runtime.turn_rotation import named_window
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
 from hermes.state import SessionDB
@@ -207,6 +208,32 @@ async def test_a_refused_prompt_is_made_shorter_and_asked_again(make_agent: Make
     result = await agent.arun_conversation("one more")
     assert (result["final_response"], result["api_calls"], result["completed"]) == ("now it fits", 1, True)
     assert agent.session_id != "s"
+
+
+@pytest.mark.parametrize(
+    ("words", "window"),
+    [
+        ("'gpt-3.5-turbo-1106' answered (HTTP 400): This model's maximum context length is 16385 tokens.", 16_385),
+        ("prompt is too long: 210,000 tokens > 200,000 maximum", 200_000),
+        ("input token count (1200000) exceeds the maximum number of tokens allowed (1048576)", 1_048_576),
+        ("'claude-x-20250514' answered: Input is too long for requested model.", None),
+    ],
+)
+def test_the_window_is_read_from_a_refusal(words: str, window: int | None) -> None:
+    assert named_window(ProviderError(words, reason="context_overflow")) == window
+    assert named_window(ProviderError(words, reason="payload_too_large")) is None
+
+
+async def test_a_window_that_a_refusal_names_is_kept_to_from_then_on(make_agent: MakeAgent) -> None:
+    silent = [reply.without_usage() for reply in answers(40)]
+    model = scripted(*silent[:6], TOO_LONG, *silent, window=None)
+    agent = make_agent(model)
+    await chat(agent, 6)
+    await agent.arun_conversation("one more")
+    first = agent.session_id
+    assert len(model.summaries) >= 1
+    await chat(agent, 26)
+    assert agent.session_id != first, "without a second refusal"
 
 
 async def test_a_prompt_that_stays_too_long_ends_the_turn_with_the_reason(make_agent: MakeAgent) -> None:
@@ -416,6 +443,36 @@ async def test_commands_see_the_id_of_the_session_that_goes_on(make_agent: MakeA
     result = await agent.arun_conversation("Which now?")
     told = [one["content"] for one in result["messages"] if one.get("tool_name") == "terminal"][-1]
     assert f"id={agent.session_id}" in told
+
+
+async def test_what_was_allowed_for_the_session_stays_allowed(make_agent: MakeAgent) -> None:
+    asked_of: list[str] = []
+
+    def allow(command: str, *_: Any, **__: Any) -> str:
+        asked_of.append(command)
+        return "session"
+
+    removing = calls("terminal", command="rm -rf ./build")
+    model = scripted(removing, says("gone"), *answers(6), removing, says("gone again"))
+    agent = make_agent(model, approval_callback=allow)
+    await agent.arun_conversation("Clean up")
+    assert len(asked_of) == 1
+    await chat(agent, 6)
+    assert (await agent.acompress())["status"] == "compressed"
+    await agent.arun_conversation("Clean up again")
+    assert len(asked_of) == 1, "a yes for the session holds"
+
+
+async def test_background_processes_are_still_the_sessions(make_agent: MakeAgent) -> None:
+    begin = calls("terminal", command="sleep 0.2; echo finished-then", background=True, notify_on_complete=True)
+    model = scripted(begin, says("it runs"), *answers(6), says("I heard"))
+    agent = make_agent(model, approval_callback=lambda *_a, **_k: "once")
+    await agent.arun_conversation("Begin")
+    await chat(agent, 6)
+    assert (await agent.acompress())["status"] == "compressed"
+    await asyncio.sleep(0.5)
+    await agent.arun_conversation("And?")
+    assert any("finished-then" in unit.context for unit in model.full_requests[-1].units)
 
 
 async def test_an_engine_of_ones_own_takes_over(make_agent: MakeAgent) -> None:

@@ -66,6 +66,7 @@ class AIAgent:
         self._interrupt_message: str | None = None
         self._outcome: Outcome | None = None
         self._compression: Compression | None = None
+        self._named_window: int | None = None  # as a refusal told it
         self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
         self.iteration_budget = self._options.limits.iteration_budget or IterationBudget(
             self._options.limits.max_iterations
@@ -213,10 +214,13 @@ class AIAgent:
 
     async def _make_room(self, said: Said, turn: Turn, refused: ProviderError | None) -> bool:
         """Compress the session of a turn that is under way; the turn goes on in the one that took its place."""
-        from hermes.runtime.turn_rotation import compress_turn  # noqa: PLC0415 - paid by the first compression
+        from hermes.runtime.turn_rotation import Told, compress_turn, named_window  # noqa: PLC0415 - paid by the first one
 
-        sent = said.message if said.stored_message is not None else None
-        done = await compress_turn(self._compressing(), turn, refused, sent=sent, is_given=said.history is not None)
+        if refused is not None and (named := named_window(refused)) is not None:
+            self._named_window = named
+            turn.compress_at = self._parts.compress_at(named)
+        told = Told(said.message if said.stored_message is not None else None, said.history is not None)
+        done = await compress_turn(self._compressing(), turn, refused, told, self._named_window)
         if done is None:
             return False
         self._follow(done.record)
@@ -382,7 +386,7 @@ class AIAgent:
             tool_delay_s=self._options.tools.tool_delay,
             guardrails=Guardrails(parts.guardrails),
             earlier=self._earlier,
-            compress_at=parts.compress_at(),
+            compress_at=parts.compress_at(self._named_window),
             make_room=partial(self._make_room, said) if parts.compresses else None,
         )
         turn.full_at = history.chars_at(turn.compress_at) - (0 if history.tokens else len(system))

@@ -120,10 +120,10 @@ class Assembly(Struct, frozen=True, kw_only=True):
         is_given = self.options.session.context_engine is not None
         return is_given or self.settings.of(context_section.Section).engine != "none"
 
-    def compress_at(self) -> int:
-        """The size of a prompt, in tokens, at which that happens."""
+    def compress_at(self, named_window: int | None = None) -> int:
+        """The size of a prompt, in tokens, at which that happens; a window that a refusal has named is the real one."""
         share = self.settings.of(compression_section.Section).threshold
-        return threshold_tokens(self.window() or 0, share) if self.compresses else NEVER
+        return threshold_tokens(named_window or self.window() or 0, share) if self.compresses else NEVER
 
     def prompt_sources(self, *, is_again: bool = False) -> list[PromptSource]:
         """What the system prompt is made of; a later one of the same session keeps the rules of its project."""

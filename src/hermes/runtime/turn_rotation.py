@@ -1,10 +1,11 @@
 """A turn whose session is compressed under it goes on in the one that took its place."""
 
 import re
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hermes.context.limits import CHARS_PER_TOKEN
+from hermes.context.limits import CHARS_PER_TOKEN, NEVER
 from hermes.dicts import from_dict
 from hermes.errors import ProviderError
 from hermes.runtime.compression import Compressed, Compression, Wish
@@ -14,14 +15,22 @@ from hermes.types import Content, Message, text_of
 
 MIN_WORTH = 4  # fewer messages than these hold nothing that could be summed up
 MIN_WINDOW = 1_000  # a smaller number in an error is not the size of a window
+_NUMBER = r"(?<![\w.-])\d[\d,]{2,}(?![\w-])"  # by itself: names of models hold numbers, too
+
+
+class Told(NamedTuple):
+    """`sent` is what the model read in place of the stored question; `is_given` says the caller brought the history."""
+
+    sent: Content | None
+    is_given: bool
 
 
 async def compress_turn(
-    compression: Compression, turn: Turn, refused: ProviderError | None, *, sent: Content | None, is_given: bool
+    compression: Compression, turn: Turn, refused: ProviderError | None, said: Told, named: int | None
 ) -> Compressed | None:
     """Compress the session of `turn`; everything it had to store must be stored.
 
-    `sent` is what the model read in place of the stored question; `is_given` says that the caller brought the history.
+    `named` is the window as a refusal told it, now or before. What was refused did not fit, whatever the window is.
     """
     history = turn.history
     if len(history.dicts) < MIN_WORTH:
@@ -34,21 +43,22 @@ async def compress_turn(
             scope=turn.ctx.scope,
             tokens=tokens,
             force=refused is not None,
-            past=[from_dict(one) for one in history.dicts] if is_given else None,
-            window=None if refused is None else told_window(refused, tokens),
+            past=[from_dict(one) for one in history.dicts] if said.is_given else None,
+            window=named if refused is None else min(named or NEVER, max(tokens, MIN_WINDOW)),
             model_config=turn.model_config,
         )
     )
     if done is not None:
-        _go_on(turn, done, sent)
+        _go_on(turn, done, said.sent)
     return done
 
 
-def told_window(refused: ProviderError, tokens: int) -> int:
-    """What fits, from the words of a refusal: the smallest number in it, else what was refused."""
-    numbers = [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]{2,}", str(refused))]
-    told = [number for number in numbers if number >= MIN_WINDOW] if refused.reason == "context_overflow" else []
-    return min([*told, max(tokens, MIN_WINDOW)])
+def named_window(refused: ProviderError) -> int | None:
+    """The window that a refusal names: the smallest number in it that can be one."""
+    if refused.reason != "context_overflow":
+        return None
+    numbers = [int(found.replace(",", "")) for found in re.findall(_NUMBER, str(refused))]
+    return min((number for number in numbers if number >= MIN_WINDOW), default=None)
 
 
 def _go_on(turn: Turn, done: Compressed, sent: Content | None) -> None:

@@ -13,7 +13,7 @@ from hermes.state.numbering import next_free
 COMPRESSION = "compression"  # the end reason
 _TIP = (
     "SELECT c.id FROM sessions p JOIN sessions c ON c.parent_session_id = p.id WHERE p.id = ?"
-    " AND p.end_reason = 'compression' AND c.source NOT IN ('subagent', 'tool')"
+    " AND p.end_reason = 'compression' AND (c.source = p.source OR c.source NOT IN ('subagent', 'tool'))"
     # The child is made in the commit that ends its parent, so either clock reading may come first.
     " AND c.started_at >= p.ended_at - 1.0 ORDER BY c.started_at DESC, c.id DESC LIMIT 1"
 )

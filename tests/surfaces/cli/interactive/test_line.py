@@ -151,3 +151,21 @@ def test_a_message_may_interrupt_when_that_is_chosen(start: Start) -> None:
         screen.wait_for("I talk.")
         screen.type(f"No, this{ENTER}")
         screen.wait_for("I was asked: No, this")
+
+
+async def test_what_waits_goes_along_when_the_session_goes_on_under_another_id(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("s", "cli")
+        running, left = line(db), line(db)
+        await running.add("one")
+        await running.move_to("t")
+        await running.add("two")
+        assert [one.text for one in running.open_ones] == ["one", "two"]
+        await left.add("left by a crash between the two")
+        db.end_session("s", "compression")
+        db.create_session("t", "cli", parent_session_id="s")
+    with SessionDB(tmp_path / "state.db") as db:
+        again = line(db, "t")
+        assert await again.open() == 3
+        assert [one.text for one in again.open_ones] == ["left by a crash between the two", "one", "two"]
+        assert await line(db).open() == 0
