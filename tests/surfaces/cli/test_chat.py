@@ -328,3 +328,5 @@ def test_an_answer_after_a_file_that_could_not_be_read_is_flagged(run: Run) -> N
         done = run("chat", "-q", "Read it.", *model(server))
     assert done.stdout == "It says hello.\n"
     assert done.stderr.startswith("note: the last call of read_file did not succeed: ")
+    assert "gone.txt" in done.stderr
+    assert "{" not in done.stderr  # the words of the error, not its JSON

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from hermes.seams import Sink
 from hermes.surfaces.cli.output import Output, cut
 from hermes.types import (
@@ -79,7 +81,7 @@ class Progress:
         for command in event.commands:
             self._out.note(f"ran {command.get('command')} (exit code {command.get('exit_code')})")
         for failed in event.failed_calls:
-            self._out.note(f"failed {failed.get('name')}: {failed.get('error')}")
+            self._out.note(f"failed {failed.get('name')}: {printed(str(failed.get('error')))}")
 
 
 class Unproven:
@@ -107,9 +109,26 @@ def _failure(event: CallFinished) -> str:
     if details.get("command") and code:
         return f"the last command ended with exit code {code}: {cut(_line(str(details['command'])), SHOWN_CHARS)}"
     if event.result.status != "ok":
-        return f"the last call of {name} did not succeed: {cut(_line(text_of(event.result.content)), SHOWN_CHARS)}"
+        why = _line(printed(text_of(event.result.content)))
+        return f"the last call of {name} did not succeed: {cut(why, SHOWN_CHARS)}"
     return ""
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+def printed(content: str) -> str:
+    """The words in a tool's result, without the JSON around them."""
+    try:
+        found = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content
+    if not isinstance(found, dict):
+        return content
+    if found.get("error"):
+        return str(found["error"])
+    for name in ("output", "content", "message"):
+        if isinstance(found.get(name), str):
+            return str(found[name])
+    return ""

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import msgspec
-
 from hermes.config.sections.display import Section as Display
+from hermes.surfaces.cli.chat.events import printed
 from hermes.surfaces.cli.interactive.blocks import Blocks
 from hermes.surfaces.cli.interactive.painting import Painter, clean
 from hermes.surfaces.cli.output import cut
@@ -183,7 +182,7 @@ class TurnView:
             self._screen.write(self._paint.diff(diff))
             return
         most = VERBOSE_LINES if shown == "verbose" else OUTPUT_LINES
-        self._screen.write(self._paint.output(_printed(text_of(event.result.content)), most))
+        self._screen.write(self._paint.output(printed(text_of(event.result.content)), most))
 
     def _call_text(self, name: str, args: dict[str, Any]) -> str:
         wanted = [args.get(key) for key in TELLING if key in args] or list(args.values())
@@ -195,23 +194,7 @@ class TurnView:
         here = f"{self._look.cwd()}/"
         lines = [("dim", f"changed {path.removeprefix(here)}") for path in event.files_changed]
         lines += [("dim", f"ran {one.get('command')} (exit code {one.get('exit_code')})") for one in event.commands]
-        lines += [("red", f"failed {one.get('name')}: {_printed(str(one.get('error')))}") for one in event.failed_calls]
+        lines += [("red", f"failed {one.get('name')}: {printed(str(one.get('error')))}") for one in event.failed_calls]
         left = len(lines) - SUMMARY_LINES
         more = [("dim", f"… and {left} more")] if left > 0 else []
         return "".join(self._paint.line(f"  {text}", colour) for colour, text in [*lines[:SUMMARY_LINES], *more])
-
-
-def _printed(content: str) -> str:
-    """The words in a tool's result, without the JSON around them."""
-    try:
-        found = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return content
-    if not isinstance(found, dict):
-        return content
-    if found.get("error"):
-        return str(found["error"])
-    for name in ("output", "content", "message"):
-        if isinstance(found.get(name), str):
-            return str(found[name])
-    return ""
