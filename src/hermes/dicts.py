@@ -1,6 +1,7 @@
 """Messages as the OpenAI-style dicts of the public contract, both ways, losing nothing."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ _PLAIN_FIELDS = (
     "token_count",
     "timestamp",
 )
+_plain_values = attrgetter(*_PLAIN_FIELDS)
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _STATUSES = ("ok", "failed", "cancelled", "unknown")
 
@@ -30,8 +32,7 @@ def to_dict(message: Message) -> JsonObject:
     out: JsonObject = {"role": message.role, "content": content_to_json(message.content)}
     if message.tool_calls:
         out["tool_calls"] = [call_to_dict(call) for call in message.tool_calls]
-    for name in _PLAIN_FIELDS:
-        value = getattr(message, name)
+    for name, value in zip(_PLAIN_FIELDS, _plain_values(message), strict=True):
         if value is not None:
             out[name] = value
     if message.role == "tool" and message.tool_name:

@@ -14,7 +14,7 @@ from hermes.types import JsonObject, Message, ResultStatus, ToolCall, Usage
 Outcome: TypeAlias = Literal["ok", "partial", "failed", "cancelled", "unknown"]
 
 
-class SessionCreated(Struct, frozen=True, kw_only=True):
+class SessionCreated(Struct, frozen=True, gc=False, kw_only=True):
     """Insert the session unless it is there already."""
 
     session_id: str
@@ -30,7 +30,7 @@ class SessionCreated(Struct, frozen=True, kw_only=True):
     started_at: float | None = None
 
 
-class SessionContinued(Struct, frozen=True, kw_only=True):
+class SessionContinued(Struct, frozen=True, gc=False, kw_only=True):
     """End a session as compressed and begin `child` in its place, under the next title of its line.
 
     `SessionMoved`, and nothing of it is stored, when the session has been continued already or has messages above
@@ -43,21 +43,21 @@ class SessionContinued(Struct, frozen=True, kw_only=True):
     at: float
 
 
-class SessionChanged(Struct, frozen=True):
+class SessionChanged(Struct, frozen=True, gc=False):
     """Set columns of a session row. Names that are not columns are an error."""
 
     session_id: str
     changes: dict[str, Any]
 
 
-class MessageAppended(Struct, frozen=True):
+class MessageAppended(Struct, frozen=True, gc=False):
     """Append to the transcript; the commit answers with the row id."""
 
     session_id: str
     message: Message
 
 
-class ContextAttached(Struct, frozen=True):
+class ContextAttached(Struct, frozen=True, gc=False):
     """Volatile context of a request, kept beside the newest message of the session and replayed there.
 
     Never part of the transcript, of search or of an export.
@@ -67,14 +67,14 @@ class ContextAttached(Struct, frozen=True):
     text: str
 
 
-class CallJournalled(Struct, frozen=True):
+class CallJournalled(Struct, frozen=True, gc=False):
     """A call is about to have effects. Without a closing row its outcome is unknown."""
 
     session_id: str
     call: ToolCall
 
 
-class CallClosed(Struct, frozen=True):
+class CallClosed(Struct, frozen=True, gc=False):
     """A journalled call has ended, with this status."""
 
     session_id: str
@@ -83,7 +83,7 @@ class CallClosed(Struct, frozen=True):
     duration_ms: float = 0.0
 
 
-class AttemptOpened(Struct, frozen=True, kw_only=True):
+class AttemptOpened(Struct, frozen=True, gc=False, kw_only=True):
     """One request to a model is about to be sent.
 
     With `limits`, `BudgetExceeded` unless each of them has room; the sums are taken in the same transaction, so
@@ -101,7 +101,7 @@ class AttemptOpened(Struct, frozen=True, kw_only=True):
     limits: tuple[SpendLimit, ...] = ()
 
 
-class AttemptClosed(Struct, frozen=True, kw_only=True):
+class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):
     """The request ended; tokens and price are None where they are unknown. Caps then count `held` in their place."""
 
     attempt_id: str
@@ -124,7 +124,7 @@ class AttemptClosed(Struct, frozen=True, kw_only=True):
         return Spent(self.held.usd if self.cost_usd is None else self.cost_usd, tokens, self.latency_ms / 1000)
 
 
-class ApprovalRecorded(Struct, frozen=True, kw_only=True):
+class ApprovalRecorded(Struct, frozen=True, gc=False, kw_only=True):
     """One decision of the gate, with what it was about and why."""
 
     session_id: str | None
@@ -153,14 +153,14 @@ StoreOp: TypeAlias = (
 )
 
 
-class OpenCall(Struct, frozen=True):
+class OpenCall(Struct, frozen=True, gc=False):
     """A journalled call without a closing row."""
 
     call: ToolCall
     started_at: float
 
 
-class SessionRecord(Struct, frozen=True, kw_only=True):
+class SessionRecord(Struct, frozen=True, gc=False, kw_only=True):
     """Everything the kernel needs to go on with a session."""
 
     session_id: str

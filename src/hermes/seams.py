@@ -11,6 +11,8 @@ from hermes.types import Content, Event, JsonObject, Message, ModelEvent, ToolDe
 
 Result = TypeVar("Result")
 
+_JOINED_AT = 64  # so many pieces of a history become one: long ones are not copied for every request
+
 
 # -- models ------------------------------------------------------------------------------------------------------
 
@@ -62,23 +64,24 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     memo: dict[str, Any] = field(default_factory=dict)  # the history's own; transports keep joined bytes there
 
     def pieces(self, key: str, encode: Callable[[Unit], bytes], apart: int = 1) -> list[bytes]:
-        """The encoded units, to be joined with commas: the last `apart` of them one by one, all before as one piece.
+        """The encoded units, to be joined with commas: the last `apart` of them one by one, all before in few pieces.
 
         Units that were sent before are neither encoded again nor looked at one by one. The newest unit may still be
         given context, and so is never part of the joined piece.
         """
-        known, prefix = self.memo.get(key, ((), b""))
+        known, joined = self.memo.get(key, ((), []))
         if self.units[: len(known)] != known:
-            known, prefix = (), b""
+            known, joined = (), []
         settled = self.units[: -max(1, apart)]
         new = settled[len(known) :]
         if new:
-            prefix = b",".join(([prefix] if known else []) + [unit.encoded(key, encode) for unit in new])
-            self.memo[key] = (settled, prefix)
+            pieces = [*joined, *[unit.encoded(key, encode) for unit in new]]
+            joined = pieces if len(pieces) < _JOINED_AT else [b",".join(pieces)]
+            self.memo[key] = (settled, joined)
             for unit in new:
                 unit.forget(key)
         last = [unit.encoded(key, encode) for unit in self.units[max(len(known), len(settled)) :]]
-        return [prefix, *last] if prefix else last
+        return [*joined, *last]
 
 
 class Model(Protocol):

@@ -31,7 +31,7 @@ class Cap(Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
     def __bool__(self) -> bool:
-        return any(limit is not None for limit in (self.usd, self.tokens, self.seconds))
+        return self.usd is not None or self.tokens is not None or self.seconds is not None
 
     def reached(self, spent: Spent) -> str | None:
         """Which cap is reached, in words; None when there is room."""

@@ -1,4 +1,7 @@
-"""The vocabulary that all layers share: messages, calls, results, usage, requests and events."""
+"""The vocabulary that all layers share: messages, calls, results, usage, requests and events.
+
+Values, never part of a cycle: the garbage collector need not look at them (`gc=False`), however many a session has.
+"""
 
 from typing import Any, Literal, TypeAlias
 
@@ -13,13 +16,13 @@ JsonObject: TypeAlias = dict[str, Any]
 # -- messages ----------------------------------------------------------------------------------------------------
 
 
-class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
+class TextPart(Struct, frozen=True, gc=False, tag_field="type", tag="text"):
     """A run of text inside a multi-part message."""
 
     text: str
 
 
-class ImagePart(Struct, frozen=True, tag_field="type", tag="image", omit_defaults=True):
+class ImagePart(Struct, frozen=True, gc=False, tag_field="type", tag="image", omit_defaults=True):
     """A picture: an http(s) or data URL, or `blob:<sha256>` once the store has taken the bytes out of the row."""
 
     url: str
@@ -27,7 +30,7 @@ class ImagePart(Struct, frozen=True, tag_field="type", tag="image", omit_default
     detail: str = ""
 
 
-class OpaquePart(Struct, frozen=True, tag_field="type", tag="opaque"):
+class OpaquePart(Struct, frozen=True, gc=False, tag_field="type", tag="opaque"):
     """A part in a shape we do not know; kept whole, sent only to the protocol it came from."""
 
     raw: JsonObject
@@ -37,7 +40,7 @@ Part: TypeAlias = TextPart | ImagePart | OpaquePart
 Content: TypeAlias = str | tuple[Part, ...]
 
 
-class ToolCall(Struct, frozen=True, omit_defaults=True):
+class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
     """One call the model asked for. `arguments` is the JSON text as the model wrote it, valid or not."""
 
     id: str
@@ -46,7 +49,7 @@ class ToolCall(Struct, frozen=True, omit_defaults=True):
     provider_data: JsonObject | None = None
 
 
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One stored event of a conversation. Never edited after it was stored; a later one supersedes it."""
 
     role: Role
@@ -67,7 +70,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: int | None = None
 
 
-class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ToolResult(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What came of one call. `details` is for surfaces and the turn's record, never for the model."""
 
     call_id: str
@@ -90,7 +93,7 @@ def text_of(content: Content | None) -> str:
 # -- the model's side --------------------------------------------------------------------------------------------
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens of one attempt by class; None is "the provider did not say", never zero.
 
     `input_tokens` excludes what was read from or written to the provider's cache.
@@ -110,7 +113,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
 
 
-class ToolDefinition(Struct, frozen=True):
+class ToolDefinition(Struct, frozen=True, gc=False):
     """A tool as offered to a model: `parameters` is JSON Schema."""
 
     name: str
@@ -118,7 +121,7 @@ class ToolDefinition(Struct, frozen=True):
     parameters: JsonObject
 
 
-class ModelResponse(Struct, frozen=True, kw_only=True):
+class ModelResponse(Struct, frozen=True, gc=False, kw_only=True):
     """One complete answer, whichever protocol it came over."""
 
     message: Message
@@ -128,19 +131,19 @@ class ModelResponse(Struct, frozen=True, kw_only=True):
     partial: bool = False  # the stream died after some text; what arrived is in `message`
 
 
-class TextDelta(Struct, frozen=True, tag="text_delta"):
+class TextDelta(Struct, frozen=True, gc=False, tag="text_delta"):
     """Provisional text; durable only once its message is stored."""
 
     text: str
 
 
-class ReasoningDelta(Struct, frozen=True, tag="reasoning_delta"):
+class ReasoningDelta(Struct, frozen=True, gc=False, tag="reasoning_delta"):
     """Provisional reasoning text."""
 
     text: str
 
 
-class CallAnnounced(Struct, frozen=True, tag="call_announced"):
+class CallAnnounced(Struct, frozen=True, gc=False, tag="call_announced"):
     """The model has begun to write a call to this tool."""
 
     name: str
@@ -153,31 +156,31 @@ ModelEvent: TypeAlias = ModelDelta | ModelResponse
 # -- events of a turn --------------------------------------------------------------------------------------------
 
 
-class TurnStarted(Struct, frozen=True, tag="turn_started"):
+class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started"):
     session_id: str
     turn_id: str
     model: str
 
 
-class StepStarted(Struct, frozen=True, tag="step_started"):
+class StepStarted(Struct, frozen=True, gc=False, tag="step_started"):
     """An iteration begins; `previous` names the tools of the one before."""
 
     step: int
     previous: tuple[str, ...] = ()
 
 
-class BlockClosed(Struct, frozen=True, tag="block_closed"):
+class BlockClosed(Struct, frozen=True, gc=False, tag="block_closed"):
     """Streamed text of this answer is complete; tools run next."""
 
 
-class CallStarted(Struct, frozen=True, tag="call_started"):
+class CallStarted(Struct, frozen=True, gc=False, tag="call_started"):
     """A call is about to run; its started row is already stored."""
 
     call: ToolCall
     args: JsonObject
 
 
-class CallFinished(Struct, frozen=True, tag="call_finished"):
+class CallFinished(Struct, frozen=True, gc=False, tag="call_finished"):
     """A call has its result; the result is stored before the model sees it."""
 
     call: ToolCall
@@ -185,42 +188,42 @@ class CallFinished(Struct, frozen=True, tag="call_finished"):
     result: ToolResult
 
 
-class Commentary(Struct, frozen=True, tag="commentary"):
+class Commentary(Struct, frozen=True, gc=False, tag="commentary"):
     """Text the model wrote beside its calls."""
 
     text: str
     already_streamed: bool
 
 
-class StatusChanged(Struct, frozen=True, tag="status"):
+class StatusChanged(Struct, frozen=True, gc=False, tag="status"):
     """Something a person waiting should know: a retry, a fallback, a warning."""
 
     kind: str
     message: str
 
 
-class ModelAnswered(Struct, frozen=True, tag="model_answered"):
+class ModelAnswered(Struct, frozen=True, gc=False, tag="model_answered"):
     model: str
     provider: str
     finish_reason: str
     usage: Usage
 
 
-class PrefixBroken(Struct, frozen=True, tag="prefix_broken"):
+class PrefixBroken(Struct, frozen=True, gc=False, tag="prefix_broken"):
     """The stable prefix of requests was given up, for one of the few allowed reasons."""
 
     reason: Literal["compression", "model_switch", "toolset_change", "quarantine"]
     tokens_lost: int | None = None
 
 
-class SessionRotated(Struct, frozen=True, kw_only=True, tag="session_rotated"):
+class SessionRotated(Struct, frozen=True, gc=False, kw_only=True, tag="session_rotated"):
     """The session was compressed and goes on under another id; `previous` is closed and stays readable."""
 
     session_id: str
     previous: str
 
 
-class TurnFinished(Struct, frozen=True, kw_only=True, tag="turn_finished"):
+class TurnFinished(Struct, frozen=True, gc=False, kw_only=True, tag="turn_finished"):
     """The machine record of a turn: how it ended, and what was really done."""
 
     session_id: str

@@ -88,6 +88,7 @@ class ModelClient:
         self._abilities = tuple(Abilities.of(one) for one in self._chain)
         self._place = 0
         self._held_off_until = 0.0
+        self._waiting = Waiting()
         self._output_limits: dict[str, int] = {}  # by model, as its provider told them
         self._warned: set[str] = set()  # models of which a person was told what to know before their first call
 
@@ -296,7 +297,10 @@ class _Flight:
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
         on_delta = self._plan.on_delta
         response: ModelResponse | None = None
-        waiting, thought = Waiting(self._plan.on_status, attempt.model.name), 0
+        waiting, thought = self._client._waiting, 0
+        if waiting.is_taken:
+            waiting = Waiting()
+        waiting.start(self._plan.on_status, attempt.model.name)
         try:
             async with limit, Closing(attempt.model.stream(request, limit)) as events:
                 async for event in events:

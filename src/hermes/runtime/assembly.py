@@ -1,6 +1,7 @@
 """Put an agent's parts together: this is where the capabilities are introduced to each other."""
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,7 +154,7 @@ async def assemble(
     settings = settings or load_settings()
     inner = options.session.store or _store(options, settings, parts)
     redactor = redactor_of(settings, options.model.api_key)
-    store = TrackedStore(inner, session_id, lambda op: clean_op(op, redactor))
+    store = TrackedStore(inner, session_id, partial(clean_op, redactor=redactor))
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, parts, Workplace(session_id, stood_in, redactor))
     persistence = client_options(settings)

@@ -5,7 +5,8 @@ scanned once: the redactor remembers what it found clean.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -50,6 +51,8 @@ log = logging.getLogger(__name__)
 
 _THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 
+_thoughts = attrgetter(*_THOUGHTS)
+
 
 def redactor_of(settings: Settings, *more: str | None) -> Redactor:
     """A redactor that knows the secrets of the environment, of .env and of config.yaml, and `more`."""
@@ -74,8 +77,7 @@ def clean_message(message: Message, redactor: Redactor) -> Message:
     """The message without secrets; the same object when it holds none."""
     changes: dict[str, Any] = {}
     if message.role == "assistant":
-        for name in _THOUGHTS:
-            value = getattr(message, name)
+        for name, value in zip(_THOUGHTS, _thoughts(message), strict=True):
             if value is not None and (clean := redactor.redact_all(value)) is not value:
                 changes[name] = clean
     content = clean_content(message.content, redactor) if message.content is not None else None
@@ -112,26 +114,55 @@ def clean_result(result: ToolResult, redactor: Redactor) -> ToolResult:
 
 def clean_op(op: StoreOp, redactor: Redactor) -> StoreOp:
     """What is stored in place of `op`."""
-    match op:
-        case MessageAppended(message=message):
-            clean = clean_message(message, redactor)
-            return op if clean is message else MessageAppended(op.session_id, clean)
-        case CallJournalled(call=call):
-            return CallJournalled(op.session_id, clean_call(call, redactor))
-        case ContextAttached(text=text):
-            return ContextAttached(op.session_id, redactor.redact(text))
-        case AttemptClosed(error=str(error)):
-            return msgspec.structs.replace(op, error=redactor.redact(error))
-        case ApprovalRecorded():
-            return msgspec.structs.replace(op, action=redactor.redact(op.action), reason=redactor.redact(op.reason))
-        case SessionChanged(changes=changes):
-            return SessionChanged(op.session_id, redactor.redact_all(changes))
-        case SessionCreated():
-            return _clean_session(op, redactor)
-        case SessionContinued(child=child):
-            return msgspec.structs.replace(op, child=_clean_session(child, redactor))
-        case _:
-            return op
+    clean = _CLEANERS.get(type(op))
+    return op if clean is None else clean(op, redactor)
+
+
+def _clean_appended(op: MessageAppended, redactor: Redactor) -> StoreOp:
+    clean = clean_message(op.message, redactor)
+    return op if clean is op.message else MessageAppended(op.session_id, clean)
+
+
+def _clean_closed(op: AttemptClosed, redactor: Redactor) -> StoreOp:
+    return op if op.error is None else msgspec.structs.replace(op, error=redactor.redact(op.error))
+
+
+def _clean_approval(op: ApprovalRecorded, redactor: Redactor) -> StoreOp:
+    return msgspec.structs.replace(op, action=redactor.redact(op.action), reason=redactor.redact(op.reason))
+
+
+_CLEANERS.get(type(op))
+    return op if clean is None else clean(op, redactor)
+
+
+def _clean_appended(op: MessageAppended, redactor: Redactor) -> StoreOp:
+    clean = clean_message(op.message, redactor)
+    return op if clean is op.message else MessageAppended(op.session_id, clean)
+
+
+def _clean_closed(op: AttemptClosed, redactor: Redactor) -> StoreOp:
+    return op if op.error is None else msgspec.structs.replace(op, error=redactor.redact(op.error))
+
+
+def _clean_approval(op: ApprovalRecorded, redactor: Redactor) -> StoreOp:
+    return msgspec.structs.replace(op, action=redactor.redact(op.action), reason=redactor.redact(op.reason))
+
+
+def _clean_created(op: SessionCreated, redactor: Redactor) -> StoreOp:
+    words = {"system_prompt": op.system_prompt, "title": op.title}
+    return msgspec.structs.replace(op, **redactor.redact_all(words))
+
+
+_CLEANERS: dict[type, Callable[[Any, Redactor], StoreOp]] = {  # the other ops hold no words
+    MessageAppended: _clean_appended,
+    CallJournalled: lambda op, redactor: CallJournalled(op.session_id, clean_call(op.call, redactor)),
+    ContextAttached: lambda op, redactor: ContextAttached(op.session_id, redactor.redact(op.text)),
+    AttemptClosed: _clean_closed,
+    ApprovalRecorded: _clean_approval,
+    SessionChanged: lambda op, redactor: SessionChanged(op.session_id, redactor.redact_all(op.changes)),
+    SessionCreated: lambda op, redactor: _clean_session(op, redactor),
+    SessionContinued: lambda op, redactor: msgspec.structs.replace(op, child=_clean_session(op.child, redactor)),
+}
 
 
 def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
@@ -142,7 +173,8 @@ def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
 def clean_outcome(outcome: Outcome, redactor: Redactor) -> None:
     """Take the secrets out of what a turn gives back: its answer, its error, what it says that was done."""
     for name in ("final_response", "last_reasoning", "error", "commands", "failed_calls", "guardrail"):
-        setattr(outcome, name, redactor.redact_all(getattr(outcome, name)))
+        if value := getattr(outcome, name):
+            setattr(outcome, name, redactor.redact_all(value))
 
 
 class CleanSink:

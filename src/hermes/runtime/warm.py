@@ -61,9 +61,10 @@ class TrackedStore:
         self.last_row = 0
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
-        rows = await self._inner.commit(*(self._clean(op) for op in ops))
+        clean = self._clean
+        rows = await self._inner.commit(*[clean(op) for op in ops])
         for op, row in zip(ops, rows, strict=True):
-            if isinstance(op, MessageAppended) and op.session_id == self._session_id:
+            if type(op) is MessageAppended and op.session_id == self._session_id:
                 self.last_row = row
         return rows
 

@@ -5,7 +5,8 @@
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from operator import attrgetter
+from typing import Any
 
 from hermes import dicts
 from hermes.errors import StoreError
@@ -78,6 +79,21 @@ _RECORD_APPROVAL = (
     "INSERT INTO approvals(session_id, route, tool, action, verdict, scope, rule, reason, decided_by, at)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
+_BESIDE_WORDS = (
+    "tool_call_id",
+    "tool_name",
+    "token_count",
+    "finish_reason",
+    "reasoning",
+    "reasoning_content",
+    "platform_message_id",
+    "status",
+    "reasoning_details",
+    "codex_reasoning_items",
+    "codex_message_items",
+)
+_beside_words = attrgetter(*_BESIDE_WORDS)
+_NOTHING = (None,) * len(_BESIDE_WORDS)
 
 
 class _Totals:
@@ -108,7 +124,7 @@ class Plan:
         self._appended = 0
         self._message_of_call: dict[tuple[str, str], int] = {}  # position among this commit's messages
         self._newest: dict[str, int] = {}
-        self._steps = [self._step(op) for op in ops]
+        self._steps = [_PLANNED[type(op)](self, op) for op in ops]
 
     def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
         """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
@@ -117,31 +133,6 @@ class Plan:
         for session_id, totals in self._totals.items():
             _add_totals(conn, session_id, totals)
         return answer
-
-    def _step(self, op: StoreOp) -> _Step:
-        match op:
-            case MessageAppended():
-                return self._append(op)
-            case CallJournalled():
-                return self._journal(op)
-            case CallClosed():
-                return _update(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, bind_text(op.call_id)))
-            case AttemptOpened():
-                return self._open_attempt(op)
-            case AttemptClosed():
-                return self._close_attempt(op)
-            case ContextAttached():
-                return self._attach(op)
-            case SessionCreated():
-                return _create(op, self._now())
-            case SessionChanged():
-                return _change(op)
-            case SessionContinued():
-                return continued(op, _create(op.child, self._now()))
-            case ApprovalRecorded():
-                return self._approve(op)
-            case _:
-                assert_never(op)
 
     def _append(self, op: MessageAppended) -> _Step:
         message = op.message
@@ -247,35 +238,51 @@ class Plan:
         return totals
 
 
+_PLANNED: dict[type, Callable[[Plan, Any], _Step]] = {  # every `StoreOp`
+    MessageAppended: Plan._append,
+    CallJournalled: Plan._journal,
+    CallClosed: lambda _, op: _update(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, bind_text(op.call_id))),
+    AttemptOpened: Plan._open_attempt,
+    AttemptClosed: Plan._close_attempt,
+    ContextAttached: Plan._attach,
+    SessionCreated: lambda plan, op: _create(op, plan._now()),
+    SessionChanged: lambda _, op: _change(op),
+    SessionContinued: lambda plan, op: continued(op, _create(op.child, plan._now())),
+    ApprovalRecorded: Plan._approve,
+}
+
+
 def _insert_message(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[str, tuple[Any, ...]]:
     """The statement and its values; most messages are words and nothing else."""
-    values = message_values(session_id, message, blobs, at)
-    if any(value is not None for value in (*values[3:6], *values[7:])):
-        return INSERT_MESSAGE, values
-    return _INSERT_TEXT, (session_id, message.role, values[2], at)
+    if message.tool_calls or _beside_words(message) != _NOTHING:
+        return INSERT_MESSAGE, message_values(session_id, message, blobs, at)
+    return _INSERT_TEXT, (session_id, message.role, _content(message, blobs), at)
 
 
 def message_values(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[Any, ...]:
     """The columns of `INSERT_MESSAGE`."""
     calls = encode_json([dicts.call_to_dict(call) for call in message.tool_calls]) if message.tool_calls else None
+    asked, name, tokens, finish, thought, content, platform, status, *details = _beside_words(message)
     return (
         session_id,
         message.role,
-        encode_content(dicts.content_to_json(message.content), blobs),
-        _text(message.tool_call_id),
-        _text(calls),
-        _text(message.tool_name),
+        _content(message, blobs),
+        None if asked is None else bind_text(asked),
+        None if calls is None else bind_text(calls),
+        None if name is None else bind_text(name),
         at,
-        message.token_count,
-        _text(message.finish_reason),
-        _text(message.reasoning),
-        _text(message.reasoning_content),
-        _text(message.platform_message_id),
-        message.status,
-        _json(message.reasoning_details),
-        _json(message.codex_reasoning_items),
-        _json(message.codex_message_items),
+        tokens,
+        None if finish is None else bind_text(finish),
+        None if thought is None else bind_text(thought),
+        None if content is None else bind_text(content),
+        None if platform is None else bind_text(platform),
+        status,
+        *[None if detail is None else bind_text(encode_json(detail)) for detail in details],
     )
+
+
+def _content(message: Message, blobs: Blobs) -> str | bytes | None:
+    return encode_content(dicts.content_to_json(message.content), blobs)
 
 
 def keep_text(conn: sqlite3.Connection, text: str | None) -> str | bytes | None:
@@ -389,7 +396,3 @@ def _title_taken(error: sqlite3.IntegrityError, title: str | None) -> Exception:
 
 def _text(value: str | None) -> str | bytes | None:
     return None if value is None else bind_text(value)
-
-
-def _json(value: Any) -> str | bytes | None:
-    return None if value is None else bind_text(encode_json(value))

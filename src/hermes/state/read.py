@@ -6,6 +6,8 @@ import logging
 import sqlite3
 from typing import Any
 
+from msgspec import structs
+
 from hermes import dicts
 from hermes.errors import StoreError
 from hermes.ops import OpenCall, SessionRecord
@@ -26,10 +28,12 @@ MESSAGE_FIELDS = (
 _SESSION = (
     "SELECT source, model, system_prompt, tool_definitions, cwd, ended_at, input_tokens, output_tokens,"
     " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title, message_count, model_config,"
-    " end_reason, parent_session_id, compression_failure_cooldown_until, compression_fallback_streak"
-    " FROM sessions"
-    " WHERE id = ?"
+    " end_reason, parent_session_id, compression_failure_cooldown_until, compression_fallback_streak,"
+    " (SELECT id FROM messages WHERE session_id = ?1 ORDER BY timestamp DESC, id DESC LIMIT 1),"
+    " EXISTS (SELECT 1 FROM tool_runs WHERE session_id = ?1 AND status IS NULL)"
+    " FROM sessions WHERE id = ?1"
 )
+_NEWEST, _HAS_OPEN_CALLS = -2, -1  # the columns of _SESSION that are no fields of a record
 _MESSAGES = f"SELECT {MESSAGE_FIELDS} FROM messages WHERE session_id = ? AND active = 1 AND id > ?"
 _CONTEXTS = (
     "SELECT c.message_id, c.text FROM messages m JOIN request_context c ON c.message_id = m.id"
@@ -42,7 +46,15 @@ _OPEN_CALLS = (
 
 
 def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after: int = 0) -> SessionRecord | None:
-    """One session as of one moment; of its messages those above row id `after`."""
+    """One session as of one moment; of its messages those above row id `after`.
+
+    A session that has nothing new is told by its newest message, whatever its length. Should a clock have gone back
+    between two writers, `message_count` tells that the messages are not all of them.
+    """
+    if after:
+        head = conn.execute(_SESSION, (session_id,)).fetchone()
+        if head is not None and head[_NEWEST] == after and not head[_HAS_OPEN_CALLS]:
+            return _record(conn, session_id, head)
     conn.execute("BEGIN")  # one snapshot for all the reads below
     try:
         head = conn.execute(_SESSION, (session_id,)).fetchone()
@@ -52,24 +64,33 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after:
         found = conn.execute(_CONTEXTS, (session_id, after)) if rows else ()
         contexts = {row[0]: read_text(row[1]) or "" for row in found}
         runs = conn.execute(_OPEN_CALLS, (session_id,)).fetchall()
-        prompt, tools = full_text(conn, head[2]), full_text(conn, head[3])
-        tip = tip_of(conn, session_id) if head[15] == COMPRESSION else session_id
-        earlier = line_before(conn, session_id) if head[16] is not None else ()
+        record = _record(conn, session_id, head)
     finally:
         conn.execute("COMMIT")
     rows.sort(key=_row_id)
-    messages = tuple(message_of(row, fetch) for row in rows)
+    return structs.replace(
+        record,
+        messages=tuple(message_of(row, fetch) for row in rows),
+        contexts=contexts,
+        open_calls=tuple(_open_call(*run) for run in runs),
+    )
+
+
+def _record(conn: sqlite3.Connection, session_id: str, head: tuple[Any, ...]) -> SessionRecord:
+    """The record of a row of `_SESSION`, without messages."""
+    tip = tip_of(conn, session_id) if head[15] == COMPRESSION else session_id
+    earlier = line_before(conn, session_id) if head[16] is not None else ()
     return SessionRecord(
         session_id=session_id,
         source=head[0],
         model=head[1],
-        system_prompt=prompt,
-        tool_definitions=tools,
+        system_prompt=full_text(conn, head[2]),
+        tool_definitions=full_text(conn, head[3]),
         cwd=read_text(head[4]),
         ended=head[5] is not None,
-        messages=messages,
-        contexts=contexts,
-        open_calls=tuple(_open_call(*run) for run in runs),
+        messages=(),
+        contexts={},
+        open_calls=(),
         totals=Usage(*head[6:11]),
         cost_usd=head[11],
         title=read_text(head[12]),

@@ -98,7 +98,7 @@ class HeldProcesses:
 
     async def records(self, task_id: str | None = None) -> list[Record]:
         # Asked at every turn, and most homes have none: a look costs less than a thread.
-        found = await self._run_blocking(self._load_all) if self._root.is_dir() else []
+        found = await self._run_blocking(self._load_all) if os.path.isdir(self._root) else []  # noqa: PTH112 - asked at every turn
         return [record for record in found if task_id is None or record.order.task_id == task_id]
 
     async def find(self, ident: str) -> Record | None:
