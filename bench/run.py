@@ -5,6 +5,7 @@ bench/run NAME...    only these: cold, first, turn, many, idle, install
 """
 
 import asyncio
+import gc
 import os
 import resource
 import sqlite3
@@ -189,6 +190,7 @@ async def _turn() -> None:
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
         conn.execute("PRAGMA synchronous=FULL")
         http = HttpClient()
+        gc.freeze()  # as `hermes` does when it has started
         figures = {}
         done = 0
         for target in (50, 500):
@@ -256,6 +258,7 @@ async def _many() -> None:
                 async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
                     pass
 
+        gc.freeze()  # as `hermes` does when it has started
         rates: dict[str, list[float]] = {"ours": [], "raw": []}
         for _ in range(3):
             start = time.perf_counter()

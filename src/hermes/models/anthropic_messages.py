@@ -11,7 +11,7 @@ from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
 from hermes.models.content import MB, Picture, cache_marker, count, declared_tools, mapping, picture, strict_id
 from hermes.models.endpoint import Endpoint
-from hermes.models.reading import Reading, SseReading, encode
+from hermes.models.reading import Decoding, Reading, SseReading, encode
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import HttpStream, ModelRequest
@@ -190,17 +190,13 @@ class _Event(Struct, frozen=True):
     error: Any = None
 
 
-_decode_event = msgspec.json.Decoder(_Event).decode
-
-
 class _MessagesReading(SseReading):
+    decoding = Decoding(_Event)
+
     def __init__(self, provider: str, model: str) -> None:
         super().__init__(provider, model)
         self._thinking: dict[int, JsonObject] = {}
         self._tokens: dict[str, int] = {}
-
-    def parse(self, data: bytes) -> _Event:
-        return self.typed(_decode_event, data)
 
     def words(self, event: _Event) -> str:
         delta = event.delta

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hermes.models.classify import provider_error
 from hermes.models.content import MB, SEE_PICTURE, Picture, cache_marker, count, effort_of, images, picture, texts
 from hermes.models.endpoint import Endpoint
-from hermes.models.reading import Reading, SseReading, encode
+from hermes.models.reading import Decoding, Reading, SseReading, encode
 from hermes.models.text_calls import parse_text_calls
 from hermes.models.thinking import ThinkSplitter
 from hermes.models.transport import HttpModel
@@ -264,22 +264,15 @@ class _Chunk(Struct, frozen=True):
     error: Any = None
 
 
-_decode_chunk = msgspec.json.Decoder(_Chunk).decode
-
-
 class _ChatReading(SseReading):
+    decoding = Decoding(_Chunk)
+
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint.provider, endpoint.model)
         self._is_text_calls = endpoint.quirks.text_calls
         self._thought_field = ""
         self._details: list[Any] = []
         self._split = ThinkSplitter()
-
-    def parse(self, data: bytes) -> _Chunk | None:
-        if data == b"[DONE]":
-            self.is_complete = True
-            return None
-        return self.typed(_decode_chunk, data)
 
     def words(self, event: _Chunk) -> str:
         if not event.choices or event.usage is not None or event.error is not None:

@@ -10,7 +10,7 @@ from hermes.models.chat_completions import IMAGE_TYPES, MAX_IMAGE_BYTES, bearer
 from hermes.models.classify import provider_error
 from hermes.models.content import SEE_PICTURE, Picture, count, effort_of, images, parts, picture, texts
 from hermes.models.endpoint import Endpoint
-from hermes.models.reading import Reading, SseReading, encode
+from hermes.models.reading import Decoding, Reading, SseReading, encode
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import HttpStream, ModelRequest, Unit
@@ -208,16 +208,12 @@ class _Event(Struct, frozen=True):
     error: Any = None
 
 
-_decode_event = msgspec.json.Decoder(_Event).decode
-
-
 class _ResponsesReading(SseReading):
+    decoding = Decoding(_Event)
+
     def __init__(self, provider: str, model: str) -> None:
         super().__init__(provider, model)
         self._items: dict[int, Mapping[str, Any]] = {}
-
-    def parse(self, data: bytes) -> _Event:
-        return self.typed(_decode_event, data)
 
     def words(self, event: _Event) -> str:
         is_text = event.type in ("response.output_text.delta", "response.refusal.delta")

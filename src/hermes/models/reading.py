@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -27,6 +27,7 @@ from hermes.types import (
 Event = TypeVar("Event")
 
 _any_json = msgspec.json.Decoder()
+_END = b"[DONE]"  # the last event of an OpenAI-style stream
 encode = msgspec.json.Encoder().encode
 
 
@@ -168,16 +169,36 @@ def joined(events: list[ModelEvent]) -> list[ModelEvent]:
     return out
 
 
+class Decoding(Generic[Event]):
+    """How the events of one protocol are decoded: one by one, or those that arrived together at once."""
+
+    __slots__ = ("_all", "_one")
+
+    def __init__(self, kind: type[Event]) -> None:
+        self._one = msgspec.json.Decoder(kind).decode
+        self._all = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]  # a type known when it runs
+
+    def events(self, datas: list[bytes], reading: Reading) -> Iterable[Event]:
+        """The events of `datas`; those before one that is not valid are given, then `ProviderError` is raised."""
+        if len(datas) > 1:
+            try:
+                found = self._all(b"[%b]" % b",".join(datas))
+            except msgspec.DecodeError:
+                pass  # told below, of the event that it is about
+            else:
+                if len(found) == len(datas):
+                    return found
+        return (reading.typed(self._one, data) for data in datas)
+
+
 class SseReading(Reading):
     """A reading of server-sent events."""
+
+    decoding: ClassVar[Decoding[Any]]
 
     def __init__(self, provider: str, model: str) -> None:
         super().__init__(provider, model)
         self._parser = SseParser()
-
-    @abstractmethod
-    def parse(self, data: bytes) -> Any:
-        """One event, decoded; None when there is nothing in it. `ProviderError` when it is not valid."""
 
     @abstractmethod
     def words(self, event: Any) -> str:
@@ -191,12 +212,13 @@ class SseReading(Reading):
         """The deltas of `chunk`; words that arrive together are one delta."""
         events: list[ModelEvent] = []
         run: list[str] = []
-        for received in self._parser.feed(chunk):
+        datas = [] if self.is_complete else [received.data for received in self._parser.feed(chunk)]
+        ends = _END in datas
+        if ends:
+            del datas[datas.index(_END) :]
+        for event in self.decoding.events(datas, self):
             if self.is_complete:
                 break
-            event = self.parse(received.data)
-            if event is None:
-                continue
             text = self.words(event)
             if text:
                 run.append(text)
@@ -207,6 +229,7 @@ class SseReading(Reading):
             events += self.take(event)
         if run:
             events += self.say("".join(run))
+        self.is_complete = self.is_complete or ends
         return events
 
     def end(self) -> Iterable[ModelEvent]:

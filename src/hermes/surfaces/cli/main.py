@@ -12,11 +12,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"hermes {__version__}\n")
         return 0
-    if words[:1] == ["chat"] and any(word.startswith(("-q", "--query")) for word in words):
-        from hermes.models.preload import preload  # noqa: PLC0415
+    if words and words[0] != "chat":
+        return _run(words)
+    from hermes.surfaces.cli import loading  # noqa: PLC0415 - so that the version costs nothing
 
-        preload()
-    from hermes.surfaces.cli.start import run  # noqa: PLC0415 - so that the version costs nothing
+    loading.begin()
+    try:
+        if any(word.startswith(("-q", "--query")) for word in words):
+            from hermes.models.preload import preload  # noqa: PLC0415
+
+            preload()
+        return _run(words)
+    finally:
+        loading.end()
+
+
+def _run(words: list[str]) -> int:
+    from hermes.surfaces.cli.start import run  # noqa: PLC0415 - see above
 
     return run(words)
 

@@ -97,8 +97,7 @@ class HeldProcesses:
         return found
 
     async def records(self, task_id: str | None = None) -> list[Record]:
-        # Asked at every turn, and most homes have none: a look costs less than a thread.
-        found = await self._run_blocking(self._load_all) if os.path.isdir(self._root) else []  # noqa: PTH112 - asked at every turn
+        found = await self._run_blocking(self._load_all) if self._has_any() else []
         return [record for record in found if task_id is None or record.order.task_id == task_id]
 
     async def find(self, ident: str) -> Record | None:
@@ -148,6 +147,10 @@ class HeldProcesses:
         return await end_all(self, [each for each in await self.records() if each.order.session_id == session_id])
 
     # -- blocking --------------------------------------------------------------------------------------------------
+
+    def _has_any(self) -> bool:
+        """Asked at every turn, and most homes have none: a look costs less than a thread."""
+        return os.path.isdir(self._root)  # noqa: PTH112 - see above
 
     def _load_all(self) -> list[Record]:
         if not self._root.is_dir():

@@ -30,6 +30,7 @@ from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.first_run import with_model
+from hermes.surfaces.cli.loading import settle_soon
 from hermes.surfaces.cli.output import cut
 from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import Logged, logging_as_set, session_tag, turn_log
@@ -111,6 +112,7 @@ async def _turn(run: _Run) -> int:
     try:
         with _signals(stop):
             question = await _question(run, skills)
+            settle_soon(asyncio.get_running_loop())
             result = await agent.arun_conversation(question, system_message=skills)
     finally:
         await agent.aclose()

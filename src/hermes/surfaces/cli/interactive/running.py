@@ -21,6 +21,7 @@ from hermes.surfaces.cli.first_run import with_model
 from hermes.surfaces.cli.interactive.chat import Chat, Start
 from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
+from hermes.surfaces.cli.loading import settle_soon
 from hermes.surfaces.logs import logging_as_set
 
 AnyFace = TerminalFace | PlainFace
@@ -54,6 +55,7 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
 
 async def _converse(start: Start, session_id: str | None) -> int:
     cli = start.cli
+    settle_soon(asyncio.get_running_loop())
     store = shared.store(paths.state_file(cli.home), start.settings.of(State).durability)
     assert isinstance(store, SqliteStore)
     face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
