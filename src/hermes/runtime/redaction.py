@@ -131,24 +131,7 @@ def _clean_approval(op: ApprovalRecorded, redactor: Redactor) -> StoreOp:
     return msgspec.structs.replace(op, action=redactor.redact(op.action), reason=redactor.redact(op.reason))
 
 
-_CLEANERS.get(type(op))
-    return op if clean is None else clean(op, redactor)
-
-
-def _clean_appended(op: MessageAppended, redactor: Redactor) -> StoreOp:
-    clean = clean_message(op.message, redactor)
-    return op if clean is op.message else MessageAppended(op.session_id, clean)
-
-
-def _clean_closed(op: AttemptClosed, redactor: Redactor) -> StoreOp:
-    return op if op.error is None else msgspec.structs.replace(op, error=redactor.redact(op.error))
-
-
-def _clean_approval(op: ApprovalRecorded, redactor: Redactor) -> StoreOp:
-    return msgspec.structs.replace(op, action=redactor.redact(op.action), reason=redactor.redact(op.reason))
-
-
-def _clean_created(op: SessionCreated, redactor: Redactor) -> StoreOp:
+def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
     words = {"system_prompt": op.system_prompt, "title": op.title}
     return msgspec.structs.replace(op, **redactor.redact_all(words))
 
@@ -160,14 +143,9 @@ _CLEANERS: dict[type, Callable[[Any, Redactor], StoreOp]] = {  # the other ops h
     AttemptClosed: _clean_closed,
     ApprovalRecorded: _clean_approval,
     SessionChanged: lambda op, redactor: SessionChanged(op.session_id, redactor.redact_all(op.changes)),
-    SessionCreated: lambda op, redactor: _clean_session(op, redactor),
+    SessionCreated: _clean_session,
     SessionContinued: lambda op, redactor: msgspec.structs.replace(op, child=_clean_session(op.child, redactor)),
 }
-
-
-def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
-    words = {"system_prompt": op.system_prompt, "title": op.title}
-    return msgspec.structs.replace(op, **redactor.redact_all(words))
 
 
 def clean_outcome(outcome: Outcome, redactor: Redactor) -> None:
