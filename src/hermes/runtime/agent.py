@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from hermes.dicts import content_from_json
 from hermes.errors import ProviderError, UserError
@@ -182,7 +182,7 @@ class AIAgent:
         self._scope, self._interrupt_message = scope, None
         try:
             parts = await self._assembled()
-            listeners = [each for each in (sink, self._options.callbacks.sink) if each is not None]
+            listeners = [each for each in (sink, self._options.callbacks.sink, self._log_sink()) if each is not None]
             yield (CleanSink(_Tee(*listeners), parts.services.redactor) if listeners else _Unheard()), scope
         finally:
             self._scope = None
@@ -315,6 +315,13 @@ class AIAgent:
 
         return await self._prompt(told, FixedText("8-summary", "volatile", SYSTEM_NOTE), session_id=session_id)
 
+    def _log_sink(self) -> Sink | None:
+        if not self._options.callbacks.verbose_logging:
+            return None
+        from hermes.runtime.verbose import LogSink  # noqa: PLC0415 - for who asks
+
+        return LogSink(self._options.callbacks)
+
     def _with_ephemeral(self, system: str) -> str:
         ephemeral = self._parts.services.redactor.redact(self._options.session.ephemeral_system_prompt or "")
         return f"{system}\n\n{ephemeral}" if ephemeral else system
@@ -337,7 +344,8 @@ class AIAgent:
                     parent_session_id=options.session.parent_session_id,
                     cwd=parts.services.environment.cwd,
                     started_at=parts.services.clock.now(),
-                )
+                ),
+                *self._origin_rows(),
             ]
         changes: dict[str, Any] = {"ended_at": None, "end_reason": None} if record.ended else {}
         if not record.system_prompt:
@@ -345,6 +353,21 @@ class AIAgent:
         if not record.tool_definitions:
             changes["tool_definitions"] = parts.frozen(view)
         return [SessionChanged(self.session_id, changes)] if changes else []
+
+    def _origin_rows(self) -> list[StoreOp]:
+        """Whom and where in a chat app the session is with, for those who look sessions up by it."""
+        asked = self._options.session
+        columns = {
+            "session_key": asked.gateway_session_key,
+            "chat_id": asked.chat_id,
+            "chat_type": asked.chat_type,
+            "thread_id": asked.thread_id,
+            "display_name": asked.chat_name or asked.user_name,
+        }
+        told = {name: value for name, value in columns.items() if value is not None}
+        if asked.user_name is not None or asked.chat_name is not None:
+            told["origin_json"] = json.encode({"user_name": asked.user_name, "chat_name": asked.chat_name}).decode()
+        return [SessionChanged(self.session_id, told)] if told else []
 
     def _model_config(self, said: Said) -> dict[str, Any]:
         limits, model = self._options.limits, self._options.model

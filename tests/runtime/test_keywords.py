@@ -1,0 +1,56 @@
+"""Keywords of the agent that act beside the turn: what the log tells, and whose session it is."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from hermes import AIAgent
+from hermes.state import SessionDB
+from hermes.testing.model import ScriptedModel
+from hermes.testing.replies import calls, says
+
+
+def test_verbose_logging_tells_each_step_with_its_prefix_and_short_previews(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = ScriptedModel(calls("todo", todos=[{"id": "1", "content": "x" * 50, "status": "pending"}]), says("ok"))
+    with caplog.at_level(logging.INFO, "hermes.turn"):
+        agent = AIAgent(
+            model=model, session_db=SessionDB(tmp_path / "s.db"), cwd=str(tmp_path), verbose_logging=True,
+            log_prefix="[w3]", log_prefix_chars=8,
+        )  # fmt: skip
+        agent.run_conversation("go")
+        agent.close()
+    lines = [record.getMessage() for record in caplog.records if record.name == "hermes.turn"]
+    assert lines[0] == "[w3] model call 1"
+    assert any(line.startswith("[w3] todo(") and line.endswith("…)") and len(line) < 30 for line in lines)
+    assert any(line.startswith("[w3] todo: ok after") for line in lines)
+
+
+def test_a_quiet_agent_logs_no_steps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        agent = AIAgent(model=ScriptedModel(says("ok")), session_db=SessionDB(tmp_path / "s.db"), cwd=str(tmp_path))
+        agent.run_conversation("go")
+        agent.close()
+    assert not [record for record in caplog.records if record.name == "hermes.turn"]
+
+
+def test_the_session_keeps_where_in_a_chat_app_it_is(tmp_path: Path) -> None:
+    db = SessionDB(tmp_path / "s.db")
+    agent = AIAgent(
+        model=ScriptedModel(says("hi")), session_db=db, cwd=str(tmp_path), platform="telegram", user_id="7",
+        user_name="Ada", chat_id="-100", chat_name="Engines", chat_type="group", thread_id="3",
+        gateway_session_key="telegram:-100:3",
+    )  # fmt: skip
+    agent.run_conversation("hello")
+    agent.close()
+    row = db.get_session(agent.session_id)
+    assert row is not None
+    told = {name: row[name] for name in ("source", "user_id", "chat_id", "chat_type", "thread_id", "session_key")}
+    assert told == {
+        "source": "telegram", "user_id": "7", "chat_id": "-100", "chat_type": "group", "thread_id": "3",
+        "session_key": "telegram:-100:3",
+    }  # fmt: skip
+    assert row["display_name"] == "Engines"
+    assert "Ada" in row["origin_json"]
