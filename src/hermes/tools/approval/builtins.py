@@ -146,6 +146,31 @@ def enable(cmd: Cmd) -> Out:
     return NOTHING
 
 
+def from_history(cmd: Cmd) -> Out:
+    """fc: anything but a listing runs again what nobody sees here."""
+    options = read_options(cmd.args, "e")
+    if not options.has("l"):
+        cmd.run.unknown("it runs a command of the history")
+    return Out(None, frozenset({"private"}))
+
+
+def bind_key(cmd: Cmd) -> Out:
+    text = read_options(cmd.args, "mfqurx").values.get("x", "")
+    if ":" in text:
+        cmd.run.script(text.partition(":")[2].strip("\"' "), cmd.scope.fork(), NOTHING, (*cmd.via, "bind"))
+    return NOTHING
+
+
+def completes(cmd: Cmd) -> Out:
+    """compgen, complete: `-C` runs a command, `-W` expands its words, `-F` calls a function."""
+    options = read_options(cmd.args, "ACFGPSWXo")
+    if "W" in options.values:
+        cmd.run.script(f'echo "{plain(options.values["W"])}"', cmd.scope.fork(), NOTHING, (*cmd.via, cmd.name))
+    if options.values.get("F", "") in cmd.scope.functions:
+        cmd.nested([options.values["F"]], NOTHING)
+    return Out()
+
+
 def inert(cmd: Cmd) -> Out:
     subscripts(cmd)
     return Out()
@@ -174,5 +199,8 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "history": history,
     "umask": umask,
     "enable": enable,
+    "fc": from_history,
+    "bind": bind_key,
+    **dict.fromkeys(words("compgen complete"), completes),
     **dict.fromkeys(words("shopt let test [ ulimit return exit"), inert),
 }

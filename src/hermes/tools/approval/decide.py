@@ -27,7 +27,9 @@ REFUSED = (
 )
 """What the model reads when an action is denied: never how the rule could be lifted."""
 
-_NEVER_BROAD = frozenset({"unknown", "inline_code", "decoded_code", "remote_code", "own_files", "own_runtime"})
+_NEVER_BROAD = frozenset(
+    {"unknown", "unknown_program", "inline_code", "decoded_code", "remote_code", "own_files", "own_runtime"}
+)
 _CONTAINERS = frozenset({"docker", "podman", "singularity", "apptainer", "modal", "daytona", "vercel"})
 
 

@@ -7,6 +7,8 @@ from functools import partial
 
 from hermes.tools.approval import builtins, wrappers
 from hermes.tools.approval.effects import (
+    awk,
+    carried,
     code,
     containers,
     databases,
@@ -17,6 +19,7 @@ from hermes.tools.approval.effects import (
     network,
     packages,
     processes,
+    sed,
     system,
     tools,
 )
@@ -24,21 +27,26 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity, SimpleCommand
 from hermes.tools.approval.outputs import PURE, labelled
-from hermes.tools.approval.paths import classify, is_credential, resolve, show, write_path
+from hermes.tools.approval.paths import classify, is_credential, matters, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
 from hermes.tools.approval.streams import fork_bomb, read
+from hermes.tools.approval.tables import names
 from hermes.tools.approval.text import UNKNOWN, quoted, words
 
 Handler = Callable[[Cmd], Out | None]
 
 _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
-_EXEC_VARIABLES = frozenset(
-    {
-        "PROMPT_COMMAND", "BASH_ENV", "ENV", "PAGER", "MANPAGER", "GIT_PAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "PS0",
-        "BROWSER", "GIT_SSH_COMMAND", "GIT_SEQUENCE_EDITOR", "LESSOPEN", "GIT_EXTERNAL_DIFF",
-    }
-)  # fmt: skip
-_PROMPTS = frozenset({"PS1", "PS2", "PS3", "PS4", "PROMPT", "RPROMPT"})  # the shell expands them when it shows them
+# Variables whose value programs run as a command; and those from which they take folders, options or files of code.
+_EXEC_VARIABLES = re.compile(
+    r"(?:\w*_)?(?:PAGER|EDITOR|VISUAL|BROWSER|ASKPASS|SSH|COMMAND|EXTERNAL_DIFF|OPENER|SHELL_CMD|HELPER)|MANPAGER|PS0|LESSOPEN|LESSCLOSE|"
+    r"PROMPT_COMMAND|BASH_ENV|ENV"
+)
+_LOADING_VARIABLES = re.compile(
+    r"(?:LD|DYLD)_\w+|\w*(?:PATH|LIB|OPTS?|OPTIONS|STARTUP|_ENV|CLASSPATH|AGENT|HOOKS?|PLUGINS?|MODULES|INIT|CONFIG|RC)|ENV"
+)
+_NO_COMMAND = frozenset(
+    words("true false yes no 0 1 never always auto production development test staging dev prod local ci")
+)
 # Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
 _INERT = frozenset(
     words(
@@ -69,12 +77,30 @@ _SETTINGS_VERBS = frozenset(
 _HIDDEN = re.compile(r"(?:\A|[\s;&|/!+:`=])((?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s)")
 _BRACKETS = str.maketrans(dict.fromkeys("\"'()[],", " "))
 _MAX_TEXT = 4096
+# Compilers for other machines, and names that only ever mean one thing.
+_FAMILY = re.compile(
+    r"[\w.]+(?:-[\w.]+)*-(?:gcc|g\+\+|ld|as|ar|nm|objdump|objcopy|size|strip|readelf|ranlib|cpp|gfortran|gdb|addr2line"
+    r"|config)"
+    r"|(?:llvm|clang|protoc-gen|create|eslint|cargo|pytest|sphinx|jupyter)-[\w-]+|__\w+"
+)
+_SYSTEM_FOLDER = re.compile(r"/(?:usr/|usr/local/|opt/homebrew/|snap/)?s?bin/[^/]+\Z")
+# What they start comes from a package or an image that somebody chose, under whatever name.
+_PACKAGES = frozenset(
+    words(
+        "npx bunx pnpx uvx pipx npm pnpm yarn bun poetry pipenv uv pdm hatch rye bundle conda mamba micromamba "
+        "mise asdf docker podman nerdctl docker-compose podman-compose devbox nix"
+    )
+) | {"kubectl exec"}
 # Programs with a rule of their own that still take a command as a setting or an option.
 _CARRIERS = frozenset(
     words("make gmake tar gtar bsdtar rsync scp kubectl oc aws gcloud az vim vi nvim emacs hg cmake dotnet gdb")
 )
 
 
+# They run what a file of theirs says.
+_BUILDERS = frozenset(
+    words("ninja rake ant just task scons gradle bazel meson ansible-playbook invoke tox nox bitbake snakemake")
+)
 _COMPILERS = frozenset(words("gcc cc clang tcc rustc go kotlinc"))
 # They keep the lines they are given, so that names of files are still names of files.
 _FILTERS = frozenset(words("grep egrep fgrep rg sort uniq head tail tac shuf cat tee find fd fdfind git ls"))
@@ -91,7 +117,9 @@ _OUTPUT = re.compile(
 
 
 _MODULES = (
+    awk,
     builtins,
+    carried,
     wrappers,
     interpreters,
     containers,
@@ -102,6 +130,7 @@ _MODULES = (
     network,
     packages,
     processes,
+    sed,
     system,
 )
 _HANDLERS: dict[str, Handler] = PURE | {name: rule for module in _MODULES for name, rule in module.HANDLERS.items()}
@@ -119,39 +148,77 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
         run.commands.append(SimpleCommand(shown, scope.cwd, via))
     program = _program(name, scope, run)
     if program not in _HANDLERS and program not in tools.RULES:
-        program = _VERSION.sub("", program.lower().removesuffix(".exe"))
-        if program.startswith(("mkfs.", "mkfs_", "newfs")):
-            program = "mkfs"
+        program = _meant(program)
+        if program.startswith("git-"):
+            program, argv = "git", ["git", program[4:], *argv[1:]]
     if name.startswith("/etc/init.d/"):
         program = "service"
     handler = _HANDLERS.get(program)
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)
-    if program in _SETTINGS and _prints_settings(cmd.args):
-        return Out(None, frozenset({"settings"}))
     prints = program in tools.RULES and tools.judge_words(cmd)
-    if program in _CARRIERS:
-        _look_inside(cmd)
-    if program in _COMPILERS:
-        _writes(cmd)
+    _options(cmd)
     if handler is None:
-        _without_handler(cmd)
+        _without_handler(cmd, name)
     out = (handler(cmd) if handler is not None else None) or labelled(cmd, DARK)
     if prints:
         return Out(None, out.labels | {"private"})
+    if program in _SETTINGS and _prints_settings(cmd.args):
+        return Out(None, frozenset({"settings"}))
     if "listed" in out.labels and program not in _FILTERS:
         return Out(out.text, out.labels - {"listed"})
     return out
 
 
-def _without_handler(cmd: Cmd) -> None:
+def _meant(program: str) -> str:
+    """The name that a program is known by: `gcc-12` is gcc, `mkfs.ext4` is mkfs."""
+    if program in names("programs.txt"):
+        return program
+    if program.startswith(("mkfs.", "mkfs_", "newfs")):
+        return "mkfs"
+    return _VERSION.sub("", program.lower().removesuffix(".exe"))
+
+
+def _options(cmd: Cmd) -> None:
+    """What options do in programs that may have a rule of their own: carry commands, load code, write."""
+    if cmd.name in _CARRIERS:
+        _look_inside(cmd)
+    if cmd.name in carried.OPTIONS:
+        carried.judge_carried(cmd)
+    carried.judge_loaded(cmd)
+    if cmd.name in tools.CLOUDS:
+        tools.judge_cloud(cmd)
+    if cmd.name in _COMPILERS:
+        _writes(cmd)
+
+
+def _without_handler(cmd: Cmd, written: str) -> None:
     _writes(cmd)
     if cmd.name in _INERT:
         return
+    if not _is_known(cmd, written):
+        cmd.run.add("unknown_program", f"nobody here knows the program {plain(cmd.name)}")
     _look_inside(cmd)
+    if cmd.name in _BUILDERS and any(resolve(word, cmd.scope, cmd.run) in cmd.run.files for word in cmd.args):
+        cmd.run.add("decoded_code", f"build by a file that the command itself wrote: {line(cmd)}")
+    for text in carried.carried(cmd):
+        _keep_dangers(cmd, partial(cmd.shell, text.replace(UNKNOWN, "${_}"), NOTHING))
+    if "--" in cmd.args[:-1]:
+        _keep_dangers(cmd, partial(cmd.nested, cmd.args[cmd.args.index("--") + 1 :], NOTHING))
     if cmd.name not in tools.RULES:
         tools.judge_verb(cmd)
     if cmd.name not in _READERS:
         _handed_over(cmd)
+
+
+def _is_known(cmd: Cmd, written: str) -> bool:
+    """Whether the program is one that people use every day, a file of the project, or a package's own command."""
+    if cmd.name in tools.RULES or cmd.name in names("programs.txt") or _FAMILY.fullmatch(cmd.name):
+        return True
+    if not cmd.name.strip("".join(map(chr, range(33)))):
+        return True  # a key such as Ctrl-C, typed into a shell
+    if "/" in written:
+        return not _SYSTEM_FOLDER.match(resolve(written, cmd.scope, cmd.run))
+    return any(step in _PACKAGES for step in cmd.via)
 
 
 def _writes(cmd: Cmd) -> None:
@@ -161,14 +228,8 @@ def _writes(cmd: Cmd) -> None:
             continue
         rest = cmd.args[position + 1 :]
         for word in rest if found["place"] else [found["value"], *rest][:2]:
-            if word and word[0] != "-" and _matters(cmd, word):
+            if word and word[0] != "-" and matters(cmd, word):
                 write_path(cmd.run, cmd.scope, word, line(cmd))
-
-
-def _matters(cmd: Cmd, word: str) -> bool:
-    return classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
-        "system", "top", "root", "disk", "own", "credential", "rc"
-    )  # fmt: skip
 
 
 def _handed_over(cmd: Cmd) -> None:
@@ -276,7 +337,9 @@ def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:
     judge_it()
     del run.unknowns[unknowns:]
     run.effects[effects:] = [
-        effect for effect in run.effects[effects:] if effect.kind != "unknown" and effect.severity > Severity.NOTE
+        effect
+        for effect in run.effects[effects:]
+        if effect.kind not in ("unknown", "unknown_program") and effect.severity > Severity.NOTE
     ]
 
 
@@ -300,20 +363,25 @@ def bind(target: str, values: tuple[str, ...], scope: Scope, run: Run, *, labels
         run.add("own_runtime", f"set {name}", severity=Severity.ASK)
     if _is_injection(name, first, scope, run):
         run.add("inline_code", f"programs load code from {plain(first)} ({name})", (plain(first),))
-    if name in _EXEC_VARIABLES and first and UNKNOWN not in first:
-        run.script(first, scope.fork(), NOTHING, (name,))
-    elif name in _PROMPTS and ("$(" in first or "`" in first):
+    if "$(" in first or "`" in first:
+        # `${x@P}`, a prompt or an arithmetic expression would run what stands in the text.
         run.script(f'echo "{first}"', scope.fork(), NOTHING, (name,))
+    elif first and UNKNOWN not in first and _EXEC_VARIABLES.fullmatch(name) and first not in _NO_COMMAND:
+        run.script(first, scope.fork(), NOTHING, (name,))
+        if first.startswith("/") and classify(resolve(first, scope, run), run.places) == "temp":
+            run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
 
 
 def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:
     """Whether programs that start from here on would load code, or be found, where anybody may write."""
     if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"):
         return bool(value) and not value.startswith(("/usr/", "/lib"))
-    if name != "PATH":
+    if "/" not in value or not _LOADING_VARIABLES.fullmatch(name):
         return False
     return any(
-        classify(resolve(part, scope, run), run.places) == "temp" for part in value.split(":") if part[:1] == "/"
+        classify(resolve(part, scope, run), run.places) == "temp"
+        for part in re.split(r"[:=,; ]|(?<=-[IrM])", value)
+        if part[:1] == "/"
     )
 
 

@@ -29,6 +29,7 @@ _END = "HERMES_CODE_END"
 _LONG = 4096
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ENDING_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D stop things; every other key may change what a line says
+_NOT_UNDERSTOOD = frozenset({"unknown", "unknown_program", "inline_code"})
 _RUNS_INPUT = re.compile(
     r"(?:\A|[\s/])(?:(?:ba|z|da|k|fi|c|tc)?sh|ssh|su|sudo|docker|podman|kubectl|nsenter|chroot|screen|tmux|script|expect"
     r"|i?python[\d.]*|pypy[\d.]*|node|deno|bun|ruby|irb|perl|php|lua|R|psql|mysql|mariadb|sqlite3|mongosh|redis-cli|gdb|ed|vim?|emacs)"
@@ -131,7 +132,7 @@ class ApprovalGate:
         into = action.details.get("typed_into")
         if into is not None and not _RUNS_INPUT.search(str(into)):
             # An answer to a program that runs nothing it is told: prose need not parse as bash.
-            known = tuple(effect for effect in analysis.effects if effect.kind not in ("unknown", "inline_code"))
+            known = tuple(effect for effect in analysis.effects if effect.kind not in _NOT_UNDERSTOOD)
             return Analysis(command="", normalised=text, commands=analysis.commands, effects=known, unknown=())
         if action.kind == "write" and not GIT_RUNS.search(action.text):
             # A file tool shows what it changes and keeps the values of secrets, so a project's settings are files
@@ -165,7 +166,7 @@ class ApprovalGate:
                 found += [
                     effect._replace(detail=f"in {path}: {effect.detail}", source=-1)
                     for effect in inside.dangers
-                    if effect.kind not in ("unknown", "inline_code") and effect.path_class not in ("workspace", "temp")
+                    if effect.kind not in _NOT_UNDERSTOOD and effect.path_class not in ("workspace", "temp")
                 ]
         if not found:
             return analysis

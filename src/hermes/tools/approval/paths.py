@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from hermes.tools.approval.glob import STAR, could_name, has_glob, is_open, plain
 from hermes.tools.approval.model import Severity
-from hermes.tools.approval.state import Places, Run, Scope
+from hermes.tools.approval.state import Cmd, Places, Run, Scope
 from hermes.tools.approval.text import UNKNOWN, words
 
 TOP = frozenset(
@@ -188,6 +188,13 @@ def is_credential(path: str, places: Places) -> bool:
     return classify(path, places) == "credential" or (
         in_home and bool(re.match(r"id_(?:rsa|dsa|ecdsa|ed25519)\Z", name))
     )
+
+
+def matters(cmd: Cmd, word: str) -> bool:
+    """Whether a file is one that nobody should write in passing: of the system, the person's settings, the runtime."""
+    return classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
+        "system", "top", "root", "disk", "own", "credential", "rc"
+    )  # fmt: skip
 
 
 def write_path(run: Run, scope: Scope, word: str, how: str) -> None:

@@ -309,6 +309,9 @@ class _Script:
     def visit_words(self, node: Node, scope: Scope) -> None:
         """Follow the substitutions inside something that is no command: a test, a case word, arithmetic."""
         text = self.text(node)
+        if node.type == "test_command" and "'" in text and "[$(" in text.replace("`", "$("):
+            # `[[ -v 'a[$(x)]' ]]`: quotes do not keep an index from being evaluated.
+            self.follower.script(f'echo "{text}"', scope.fork(), NOTHING, self.via)
         if "$" in text or "`" in text or "(" in text:
             expand_one(text, Expansions(self.run, self.via, scope))
 
@@ -336,6 +339,8 @@ class _Script:
             else:
                 words += self.words([child], scope)
         for field in words[1:]:
+            if "[" in field and ("$(" in field or "`" in field):
+                self.follower.script(f'echo "{plain(field)}"', scope.fork(), NOTHING, self.via)
             name, equals, value = field.partition("=")
             if equals and name.rstrip("+").isidentifier():
                 dispatch.bind(name, (value,), scope, self.run)
@@ -440,6 +445,8 @@ class _Script:
             self.run.unknown("the command does not parse as bash")  # the grammar reads on where bash gives up
         fields = self.words(targets, scope)
         target = fields[0] if fields else None
+        if op == "<&" and fd in ("", "0") and target is not None and target.strip("0-").isdigit():
+            return Redirect(op, "", None, self.run.files.get(f"/dev/fd/{target.rstrip('-')}", DARK))
         if target is None or (op in (">&", "<&") and target.rstrip("-").isdigit()) or target == "-":
             return Redirect("dup", fd, None)
         if op == "<":

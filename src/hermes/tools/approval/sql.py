@@ -21,6 +21,16 @@ _STARTS = frozenset(words("explain begin with do execute call"))
 _KEPT = frozenset(words("constraint index default not expression identity primary foreign check key"))
 _CONSTANT = frozenset(words("' \" $ true false null not is = < > ! ( ) + - * / % and between like in"))
 _MAX_DEPTH = 3
+# What a statement may start with. The destructive ones among them are judged; any other word asks.
+_FAMILIAR = frozenset(
+    words(
+        "select insert update delete create drop truncate alter show explain describe desc with values table use "
+        "set begin start commit rollback savepoint release end analyze vacuum pragma copy grant comment attach "
+        "detach listen notify prepare execute deallocate declare fetch close call do lock unlock reindex refresh "
+        "merge replace help exit quit source connect status checkpoint import install load summarize from pivot "
+        "optimize check if print go exec match return unwind profile rows list tables abort query export cluster"
+    )
+)
 
 
 class Statement(NamedTuple):
@@ -40,6 +50,17 @@ def judge_sql(text: str, depth: int = 0) -> list[tuple[str, str]]:
             for body in statement.bodies:
                 found += judge_sql(body, depth + 1)
     return found
+
+
+def unfamiliar(text: str) -> str:
+    """The first word of a statement that nobody uses every day (shutdown, purge, reset, revoke), else ""."""
+    for statement in _statements(text):
+        plain = [word for word in statement.words if word != "\n"]
+        if len(plain) > 1 and plain[0].isalpha() and plain[0] not in _FAMILIAR and plain[1] not in ("=", ":", "/", "."):
+            return plain[0]
+        if len(plain) == 1 and plain[0] in ("shutdown", "purge", "reset", "flush"):
+            return plain[0]
+    return ""
 
 
 def _statements(text: str) -> list[Statement]:
@@ -66,13 +87,15 @@ def _statement(words: list[str]) -> str:
     plain = [word for word in words if word != "\n"]
     if not plain:
         return ""
+    if plain[0] == "match" and "delete" in plain:
+        return "sql_delete"
     if plain[0] == "alter":
         return _alter(plain)
     for position, word in enumerate(plain):
         if position and plain[0] not in _STARTS:
             break
         following = plain[position + 1 : position + 2]
-        if word == "drop" and following and following[0] in _DROPS:
+        if word == "drop" and following and (following[0] in _DROPS or not position):
             return "sql_drop"
         if word == "truncate" and following and following[0] not in ("(", ","):
             return "sql_truncate"
@@ -86,7 +109,9 @@ def _statement(words: list[str]) -> str:
 def _alter(plain: list[str]) -> str:
     """Columns and whole objects go with their data; constraints, indexes and defaults do not."""
     for word, following in itertools.pairwise(plain):
-        if word == "drop" and following not in _KEPT:
+        if (word == "drop" and following not in _KEPT) or (
+            word in ("delete", "update") and following in ("where", plain[-1])
+        ):
             return "sql_drop"
     return ""
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import after_options, read_options
-from hermes.tools.approval.paths import delete_path, write_path
+from hermes.tools.approval.paths import write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Scope
 from hermes.tools.approval.streams import feed, listed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, quoted, words
@@ -79,6 +79,11 @@ _PLAIN: dict[str, Wrapper] = {
     "ld-linux-x86-64.so": Wrapper("", _longs("library-path preload")),
     "aws-vault": Wrapper("", operands=2),
     "direnv": Wrapper("", operands=2),
+    "wsl": Wrapper("du", _longs("distribution user cd")),
+    "watchexec": Wrapper("wefisdo", _longs("watch exts filter ignore signal debounce on-busy-update")),
+    "reflex": Wrapper("rgRG", _longs("regex glob inverse-regex inverse-glob")),
+    **dict.fromkeys(words("dotenv dotenvx honcho"), Wrapper("ef")),
+    "srun": Wrapper("nNcptAJwx", _longs("ntasks nodes cpus-per-task partition time account job-name gres mem pty")),
     "chpst": Wrapper("uUbmdorpctn"),
 }
 _RUNNERS = frozenset(
@@ -134,6 +139,32 @@ def _with_settings(cmd: Cmd, rest: list[str]) -> Out:
     return cmd.shell(text) if len(settings) < len(rest) else Out(None, frozenset({"environment"}))
 
 
+def cross_env(cmd: Cmd) -> Out:
+    return _with_settings(cmd, after_options(cmd.args))
+
+
+def mpirun(cmd: Cmd) -> Out:
+    """mpirun: long options with one dash; the first word that is no option starts the program."""
+    skip = {
+        "-n",
+        "-np",
+        "-c",
+        "-H",
+        "--host",
+        "-hostfile",
+        "--hostfile",
+        "-x",
+        "--map-by",
+        "--bind-to",
+        "-machinefile",
+        "-ppn",
+    }
+    position = 0
+    while position < len(cmd.args) and cmd.args[position].startswith("-"):
+        position += 2 if cmd.args[position] in skip else 1
+    return cmd.nested(cmd.args[position:]) if position < len(cmd.args) else DARK
+
+
 def coreutils(cmd: Cmd) -> Out:
     program, *rest = cmd.args or [""]
     return cmd.nested([program.partition("=")[2] or program, *rest])
@@ -146,7 +177,7 @@ def command(cmd: Cmd) -> Out:
 
 
 def shell(cmd: Cmd) -> Out | None:
-    args = cmd.args
+    args = [arg for arg in cmd.args if not re.fullmatch(r"\+[a-zA-Z]+", arg)]  # `+x` switches an option off
     options = read_options(args, "oO", _longs("rcfile init-file command"), stop=True)
     if "command" in options.values:
         return cmd.shell(options.values["command"])
@@ -225,18 +256,24 @@ def parallel(cmd: Cmd) -> Out:
         if not inputs:  # every line of its input is a command
             feed(cmd, cmd.stdin)
         return DARK
-    text = " ".join(before)
+    text = re.sub(r"\{[./#%\d]*\}", "{}", " ".join(before))
     for value in inputs[:12] or [UNKNOWN]:
-        cmd.shell(text.replace("{}", value) if "{}" in text else f"{text} {value}".replace(UNKNOWN, "${_}"), NOTHING)
+        whole = text.replace("{}", value) if "{}" in text else f"{text} {value}"
+        cmd.shell(whole.replace(UNKNOWN, "${_}"), NOTHING)
     return DARK
+
+
+def ssh_options(cmd: Cmd) -> None:
+    """`-o ProxyCommand=…` and its like: every option whose name ends so is a command on this side."""
+    for position, arg in enumerate(cmd.args):
+        option = cmd.args[position + 1] if arg == "-o" and position + 1 < len(cmd.args) else arg.removeprefix("-o")
+        if re.match(r"(?i)\s*\w+Command\s*[= ]", option):
+            cmd.shell(re.split(r"[= ]", option.strip(), maxsplit=1)[1], NOTHING)
 
 
 def ssh(cmd: Cmd) -> Out:
     args = cmd.args
-    for position, arg in enumerate(args):
-        option = args[position + 1] if arg == "-o" and position + 1 < len(args) else arg.removeprefix("-o")
-        if re.match(r"(?i)(?:Proxy|Local)Command[= ]", option):
-            cmd.shell(re.split(r"[= ]", option, maxsplit=1)[1], NOTHING)
+    ssh_options(cmd)
     rest = after_options(args, "BbcDEeFIiJLlmOopQRSWw")
     if not rest:
         return DARK
@@ -298,35 +335,6 @@ def at(cmd: Cmd) -> Out | None:
     return None
 
 
-def multiplexer(cmd: Cmd) -> Out | None:
-    verb = next((arg for arg in cmd.args if not arg.startswith("-")), "")
-    texts: list[str] = []
-    if verb in (
-        "send-keys",
-        "send",
-        "new-session",
-        "new",
-        "new-window",
-        "neww",
-        "split-window",
-        "run-shell",
-        "run",
-        "respawn-pane",
-    ):
-        rest = cmd.args[cmd.args.index(verb) + 1 :]
-        words = read_options(rest, "tsncFxyeE").operands
-        texts = [" ".join(word for word in words if word not in ("Enter", "C-m", "Return"))]
-    elif cmd.name == "screen":
-        rest = after_options(cmd.args, "cehpsStTX")
-        if "stuff" in cmd.args:
-            rest = cmd.args[cmd.args.index("stuff") + 1 :]
-        texts = [" ".join(rest)]
-    for text in texts:
-        if text.strip():
-            cmd.shell(text.replace("\\n", "\n"), NOTHING)
-    return None
-
-
 def runner(cmd: Cmd) -> Out | None:
     verbs = {"run", "exec", "x", "dlx", "--", "r"}
     for position, arg in enumerate(cmd.args):
@@ -353,36 +361,9 @@ def nix(cmd: Cmd) -> Out | None:
     return cmd.shell(text, NOTHING) if text else None
 
 
-def editor(cmd: Cmd) -> Out | None:
-    """vim -c ':!cmd', emacs --eval, ed: editors that start a shell command."""
-    saves = any(_EDITOR_SAVES.fullmatch(arg) for arg in cmd.args)
-    if cmd.name in ("ed", "ex") or saves:
-        for word in read_options(cmd.args, "cSuT", frozenset({"cmd"})).operands:
-            if word[0:1] != "+":
-                write_path(cmd.run, cmd.scope, word, f"{cmd.name} {word}")
-    for arg in [*cmd.args, cmd.stdin.text or ""]:
-        for text in re.findall(
-            r"(?:\A|\|)\s*[+:]*(?:silent!?\s+)?!(.+)|system\(['\"](.+?)['\"]\)|shell-command \"(.+?)\"", arg
-        ):
-            cmd.shell(next(part for part in text if part), NOTHING)
-        for word in _EDITOR_WRITES.findall(arg):
-            write_path(cmd.run, cmd.scope, word, line(cmd))
-        for word in _LISP_DELETES.findall(arg):
-            delete_path(cmd.run, cmd.scope, word.replace("~", cmd.run.places.home), line(cmd), recursive=True)
-    return None
-
-
-_EDITOR_SAVES = re.compile(r"[+:]*(?:.*\|)?(?:w|wq|x|wa|wqa|xa|update|write)!?")
-_EDITOR_WRITES = re.compile(r"(?:\A|\||\n)\s*[+:]*(?:w|wq|write|saveas|x)!?\s+(?![!+])(\S+)")
-_LISP_DELETES = re.compile(r"\(delete-(?:directory|file)\s+\"([^\"]+)\"")
-
-
 def searcher(cmd: Cmd) -> Out | None:
-    """rg: `--pre` starts a program for each file; with `-l` it lists names."""
+    """rg, ag, ack: with `-l` they list names."""
     options = read_options(cmd.args, "ABCegfmtTjrM", frozenset({"pre", "type", "glob", "regexp", "file", "max-count"}))
-    before = options.value("pre")
-    if before and "pre" in options.values:
-        cmd.shell(before, NOTHING)
     names = options.operands[1:] if not options.has("", "files") else options.operands
     if options.has("l", "files", "files-with-matches", "files-without-match"):
         return Out(None, cmd.stdin.labels | listed(names))
@@ -395,6 +376,8 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(_RUNNERS, runner),
     "sudo": sudo,
     "coreutils": coreutils,
+    **dict.fromkeys(words("cross-env cross-env-shell"), cross_env),
+    **dict.fromkeys(words("mpirun mpiexec orterun"), mpirun),
     "env": env,
     "command": command,
     "xargs": xargs,
@@ -410,12 +393,9 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "watch": watch,
     "at": at,
     "batch": at,
-    "tmux": multiplexer,
-    "screen": multiplexer,
     **dict.fromkeys(words("npx bunx pnpx uvx"), npx),
     "pipx": runner,
     "nix-shell": nix,
-    **dict.fromkeys(words("vim vi nvim ex ed emacs"), editor),
     "entr": partial(wrapped, wrapper=Wrapper("")),
     "capsh": capsh,
     **dict.fromkeys(words("rg ag ack"), searcher),

@@ -1,77 +1,105 @@
-"""What inline code would do: programs it starts, files it deletes or writes, what it sends."""
+"""What inline code would do: programs it starts, files it deletes or writes, what it sends; what is unfamiliar asks."""
 
 import re
+from functools import cache
+from typing import NamedTuple
 
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.effects.tokens import Token, arguments, constants, owner_of, renamed, tokens, value_of
+from hermes.tools.approval.effects.tokens import (
+    Token,
+    arguments,
+    constants,
+    first_argument,
+    owner_of,
+    renamed,
+    tokens,
+    value_of,
+    without_patterns,
+)
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
-from hermes.tools.approval.paths import delete_path, is_private, is_wide, resolve, write_path
-from hermes.tools.approval.state import NOTHING, Cmd
+from hermes.tools.approval.paths import delete_path, is_private, matters, resolve, write_path
+from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
 from hermes.tools.approval.wrappers import HIDDEN
 
-_SHELLS = frozenset(
-    words(
-        "system popen popen2 popen3 popen4 getoutput getstatusoutput run call check_call check_output Popen "
-        "exec execSync execFileSync execFile spawn spawnSync shell_exec passthru proc_open pcntl_exec execute "
-        "execv execve execvp execl execlp execle posix_spawn spawnl spawnv spawnlp create_subprocess_shell "
-        "create_subprocess_exec command Command sh bash IO.popen Open3 capture3 capture2"
-    )
-)
 _NEEDS_OWNER = {  # common words that run a program only on these objects
-    "run": {"subprocess", "sp"},
-    "call": {"subprocess", "sp"},
-    "exec": {"child_process", "cp", "os", "Kernel", "php", "perl", "ruby"},
-    "command": {"exec"},
-    "Command": {"exec", "Command"},
+    "exec": {"child_process", "cp", "os", "Kernel", "Process", "php", "perl", "ruby", "tclsh", "expect", "getRuntime"},
+    "Command": {"exec", "Command", "Deno"},
     "execute": {"os"},
-    "spawn": {"child_process", "cp", "pty", "os", "Process", "ruby"},
-    "sh": {"ruby"},
-    "bash": {"never"},
+    "run": {"julia", "os", "sp"},
+    "cmd": {"System", "os"},
+    "shell": {"Mix", "never"},
+    "pipeline": {"Open3"},
+    "open2": {"perl"},
 }
-_TREES = frozenset(
-    words(
-        "rmtree rm_rf rm_r remove_tree rimraf remove_dir removedirs remove_entry_secure rmdirSync "
-        "rmSync rm removeSync emptyDirSync remove_all RemoveAll removeItem Delete"
-    )
-)
-_DELETES = _TREES | frozenset(words("unlink unlinkSync delete remove rmdir"))
-_WRITES = frozenset(
-    words(
-        "open writeFileSync writeFile file_put_contents write_text write_bytes appendFileSync truncate rename replace "
-        "move chmod chown symlink copy copyfile truncateSync write"
-    )
+_WRITE_OWNERS = {
+    "write": {"File", "IO", "Bun", "Deno"},
+    "copy": {"fs", "File", "FileUtils", "io"},
+    "touch": {"FileUtils", "File"},
+    "mkdir": {"fs", "Dir", "promises", "File"},
+}
+# Whatever object has them, and however they are named: they start, load, reach around or open up.
+_NETWORK = re.compile(
+    r"\b(?:fetch|axios|http\.request|https\.request|socket|LWP|IO::Socket|fsockopen|Net::HTTP|open-uri|WebSocket|mail)\b"
+    r"|[\"'](?:node:)?(?:https?|net|dgram)[\"']|file_get_contents\(\s*[\"']https?:|\bcurl_"
 )
 _COMMANDS = ("rm ", "dd ", "sh ", "bash ", "mkfs", "shred ", "sudo ", "curl ", "chmod ", "/bin/")
-_SOCKETS = frozenset(words("socket Socket TCPSocket fsockopen stream_socket_client connect"))
-_SHELL_OUT = re.compile(r"\bsh\s+-i\b|[<>]&\s*\d")
-_DECODERS = frozenset(
-    words("b64decode atob fromhex decode_base64 unhexlify base64_decode decompress unpack decode64 hex2bin str_rot13")
-)
-_DOWNLOADS = frozenset(words("urlopen requests fetch URI urlretrieve file_get_contents LWP httpx axios"))
-_RUNS_TEXT = frozenset(
-    words("eval exec compile Function system popen passthru shell_exec execSync spawnSync check_output Popen getoutput")
-)
-_DELETE_OWNERS = frozenset(
-    words("Deno os fs shutil path Path pathlib File FileUtils Dir Directory promises fsp fse File::Path io")
-)
-_LISTS = frozenset(words("rglob glob iterdir walk listdir scandir readdirSync"))
-# What a call does is known for these; in other languages a text that reads as a command is taken for one.
-_UNDERSTOOD = frozenset(words("python pypy node nodejs perl ruby php bun"))
-_NETWORK = re.compile(
-    r"\b(?:requests|urllib|urlopen|httpx|aiohttp|fetch|axios|http\.request|https\.request|socket|LWP|IO::Socket|fsockopen|Net::HTTP|open-uri|smtplib|ftplib|WebSocket)\b|[\"'](?:node:)?(?:https?|net|dgram)[\"']|file_get_contents\(\s*[\"']https?:"
-)
-_RUNNING_MODULES = [[Token("name", module)] for module in words("os subprocess shutil builtins __builtins__ pty")]
-_POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 _SPAWNED = re.compile(
     r"do shell script \"([^\"]*)\"|\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)|\b(?:spawn|exec|system)\s+([^\n;\]]+)"
 )
 _TCL_DELETE = re.compile(r"\bfile\s+delete\s+(?:-\w+\s+)*(?:--\s+)?(\S+)")
+_POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 _HOME_INSIDE = re.compile(
     r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:os\.homedir\(\)|process\.env\.HOME)\}"
 )
 _HOME_NAMES = frozenset(words("HOME home expanduser homedir USERPROFILE expand_path"))
+_SHELL_TICKS = frozenset(words("perl ruby php julia"))
+_JAVASCRIPT = frozenset(words("node nodejs bun deno"))
+_SUBSTITUTION = re.compile(
+    r"\bs([/#|!,~@%])((?:\\.|(?!\1)[^\\]){0,400})\1((?:\\.|(?!\1)[^\\]){0,400})\1[a-df-z]*e|\bs\{[^}]{0,400}\}\s*\{([^}]{0,400})\}[a-df-z]*e"
+)
+
+
+class _Names(NamedTuple):
+    """The table of names, read once."""
+
+    familiar: frozenset[str]
+    members: dict[str, frozenset[str]]  # harmless ones, of objects that can do harm
+    start: frozenset[str]
+    trees: frozenset[str]
+    delete: frozenset[str]
+    delete_owners: frozenset[str]
+    write: frozenset[str]
+    open: frozenset[str]
+    evaluate: frozenset[str]
+    ask: frozenset[str]
+    modules_that_ask: frozenset[str]
+    list: frozenset[str]
+    bind: frozenset[str]
+    read: frozenset[str]
+
+
+@cache
+def _names() -> _Names:
+    table = sections("code.txt")
+    return _Names(
+        familiar=table["familiar"],
+        members={title[3:]: members for title, members in table.items() if title.startswith("of ")},
+        start=table["start"],
+        trees=table["delete trees"],
+        delete=table["delete trees"] | table["delete"],
+        delete_owners=table["delete owners"],
+        write=table["write"],
+        open=table["open"],
+        evaluate=table["evaluate"],
+        ask=table["ask"],
+        modules_that_ask=table["modules that ask"],
+        list=table["list"],
+        bind=table["bind"],
+        read=table["read"],
+    )
 
 
 def inline(cmd: Cmd, code: str) -> None:
@@ -83,206 +111,408 @@ def inline(cmd: Cmd, code: str) -> None:
         else:
             run.add("inline_code", f"run code that only exists while it runs with {cmd.name}")
         return
-    parts = renamed(tokens(code))
-    names = {token.text for token in parts if token.kind == "name"}
-    _calls(cmd, parts)
-    if names & {"fork", "pcntl_fork"} and names & {"while", "for", "loop", "until", "setInterval"}:
-        run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
-    if names & _RUNS_TEXT and (names & _DECODERS or (names & {"eval", "exec", "Function"} and names & _DOWNLOADS)):
-        run.add("decoded_code", f"{cmd.name} runs decoded or downloaded text")
-    if _NETWORK.search(code):
-        _leaks(cmd, parts, names)
-    if "dup2" in names or ("socket" in names and "spawn" in names) or (names & _SOCKETS and _SHELL_OUT.search(code)):
-        run.add("reverse_shell", line(cmd))
-    for script in _SPAWNED.findall(code) if cmd.name in ("osascript", "expect", "tclsh") else ():
-        cmd.shell("".join(script).replace("\\r", "\n"), NOTHING)
-    for path in _TCL_DELETE.findall(code) if cmd.name == "tclsh" else ():
-        delete_path(cmd.run, cmd.scope, path, line(cmd), recursive=True)
-    if names & {"dropDatabase"}:
-        run.add("database_destroy", line(cmd))
-    _texts(cmd, parts, names)
+    if cmd.name in ("python", "pypy", "ipython", "jython", "micropython"):
+        from hermes.tools.approval.effects.python import judge_python  # noqa: PLC0415 - ast and a table, for Python only
 
-
-def _calls(cmd: Cmd, parts: list[Token]) -> None:
-    values = constants(parts)
-    for position, token in enumerate(parts):
-        if (
-            token.kind == "string"
-            and token.text[:1] == "`"
-            and (cmd.name in ("perl", "ruby", "php", "julia") or (position and parts[position - 1].text == "$"))
-        ):
-            cmd.shell(token.text[1:].removesuffix("`"), NOTHING)
-        elif token.kind == "string" and token.text.startswith(("qx", "%x")):
-            cmd.shell(token.text[3:-1], NOTHING)
-        elif token.kind == "name":
-            _name(cmd, parts, position, values)
-
-
-def _texts(cmd: Cmd, parts: list[Token], names: set[str]) -> None:
-    """What the strings of the code are: SQL, names of functions, commands of a language that is not followed."""
-    if "process_iter" in names and names & {"kill", "terminate"}:
-        cmd.run.add("mass_kill", line(cmd))
-    if (names & _LISTS or (cmd.name == "perl" and "find" in names)) and names & {"unlink", "remove", "rmdir"}:
-        cmd.run.add("mass_delete", line(cmd))
-    strings = [value_of(token.text) for token in parts if token.kind == "string"]
-    for number, text in enumerate(strings):
-        if re.match(r"(?i)\W*(?:drop|truncate|delete from)\s", text):
-            sql(cmd, text)
-        elif text in ("rimraf", "del") or (cmd.name == "php" and (text in _SHELLS or text in _DELETES)):
-            cmd.run.add("inline_code", line(cmd))
-        elif cmd.name in _UNDERSTOOD:
-            continue
-        elif text in HIDDEN:
-            cmd.nested(strings[number : number + 8], NOTHING)
-        elif text.startswith(_COMMANDS):
-            cmd.shell(text, NOTHING)
-
-
-def _leaks(cmd: Cmd, parts: list[Token], names: set[str]) -> None:
-    for token in parts:
-        if token.kind == "string":
-            text = value_of(token.text)
-            if "/" in text or text.startswith((".", "~")):
-                path = _in_home(cmd, parts, text)
-                if "://" not in path and is_private(resolve(path, cmd.scope, cmd.run), cmd.run.places):
-                    cmd.run.add("exfiltration", line(cmd), (text,))
-    if names & {"environ", "ENV"} and names & {"post", "request", "urlopen", "fetch"}:
-        cmd.run.add("exfiltration", line(cmd))
-
-
-def _name(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
-    name = parts[position].text
-    if cmd.name == "php" and name[:1] == "$":  # `$f("…")` calls what `$f` names
-        name = known.get(name, name)
-    owner = owner_of(parts, position)
-    if name in _SHELLS and _runs_programs(cmd, name, owner, parts):
-        _starts(cmd, parts, position, known)
-    elif name in _DELETES and (
-        name not in ("remove", "delete", "rm", "unlink", "rmdir", "Delete")
-        or owner in _DELETE_OWNERS
-        or cmd.name in ("perl", "php", "Rscript", "julia")
-        or any(part.text == "recursive" for part in parts[position : position + 12])
-    ):
-        _removes(cmd, parts, position, known)
-    elif name in _WRITES:
-        _writes(cmd, parts, position, known)
-    elif (name in ("kill", "killpg") and owner in ("os", "process", "Process")) or (
-        name == "kill" and cmd.name == "perl"
-    ):
-        numbers = [token.text for token in parts[position + 1 : position + 8]]
-        if "getppid" in numbers or "ppid" in numbers:
-            cmd.run.add("self_kill", line(cmd))
-        elif ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
-            cmd.run.add("mass_kill", line(cmd), severity=Severity.HARDLINE)
-    elif name in ("__import__", "getattr", "importlib") and cmd.name in ("python", "pypy"):
-        if name == "getattr" and _fetches_a_runner(parts, position, known):
-            cmd.run.add("inline_code", line(cmd))
-    elif name in ("exec", "eval") and cmd.name in ("python", "pypy", "node", "php", "ruby", "perl"):
-        _evaluates(cmd, parts, position, known)
-    if _POWER.search(name):
-        cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
-
-
-def _fetches_a_runner(parts: list[Token], position: int, known: dict[str, str]) -> bool:
-    _, literals, _ = arguments(parts, position, known)
-    named = not literals or literals[-1] in _SHELLS or literals[-1] in _DELETES
-    return named or parts[position + 2 : position + 3] in _RUNNING_MODULES
-
-
-def _evaluates(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
-    _, literals, dark = arguments(parts, position, known)
-    if any(token.text[:1] == "`" for token in parts[position + 1 : position + 3]) and cmd.name != "node":
-        cmd.run.add("inline_code", f"{cmd.name} runs what a command prints")
-    elif literals and not dark:
-        inline(cmd, literals[0])
-    elif dark and not owner_of(parts, position):
-        cmd.run.add("inline_code", line(cmd))
-
-
-def _runs_programs(cmd: Cmd, name: str, owner: str, parts: list[Token]) -> bool:
-    wanted = _NEEDS_OWNER.get(name)
-    if wanted is None or owner in wanted or owner.startswith("require("):
-        return True
-    return not owner and (cmd.name in wanted or any(token.text in wanted for token in parts[:60]))
-
-
-def _starts(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
-    is_list, literals, dark = arguments(parts, position, known)
-    name = parts[position].text
-    listed = (
-        is_list
-        or (name.startswith(("exec", "spawn", "posix_spawn")) and len(literals) > 1)
-        or (cmd.name in ("perl", "ruby") and len(literals) > 1)
-    )
-    if not literals:
-        if dark:
-            cmd.run.add("inline_code", f"{cmd.name} starts a program that is only known when it runs")
+        judge_python(cmd, code)
         return
-    if listed:
-        words = (
-            literals[1:]
-            if name.startswith(("execl", "execv", "spawnl", "spawnv"))
-            and len(literals) > 1
-            and literals[0].rsplit("/", 1)[-1] == literals[1].rsplit("/", 1)[-1]
-            else literals
-        )
-        cmd.nested([*words, UNKNOWN] if dark else words, NOTHING)
-    else:
-        cmd.shell(literals[0], NOTHING)
-        if dark:
-            cmd.run.add(
-                "inline_code", f"{cmd.name} starts a program with words that are only known when it runs"
-            ) if not literals[0].strip() else None
+    _Code(cmd, code).judge()
 
 
-def _removes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
-    _, literals, dark = arguments(parts, position, known)
-    name = parts[position].text
-    if not literals:
-        literals = [value_of(token.text) for token in parts[max(0, position - 4) : position] if token.kind == "string"]
-    recursive = name in _TREES
-    if name in ("rmSync", "rm", "removeSync", "unlink", "remove"):
-        recursive = any(token.text == "recursive" for token in parts[position : position + 12])
-    for word in literals[:8]:
-        delete_path(cmd.run, cmd.scope, _in_home(cmd, parts, word), line(cmd), recursive=recursive)
-    if not literals and (dark or recursive):
-        kind = "recursive_delete" if recursive else "unresolved_delete"
-        cmd.run.add(kind, line(cmd))
+class _Code:
+    """One piece of code by its tokens."""
 
+    def __init__(self, cmd: Cmd, code: str) -> None:
+        self.cmd = cmd
+        self.code = code
+        self.table = _names()
+        self.parts = renamed(tokens(without_patterns(code, cmd.name)))
+        self.names = {token.text for token in self.parts if token.kind == "name"}
+        self.known = constants(self.parts)
+        self.local = self._bound()
 
-def _writes(cmd: Cmd, parts: list[Token], position: int, known: dict[str, str]) -> None:
-    _, literals, _ = arguments(parts, position, known)
-    name = parts[position].text
-    owner = owner_of(parts, position)
-    if name == "write" and owner not in ("File", "IO"):
-        return
-    if name in ("write_text", "write_bytes"):
-        literals = [value_of(token.text) for token in parts[max(0, position - 4) : position] if token.kind == "string"]
-    elif name == "open" and cmd.name == "perl" and any(text[:1] == "|" or text == "|-" for text in literals):
-        cmd.run.add("inline_code", f"{cmd.name} feeds a program with text that is only known when it runs")
-        return
-    elif name == "open":
-        modes = [text for text in literals[0 if cmd.name == "perl" else 1 :] if re.fullmatch(r"[rwaxbt+<>]{1,3}", text)]
-        if not any(re.search(r"[wax>+]", mode) for mode in modes):
-            literals = [text[1:].lstrip("> ") for text in literals if text.startswith(">")]
-        elif cmd.name == "perl":
-            literals = [text for text in literals if text not in modes]
-    elif name in ("replace", "copy", "move", "rename", "copyfile", "symlink"):
-        if owner not in ("os", "shutil", "fs", "File", "FileUtils"):
+    def judge(self) -> None:
+        cmd, names = self.cmd, self.names
+        for found in _SUBSTITUTION.findall(self.code) if cmd.name == "perl" else ():
+            inline(cmd, found[2] or found[3])
+        for script in _SPAWNED.findall(self.code) if cmd.name in ("osascript", "expect", "tclsh") else ():
+            cmd.shell("".join(script).replace("\\r", "\n"), NOTHING)
+        for path in _TCL_DELETE.findall(self.code) if cmd.name == "tclsh" else ():
+            delete_path(cmd.run, cmd.scope, path, line(cmd), recursive=True)
+        self._strings()
+        for position, token in enumerate(self.parts):
+            if token.kind == "string":
+                self._ticks(position, token)
+            elif token.kind == "name":
+                self._name(position, token.text)
+            elif token.text == "&" and cmd.name == "perl" and self._text(position + 1)[:1] in ("{", "$"):
+                self.ask("code calls what a text names")
+            elif token.text == "[" and position:
+                self._computed(position)
+            elif token.text == "(" and cmd.name == "php" and position and self._is_expression(position - 1):
+                self.ask("code calls what a text names")
+        if names & {"fork", "pcntl_fork"} and names & {"while", "for", "loop", "until", "setInterval"}:
+            cmd.run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
+        if "(?{" in self.code or "(??{" in self.code:
+            self.ask("a pattern that runs code")
+        if _NETWORK.search(self.code):
+            self._leaks()
+
+    def ask(self, why: str, kind: str = "inline_code") -> None:
+        self.cmd.run.add(kind, f"{why}: {line(self.cmd)}")
+
+    def _is_expression(self, position: int) -> bool:
+        return self.parts[position].kind == "string" or self.parts[position].text in (")", "]")
+
+    def _text(self, position: int) -> str:
+        return self.parts[position].text if 0 <= position < len(self.parts) else ""
+
+    def _bound(self) -> frozenset[str]:
+        """Names that the code itself gives to its values."""
+        bound: set[str] = set()
+        for position, token in enumerate(self.parts):
+            if token.kind != "name":
+                continue
+            before, after = self._text(position - 1), self._text(position + 1)
+            is_set = after == "=" and self._text(position + 2) != "="
+            is_parameter = before in ("|", ",", "(", "{", "[") and after in ("|", ",", ")", "=", "}", "]")
+            if (
+                is_set
+                or is_parameter
+                or before in self.table.bind
+                or (after == "-" and self._text(position + 2) == ">")
+            ):
+                bound.add(token.text)
+        return frozenset(bound)
+
+    # Names
+
+    def _name(self, position: int, name: str) -> None:
+        if name[:1] in "$@%" and len(name) > 1:
+            if self.cmd.name == "php" and name[0] == "$" and self._text(position + 1) == "(":
+                self._called_by_text(position, name)
             return
-        if name in ("move", "rename", "replace") and is_wide(literals[0] if literals else "", cmd.run.places):
-            cmd.run.add("move_away", line(cmd), (literals[0],))
-        literals = literals[1:2]
-    for word in [text for text in literals if text not in _HOME_NAMES][:1]:
-        write_path(cmd.run, cmd.scope, _in_home(cmd, parts, word), line(cmd))
+        owner = owner_of(self.parts, position)
+        if self.cmd.name in ("perl", "php") and self._text(position - 1) == ".":
+            owner = ""  # there it joins two texts
+        is_key = self._text(position + 1) in (":", "=") and self._text(position + 2) in (">", "") and not owner
+        if _POWER.search(name):
+            self.cmd.run.add("shutdown", line(self.cmd), severity=Severity.HARDLINE)
+        elif name in self.table.start and self._runs_programs(name, owner):
+            self._starts(position)
+        elif name in self.table.delete and self._is_delete(name, owner, position):
+            self._removes(position)
+        elif name in self.table.write and owner in _WRITE_OWNERS.get(name, {owner}):
+            self._writes(position)
+        elif name in self.table.open and self._opens(position, name, owner):
+            return
+        elif name in self.table.evaluate and (not owner or owner in ("Kernel", "binding", "global")) and not is_key:
+            self._evaluates(position, name)
+        elif name == "require" or (name == "import" and self._text(position + 1) == "("):
+            self._requires(position)
+        elif name in ("setTimeout", "setInterval", "setImmediate"):
+            if first_argument(self.parts, position, self.known) is not None:
+                self.ask("code runs a text later")
+        elif name in self.table.ask and not (name == "kill" and self._kills(position)) and not is_key:
+            self.ask(f"code calls {name}")
+        else:
+            self._familiar(position, name, owner, is_key=is_key)
 
+    def _familiar(self, position: int, name: str, owner: str, *, is_key: bool) -> None:
+        plain, owned = self.table.familiar, self.table.members
+        if owner:
+            members = owned.get(owner)
+            if members is not None and name not in members and owner not in self.local - {"fs", "os", "http"}:
+                self.ask(f"code uses {owner}.{name}")
+        elif not (
+            is_key
+            or name in plain
+            or name in owned
+            or name in self.local
+            or len(name) < 3
+            or (name[0] == "$" and len(name) > 1)
+            or self._text(position + 1) == ":"
+            or self._text(position - 1) in (":", "@", "#")
+            or (name[0].isupper() and self._text(position + 1) != "(")
+        ):
+            self.ask(f"code uses {name}")
 
-def _in_home(cmd: Cmd, parts: list[Token], word: str) -> str:
-    """The path that code means by `word`: `~` is home, and so is what it joins a name with a leading dot to."""
-    home = cmd.run.places.home
-    word = _HOME_INSIDE.sub(home, word)
-    if word.startswith("~"):
-        return word.replace("~", home, 1)
-    if word.startswith((".", "/.")) and any(part.text.strip("'\"") in _HOME_NAMES for part in parts):
-        return f"{home}/{word.lstrip('/')}"
-    return word
+    def _called_by_text(self, position: int, name: str) -> None:
+        meant = self.known.get(name)
+        if (
+            meant is None
+            or meant in self.table.start | self.table.delete | self.table.write | self.table.evaluate | self.table.ask
+        ):
+            if meant in self.table.start:
+                self._starts(position)
+            self.ask("code calls what a text names")
+
+    def _computed(self, position: int) -> None:
+        """`fs["rm" + "Sync"]`: a member by its name, of something that can do harm."""
+        before = self._text(position - 1)
+        inner = self.parts[position + 1] if position + 1 < len(self.parts) else Token("op", "")
+        risky = before in (
+            "fs",
+            "process",
+            "global",
+            "globalThis",
+            "this",
+            "child_process",
+            "_G",
+            "_ENV",
+            "os",
+            "Kernel",
+            "self",
+            "module",
+        )
+        if risky or (before == ")" and "require" in {self._text(back) for back in range(position - 5, position)}):
+            single = inner.kind == "string" and self._text(position + 2) == "]"
+            if not single or value_of(inner.text) not in self.table.members.get(before, frozenset()):
+                self.ask("code looks a function up by its name")
+
+    def _requires(self, position: int) -> None:
+        first = first_argument(self.parts, position, self.known)
+        if first is None:
+            if self._text(position + 1) in ("(", "$") and self._text(position + 2) not in ("", ")"):
+                self.ask("code loads a module that is only known when it runs")
+        elif first.removeprefix("node:") in self.table.modules_that_ask:
+            self.ask(f"code loads {first}")
+        elif self.cmd.name == "php" and "://" in first:
+            self.ask("code loads a file from elsewhere", "remote_code")
+
+    # What is called
+
+    def _runs_programs(self, name: str, owner: str) -> bool:
+        wanted = _NEEDS_OWNER.get(name)
+        if wanted is None or owner in wanted or owner.startswith("require("):
+            return True
+        return not owner and (self.cmd.name in wanted or any(token.text in wanted for token in self.parts[:60]))
+
+    def _starts(self, position: int) -> None:
+        cmd = self.cmd
+        is_list, literals, dark = arguments(self.parts, position, self.known)
+        name = self._text(position)
+        after = self._text(position + 1)
+        if (
+            not literals
+            or after == "{"
+            or "#{" in "".join(literals)
+            or "${" in "".join(literals)
+            or (cmd.name == "perl" and "$" in "".join(literals))
+        ):
+            if after not in (",", "}", ")", "]", ";", "=", "") or self._text(position - 1) not in ("{", ",", ".", ":"):
+                self.ask("code starts a program that is only known when it runs")
+            elif after not in (",", "}"):
+                self.ask(f"code hands {name} on")
+            if not literals:
+                return
+        listed = is_list or (
+            len(literals) > 1 and (name.startswith(("exec", "spawn", "posix_spawn")) or cmd.name in ("perl", "ruby"))
+        )
+        if listed:
+            cmd.nested([*literals, UNKNOWN] if dark else literals, NOTHING)
+            if name.startswith(("execv", "execl", "spawnl", "spawnv")):  # the name comes twice
+                cmd.nested(literals[1:], NOTHING)
+        else:
+            cmd.shell(literals[0], NOTHING)
+            if dark and first_argument(self.parts, position, self.known) is None:
+                self.ask("code starts a program with words that are only known when it runs")
+
+    def _is_delete(self, name: str, owner: str, position: int) -> bool:
+        return (
+            name not in ("remove", "delete", "rm", "unlink", "rmdir", "Delete")
+            or owner in self.table.delete_owners
+            or owner.startswith(("require(", ")"))
+            or self.cmd.name not in ("ruby", "lua", "luajit", *_JAVASCRIPT)
+            or any(part.text == "recursive" for part in self.parts[position : position + 12])
+            or (not owner and name != "delete")
+        )
+
+    def _removes(self, position: int) -> None:
+        cmd = self.cmd
+        _, literals, dark = arguments(self.parts, position, self.known)
+        name = self._text(position)
+        if not literals:
+            before = self.parts[max(0, position - 5) : position]
+            literals = [value_of(token.text) for token in before if token.kind == "string"]
+            literals = [text for text in literals if "/" in text or "." in text]
+        recursive = name in self.table.trees
+        if name in ("rmSync", "rm", "removeSync", "unlink", "remove"):
+            recursive = any(token.text == "recursive" for token in self.parts[position : position + 12])
+        for word in literals[:8]:
+            delete_path(cmd.run, cmd.scope, self._in_home(word), line(cmd), recursive=recursive)
+        if not literals or (dark and first_argument(self.parts, position, self.known) is None):
+            kind = "recursive_delete" if recursive else "unresolved_delete"
+            self.ask(
+                "code deletes what is only known when it runs", "mass_delete" if self.names & self.table.list else kind
+            )
+
+    def _writes(self, position: int) -> None:
+        name = self._text(position)
+        target = first_argument(self.parts, position, self.known)
+        if name in ("copy", "cpSync", "copyFileSync", "copyFile", "symlinkSync", "symlink", "linkSync", "copyfile"):
+            _, literals, _ = arguments(self.parts, position, self.known)
+            target = literals[1] if len(literals) > 1 else None
+        self._write(target)
+
+    def _write(self, target: str | None) -> None:
+        cmd = self.cmd
+        if target is None or (re.search(r"[#$]\{", target) and not _HOME_INSIDE.search(target)):
+            cmd.run.unknown(f"code writes to a path that is only known when it runs ({line(cmd)})")
+            return
+        path = self._in_home(target)
+        write_path(cmd.run, cmd.scope, path, line(cmd))
+        # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
+        cmd.run.files[resolve(path, cmd.scope, cmd.run)] = Out(None, frozenset({"decoded"}))
+
+    def _opens(self, position: int, name: str, owner: str) -> bool:
+        """open, fopen, File.new: by their mode; text with a bar is a program."""
+        if name == "new" and owner != "File":
+            return False
+        _, literals, dark = arguments(self.parts, position, self.known)
+        if name == "open" and owner and owner not in ("File", "IO", "io", "Kernel", "fs", "Deno"):
+            return False
+        piped = [text for text in literals[:2] if text.strip().startswith("|") or text.strip().endswith("|")]
+        if piped and self.cmd.name in ("perl", "ruby"):
+            text = literals[-1] if piped[0].strip() in ("-|", "|-", "|") else piped[0]
+            self.cmd.shell(text.strip("| "), NOTHING)
+            self.ask("code opens a program as a file")
+            return True
+        if self.cmd.name == "perl":
+            return self._perl_open(literals)
+        modes = [text for text in literals[1:] if re.fullmatch(r"[rwaxbtc+<>]{1,3}(?::.*)?", text)]
+        if any(re.search(r"[wax>+c]", mode) for mode in modes):
+            self._write(first_argument(self.parts, position, self.known))
+        elif dark and name in ("fopen", "openSync", "sysopen"):
+            self.ask("code opens a file that is only known when it runs")
+        return True
+
+    def _perl_open(self, literals: list[str]) -> bool:
+        for number, text in enumerate(literals[:2]):
+            found = re.match(r"\s*(\+?[<>]{1,2}|\+<)", text)
+            if found and found[1] != "<":
+                rest = text[found.end() :].strip()
+                target = rest if rest and not rest.startswith((":", "&")) else next(iter(literals[number + 1 :]), None)
+                if rest.startswith("&"):
+                    self.ask("code joins its streams to another")
+                else:
+                    self._write(target)
+            elif text.strip() == "<&":
+                self.ask("code joins its streams to another")
+        return True
+
+    def _evaluates(self, position: int, name: str) -> None:
+        cmd = self.cmd
+        if name in ("do", "load", "include", "include_once", "require_once", "dofile", "assert"):
+            first = first_argument(self.parts, position, self.known)
+            if (
+                first is not None
+                and (name != "assert" or cmd.name == "php")
+                and not (name == "include" and cmd.name != "php")
+            ):
+                self.ask(f"code runs {first}")
+            elif name == "load" and cmd.name in ("lua", "luajit", "ruby"):
+                self.ask("code makes more code and runs it")
+            return
+        if name == "eval" and cmd.name == "perl" and self._text(position + 1) == "{":
+            return  # it catches errors
+        _, literals, dark = arguments(self.parts, position, self.known)
+        first = None if self._text(position + 1) == "[" else first_argument(self.parts, position, self.known)
+        decoded = cmd.name != "node" and any(token.text[:1] == "`" for token in self.parts[position + 1 : position + 3])
+        if first is not None and not dark and not decoded and len(literals) == 1:
+            inline(cmd, literals[0])
+        else:
+            self.ask("code makes more code and runs it", "decoded_code")
+
+    def _kills(self, position: int) -> bool:
+        numbers = [token.text for token in self.parts[position + 1 : position + 8]]
+        if "getppid" in numbers or "ppid" in numbers:
+            self.cmd.run.add("self_kill", line(self.cmd))
+            return True
+        if ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
+            self.cmd.run.add("mass_kill", line(self.cmd), severity=Severity.HARDLINE)
+            return True
+        return False
+
+    # Strings
+
+    def _ticks(self, position: int, token: Token) -> None:
+        text = token.text
+        if text[:1] == "`" and (self.cmd.name in _SHELL_TICKS or (position and self._text(position - 1) == "$")):
+            text = text[1:].removesuffix("`")
+        elif text.startswith(("qx", "%x")):
+            text = text[3:-1]
+        elif text[:1] == "`" and self.cmd.name in _JAVASCRIPT and "${" in text:
+            for inner in re.findall(r"\$\{([^}]*)\}", text):
+                _Code(self.cmd, inner).judge()
+            return
+        elif text[:1] == '"' and self.cmd.name == "ruby" and "#{" in text:
+            for inner in re.findall(r"#\{([^}]*)\}", text):
+                _Code(self.cmd, inner).judge()
+            return
+        else:
+            return
+        if (
+            "#{" in text
+            or (self.cmd.name == "perl" and re.search(r"[$@]\w", text))
+            or (self.cmd.name in ("php", "julia") and "$" in text)
+        ):
+            self.ask("code starts a program that is only known when it runs")
+        self.cmd.shell(text, NOTHING)
+
+    def _strings(self) -> None:
+        """What the strings of the code are: SQL, names of functions, commands of a language that is not followed."""
+        strings = [(number, value_of(token.text)) for number, token in enumerate(self.parts) if token.kind == "string"]
+        texts = [text for _, text in strings]
+        followed = self.cmd.name in ("perl", "ruby", "php", *_JAVASCRIPT)
+        for order, (number, text) in enumerate(strings):
+            if re.match(r"(?i)\W*(?:drop|truncate|delete from|update|alter)\s", text):
+                sql(self.cmd, text)
+            elif (
+                text in self.table.ask
+                or text in self.table.start - {"run", "cmd", "shell", "Command"}
+                or text in ("eval", "rimraf", "del", "unlink", "rmdir")
+            ):
+                if self._text(number + 1) != ":":
+                    self.ask(f"code names {text}")
+            elif "/" in text and " " not in text and self._is_written(number, text):
+                write_path(self.cmd.run, self.cmd.scope, self._in_home(text), line(self.cmd))
+            elif followed:
+                continue
+            elif text in HIDDEN:
+                self.cmd.nested(texts[order : order + 8], NOTHING)
+            elif text.startswith(_COMMANDS):
+                self.cmd.shell(text, NOTHING)
+
+    def _is_written(self, number: int, text: str) -> bool:
+        """Whether a path that matters is handed to anything but a call that reads."""
+        if not re.match(r"[/~].|\.{1,2}/", text) or not matters(self.cmd, self._in_home(text)):
+            return False
+        depth = 0
+        for position in range(number - 1, max(-1, number - 40), -1):
+            depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(self._text(position), 0)
+            if depth < 0:
+                return self.parts[position - 1].kind == "name" and self._text(position - 1) not in self.table.read
+        return False
+
+    def _leaks(self) -> None:
+        cmd = self.cmd
+        for token in self.parts:
+            if token.kind == "string":
+                text = value_of(token.text)
+                if "/" in text or text.startswith((".", "~")):
+                    path = self._in_home(text)
+                    if "://" not in path and is_private(resolve(path, cmd.scope, cmd.run), cmd.run.places):
+                        cmd.run.add("exfiltration", line(cmd), (text,))
+        if self.names & {"environ", "ENV", "env"} and self.names & {"post", "request", "urlopen", "fetch"}:
+            cmd.run.add("exfiltration", line(cmd))
+
+    def _in_home(self, word: str) -> str:
+        """The path that code means by `word`: `~` is home, and so is what it joins a name with a leading dot to."""
+        home = self.cmd.run.places.home
+        word = _HOME_INSIDE.sub(home, word)
+        if word.startswith("~"):
+            return word.replace("~", home, 1)
+        if word.startswith((".", "/.")) and any(part.text.strip("'\"") in _HOME_NAMES for part in self.parts):
+            return f"{home}/{word.lstrip('/')}"
+        return word

@@ -8,6 +8,7 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import classify, resolve
 from hermes.tools.approval.state import NOTHING, Cmd, Out, Scope
+from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import words
 
 _GLOBAL = frozenset(
@@ -106,6 +107,8 @@ def kubectl(cmd: Cmd) -> Out | None:
         cmd.run.add("infrastructure", line(cmd))
     elif verb == "cp":
         _copied_in(cmd, words[1:])
+    elif verb and verb not in sections("verbs.txt")["kubectl"] and cmd.name in ("kubectl", "oc", "k"):
+        cmd.run.unknown(f"{cmd.name} is given a verb that nobody here knows ({verb})")
     elif verb in ("exec", "run", "debug", "attach") and "--" in cmd.args:
         cmd.run.start(
             cmd.args[cmd.args.index("--") + 1 :], Scope("/srv/container"), cmd.stdin, (*cmd.via, "kubectl exec")

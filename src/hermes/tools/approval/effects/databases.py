@@ -7,9 +7,10 @@ from collections.abc import Callable
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import classify, resolve, write_path
-from hermes.tools.approval.sql import judge_sql
+from hermes.tools.approval.sql import judge_sql, unfamiliar
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.streams import read
+from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
 
 _SHELL_ESCAPE = re.compile(r"(?m)^\s*(?:\\!|\.(?:shell|system)|system|!)\s+(.+)$")
@@ -17,12 +18,40 @@ _PROGRAM = re.compile(r"(?i)\bprogram\s+'([^']+)'")
 _EXECUTED = re.compile(r"(?i)\bexecute\s+(?:immediate\s+)?'((?:[^']|'')*)'")  # SQL that a procedure makes
 _META = re.compile(r"(?m)^\s*[.\\][a-z]\w*[^\n]*$")  # commands of the client itself
 _CHANGES = re.compile(r"(?is)\s*(?:insert|update|delete|drop|alter|replace|create|pragma|attach|vacuum|reindex)\b")
-_MONGO = re.compile(
-    r"\b(?:dropDatabase|drop)\s*:|\.\s*(?:dropDatabase|drop|dropIndexes|dropUser)\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*(?:\{\s*\}\s*)?\)"
+_MONGO_CALL = re.compile(r"(?<!\w)([A-Za-z_$]\w{0,60})\s{0,8}\(")
+_REDIS_READS = re.compile(
+    r"(?:config get|client (?:list|getname|id|info)|slowlog (?:get|len)|acl (?:list|whoami|cat)"
+    r"|cluster (?:info|nodes|slots)|module list)\b"
 )
 
 
-_REDIS = re.compile(r"\b(?:flushall|flushdb|shutdown)\b|\bconfig set\b")
+_DOT_HARMLESS = re.compile(
+    r"\.(?:tables|schema|headers?|mode|dump|index(?:es)?|width|separator|quit|exit|help|databases|timer|show|nullvalue"
+    r"|print|explain|eqp|fullschema|lint|dbinfo|stats|changes|version|bail|echo|timeout|parameter|limit|open|read|import|sha3sum"
+    r"|columns?|maxrows)\b.*"
+)
+_DOT_WRITES = re.compile(r"\.(?:output|once|backup|save|log|excel|clone|trace)\b\s*(\S*)")
+_SQL_FILES = re.compile(
+    r"(?i)\binto\s+(?:outfile|dumpfile)\s+'([^']+)'|\bcopy\b.*\bto\s+'([^']+)'|^\s*\\(?:o|g|w|out)\s+(\S+)"
+)
+_SQL_RUNS = re.compile(
+    r"(?i)\b(?:writefile|edit|load_extension|xp_cmdshell|sp_oacreate|sys_exec|sys_eval|lo_export|dbms_scheduler|utl_file|pg_terminate_backend"
+    r"|pg_drop_replication_slot|pg_reload_conf|pg_read_(?:binary_)?file|lo_import|dblink_exec)\b\s*\(?"
+)
+
+
+def _client_commands(cmd: Cmd, text: str) -> None:
+    """What a client does beside its SQL: files it writes, libraries it loads."""
+    has_dots = cmd.name in ("sqlite3", "sqlite", "duckdb", "litecli")
+    for row in map(str.strip, text.split("\n") if has_dots else ()):
+        if found := _DOT_WRITES.match(row):
+            write_path(cmd.run, cmd.scope, found[1], line(cmd)) if found[1] else None
+        elif re.match(r"\.[a-z]", row) and not _DOT_HARMLESS.fullmatch(row):
+            cmd.run.add("inline_code", line(cmd))
+    for found in _SQL_FILES.findall(text):
+        write_path(cmd.run, cmd.scope, next(part for part in found if part), line(cmd))
+    if _SQL_RUNS.search(text):
+        cmd.run.add("inline_code", line(cmd))
 
 
 def client(cmd: Cmd) -> Out | None:
@@ -32,11 +61,15 @@ def client(cmd: Cmd) -> Out | None:
         for key, value in options.values.items()
         if key in ("c", "e", "command", "execute", "eval", "query", "Q", "q")
     ]
-    texts += [word for word in cmd.args if " " in word or word.startswith(".")]
     named = options.value("f", "file")
     texts += [cmd.stdin.text or "", read(named, cmd.scope, cmd.run).text or "" if named else ""]
+    spoken = {*texts, *(word for word in options.operands if " " in word)}
+    texts += [word for word in cmd.args if " " in word or word.startswith(".")]
     for text in dict.fromkeys(texts):
         sql(cmd, _META.sub("", text))
+        _client_commands(cmd, text)
+        if text in spoken and (strange := unfamiliar(_META.sub("", text))):
+            cmd.run.add("database_destroy", f"{strange}: {line(cmd)}")
         if _CHANGES.match(text):
             _own_database(cmd, options.operands)
         for script in [*_SHELL_ESCAPE.findall(text), *_PROGRAM.findall(text)]:
@@ -65,15 +98,44 @@ def bare(cmd: Cmd) -> Out | None:
 
 
 def mongo(cmd: Cmd) -> Out | None:
-    texts = [*cmd.args, cmd.stdin.text or ""]
-    if any(_MONGO.search(text) for text in texts):
-        cmd.run.add("database_destroy", line(cmd))
+    """mongosh: calls that look, add or change one thing; any other asks."""
+    options = read_options(cmd.args, "", frozenset({"eval"}))
+    texts = [options.value("eval") or "", cmd.stdin.text or ""]
+    for text in texts:
+        strange = [
+            name
+            for name in _MONGO_CALL.findall(text)
+            if name not in sections("verbs.txt")["mongo"] and name not in ("function", "if", "for", "while")
+        ]
+        if (
+            strange
+            or re.search(r"\[\s*[^\d\s\]]", re.sub(r"\[\s*\{", "", text))
+            or re.search(r"\b(?:drop|shutdown|delete)\w*\s*:", text)
+        ):
+            cmd.run.add("database_destroy", line(cmd))
     return None
 
 
 def redis(cmd: Cmd) -> Out | None:
-    text = " ".join([*cmd.args, cmd.stdin.text or ""]).lower()
-    if _REDIS.search(text) or (UNKNOWN in text and re.search(r"\b(?:del|unlink)\b", text)):
+    """redis-cli: commands that look, or change one key; any other asks."""
+    operands = read_options(
+        cmd.args, "hpnarid", frozenset({"user", "pass", "pattern", "count", "cacert", "cert", "key"})
+    ).operands
+    rows = [" ".join(operands).lower()]
+    rows += (cmd.stdin.text or "").lower().splitlines() if not operands else []
+    if (
+        "--eval" in cmd.args
+        or "--pipe" in cmd.args
+        or (cmd.stdin.text is None and not operands and cmd.stdin.labels & {"remote", "decoded"})
+    ):
+        cmd.run.add("database_destroy", line(cmd))
+        return None
+    for row in rows:
+        verb = row.split(" ", 1)[0].strip("'\"")
+        if not verb or verb in sections("verbs.txt")["redis"] or _REDIS_READS.match(row):
+            if verb in ("del", "hdel", "unlink") and UNKNOWN in row:
+                cmd.run.add("database_destroy", line(cmd))
+            continue
         cmd.run.add("database_destroy", line(cmd))
     return None
 
@@ -82,11 +144,11 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(
         words(
             "psql mysql mariadb sqlite3 sqlite sqlcmd isql cockroach clickhouse-client clickhouse duckdb cqlsh bq "
-            "snowsql sqlplus pgcli mycli litecli usql trino presto wrangler influx"
+            "snowsql sqlplus pgcli mycli litecli usql trino presto wrangler influx cypher-shell"
         ),
         client,
     ),
-    **dict.fromkeys(words("drop DROP delete DELETE update UPDATE TRUNCATE"), bare),
+    **dict.fromkeys(words("drop DROP delete DELETE update UPDATE TRUNCATE SELECT INSERT CREATE ALTER"), bare),
     **dict.fromkeys(words("mongo mongosh"), mongo),
     **dict.fromkeys(words("redis-cli valkey-cli"), redis),
 }

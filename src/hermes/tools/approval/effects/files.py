@@ -9,7 +9,7 @@ from hermes.tools.approval.effects.network import fetched, sent
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.options import Options, read_options
-from hermes.tools.approval.outputs import labelled, sed
+from hermes.tools.approval.outputs import labelled
 from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.streams import listed, pour
@@ -110,7 +110,9 @@ def _carry(cmd: Cmd, source: str, path: str) -> None:
     origin = resolve(source, cmd.scope, run)
     name = origin.rsplit("/", 1)[-1]
     for place in (path, f"{path}/{name}"):
-        if origin in run.files:
+        if origin == "/dev/stdin":
+            run.files[place] = cmd.stdin
+        elif origin in run.files:
             run.files[place] = run.files[origin]
         elif is_private(origin, run.places):
             run.files[place] = Out(None, frozenset({"private", "file"}))
@@ -147,26 +149,6 @@ def tee(cmd: Cmd) -> Out:
             cmd.run.add("destroy_data", line(cmd))
         cmd.run.files[path] = cmd.stdin
     return cmd.stdin
-
-
-def edit(cmd: Cmd) -> Out | None:
-    """sed: in-place edits write; an `e` command runs a shell."""
-    options = read_options(cmd.args, "ef", frozenset({"expression", "file"}))
-    script = options.value("e", "expression")
-    files = options.operands if script is not None or "f" in options.values else options.operands[1:]
-    text = script if script is not None else (options.operands[0] if options.operands else "")
-    if options.has("iI", "in-place"):
-        for word in files:
-            write_path(cmd.run, cmd.scope, word, line(cmd))
-    for found in re.findall(r"(?:\A|[;\n])\s*\d*e\s+([^\n;]+)", text):
-        cmd.shell(found, NOTHING)
-    for target in re.findall(r"(?:\A|[;\n/])\s*w\s+(\S+)", text):
-        write_path(cmd.run, cmd.scope, target, line(cmd))
-    if re.fullmatch(r"\s*[\d$,]*e\s*", text) or re.search(
-        r"(?:\A|[;{}\n])\s*\S{0,8}s(\W)(?:\\.|(?!\1).){0,400}\1(?:\\.|(?!\1).){0,400}\1[gimIM0-9]*e", text
-    ):
-        cmd.run.add("decoded_code", "sed runs the edited text as a command")
-    return sed(cmd) or labelled(cmd, DARK)
 
 
 def sync(cmd: Cmd) -> Out:
@@ -319,6 +301,13 @@ def split(cmd: Cmd) -> Out | None:
     return None
 
 
+def second(cmd: Cmd) -> Out | None:
+    """uniq: the second operand is written."""
+    for word in read_options(cmd.args, "fsw").operands[1:2]:
+        write_path(cmd.run, cmd.scope, word, line(cmd))
+    return labelled(cmd, DARK)
+
+
 def listing(cmd: Cmd) -> Out:
     roots = [arg for arg in cmd.args if arg[:1] != "-"]
     if not roots or roots == ["."]:
@@ -327,34 +316,31 @@ def listing(cmd: Cmd) -> Out:
     return Out(None, listed(roots) | labelled(cmd, DARK).labels | everyone)
 
 
-_RUNS_TEXT = ("--to-command", "--use-compress", "--info-script", "--rsh-command", "--unzip-command")
-
-
 def archive(cmd: Cmd) -> Out | None:
     """tar, zip, cpio: what they write, delete, carry or run."""
     args = cmd.args
     run = cmd.run
-    for position, arg in enumerate(args):
-        text = arg.partition("=")[2] if arg.startswith("--") else ""
+    for arg in args:
         if arg.startswith("--checkpoint-action") and "exec=" in arg:
             cmd.shell(arg.split("exec=", 1)[1], NOTHING)
-        elif arg.startswith(_RUNS_TEXT) and text:
-            cmd.shell(text, NOTHING)
-        elif arg in ("-I", "-TT", "--unzip-command") and position + 1 < len(args) and " " in args[position + 1]:
-            cmd.shell(args[position + 1], NOTHING)
         elif arg == "--remove-files" or (cmd.name == "zip" and re.fullmatch(r"-\w*m\w*", arg)):
             run.add("move_away", line(cmd))
     extracts = cmd.name in ("unzip", "7z") or any(
         re.fullmatch(r"-\w*[xi]\w*|--extract|--get" if number or arg[0:1] == "-" else r"\w*x\w*", arg)
         for number, arg in enumerate(args)
     )
-    for position, arg in enumerate(args[:-1]):
-        if extracts and arg in ("-C", "--directory", "-d", "-D"):
-            path = resolve(args[position + 1], cmd.scope, run)
-            # What an archive holds is not known: in these folders it may be anything.
-            inside = {"root": "/etc/x", "top": f"{path}/{'.profile' if path == run.places.home else 'x'}"}
-            write_path(run, cmd.scope, inside.get(classify(path, run.places), path), line(cmd))
+    if extracts and cmd.name != "unzip" and any(re.fullmatch(r"-\w*P\w*|--absolute-names", arg) for arg in args):
+        run.add("system_config", f"unpack to wherever the archive says: {line(cmd)}")
+    folders = [after for arg, after in itertools.pairwise(args) if arg in ("-C", "--directory", "-d", "-D", "--cd")]
+    folders += [arg.partition("=")[2] for arg in args if arg.startswith("--directory=")]
+    for folder in folders if extracts else ():
+        path = resolve(folder, cmd.scope, run)
+        # What an archive holds is not known: in these folders it may be anything.
+        inside = {"root": "/etc/x", "top": f"{path}/{'.profile' if path == run.places.home else 'x'}"}
+        write_path(run, cmd.scope, inside.get(classify(path, run.places), path), line(cmd))
     out = labelled(cmd, DARK)
+    if extracts and "remote" in out.labels:
+        run.cloned += [resolve(folder, cmd.scope, run) for folder in folders or ["."]]
     if "private" in out.labels:
         for word in args:
             if re.search(r"\.(?:tar|tgz|zip|gz|bz2|xz|7z)\b", word):
@@ -422,7 +408,6 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(words("cp gcp ln link"), copy),
     **dict.fromkeys(words("mv gmv"), move),
     **dict.fromkeys(words("tee sponge"), tee),
-    **dict.fromkeys(words("sed gsed"), edit),
     "rsync": sync,
     "chmod": chmod,
     **dict.fromkeys(words("chown chgrp"), chown),
@@ -437,4 +422,5 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(words("rimraf del-cli"), rimraf),
     "ls": listing,
     "split": split,
+    "uniq": second,
 }

@@ -1,5 +1,6 @@
 """git: what rewrites history, throws work away or runs other commands."""
 
+import re
 from collections.abc import Callable
 
 from hermes.tools.approval.effects.network import sent
@@ -8,21 +9,17 @@ from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
-from hermes.tools.approval.text import words
 
-_EXEC_KEYS = frozenset(
-    words(
-        "core.pager core.editor core.sshcommand core.fsmonitor diff.external sequence.editor credential.helper "
-        "core.hookspath core.askpass gpg.program"
-    )
+# Settings that name a program: git starts it, now or later.
+_RUNS = re.compile(
+    r"(?:alias|pager)\..+|(?!https?\.).*(?:command|cmd|helper|textconv|clean|smudge|process|driver|editor|pager|program|proxy|hook|hookspath"
+    r"|fsmonitor|external|askpass|\.exec)"
 )
-
-
-_LASTING = _EXEC_KEYS - {"core.editor", "core.pager", "sequence.editor", "diff.external", "gpg.program"}
+_LASTING = re.compile(r"core\.(?:sshcommand|fsmonitor|hookspath|askpass)|credential\.helper")
 
 
 _STARTERS = (
-    "--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "-u", "-x", "ext::",
+    "--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "-u", "-x", "-O", "ext::",
 )  # fmt: skip
 
 
@@ -33,6 +30,8 @@ def git(cmd: Cmd) -> Out | None:
     verb, rest = args[0], [plain(word) for word in args[1:]]
     if verb == "clone":
         _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
+    if any(word.startswith("ext::") for word in rest):
+        cmd.run.add("inline_code", f"git talks to a program: {line(cmd)}")
     for text in _started(rest):
         cmd.shell(text, NOTHING)
     rule = _RULES.get(verb)
@@ -70,7 +69,9 @@ def _started(rest: list[str]) -> list[str]:
             text = value if equals else "".join(rest[position + 1 : position + 2])
             found += [text] if " " in text or equals else []
         elif word.startswith("ext::"):
-            found.append(word[5:])
+            found.append(word[5:].replace("% ", " "))
+        elif word.startswith(("-O", "-x")) and " " in word:
+            found.append(word[2:])
     return found
 
 
@@ -103,6 +104,8 @@ def _without_globals(cmd: Cmd) -> list[str]:
             args.pop(0)
         elif option.startswith("-c") and "=" in option:
             _setting(cmd, option[2:])
+        elif option.startswith("--exec-path="):
+            cmd.run.add("inline_code", f"git finds its programs elsewhere: {line(cmd)}")
     return args
 
 
@@ -117,8 +120,10 @@ def _setting(cmd: Cmd, text: str) -> None:
     elif key.lower() == "core.hookspath":
         if classify(resolve(value, cmd.scope, cmd.run), cmd.run.places) != "workspace":
             cmd.run.add("inline_code", line(cmd))
-    elif key.lower() in _EXEC_KEYS and value:
+    elif _RUNS.fullmatch(key.lower()) and value and value.lower() not in ("true", "false"):
         cmd.shell(value, NOTHING)
+        if value.startswith("/") and classify(resolve(value, cmd.scope, cmd.run), cmd.run.places) == "temp":
+            cmd.run.add("inline_code", line(cmd))
 
 
 def _config(cmd: Cmd, rest: list[str]) -> None:
@@ -129,7 +134,7 @@ def _config(cmd: Cmd, rest: list[str]) -> None:
         if options.has("", "system"):
             cmd.run.add("system_config", line(cmd))
         elif options.has("", "global") and (
-            key in _LASTING
+            _LASTING.fullmatch(key)
             or (key.startswith("alias.") and options.operands[1].startswith("!"))
             or key.endswith((".insteadof", ".proxy"))
             or key.startswith(("credential.", "http.ssl"))
@@ -168,7 +173,7 @@ def _clean(rest: list[str]) -> bool:
 
 def _branch(rest: list[str]) -> bool:
     options = read_options(rest, "u")
-    return options.has("D") or (options.has("d", "delete") and options.has("f", "force")) or options.has("M")
+    return options.has("DMCf", "force")
 
 
 def _checkout(rest: list[str]) -> bool:
@@ -210,7 +215,8 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "filter-repo": lambda _rest: True,
     "reflog": lambda rest: rest[:1] in (["expire"], ["delete"]),
     "gc": _gc,
-    "update-ref": lambda rest: read_options(rest, "m").has("d", "stdin"),
+    "update-ref": lambda _rest: True,
+    "replace": lambda rest: not read_options(rest).has("l", "list"),
     "prune": lambda rest: not read_options(rest).has("n", "dry-run"),
     "read-tree": lambda rest: read_options(rest).has("", "reset"),
     "checkout-index": lambda rest: read_options(rest).has("f", "force"),

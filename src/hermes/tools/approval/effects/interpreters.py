@@ -5,60 +5,100 @@ from collections.abc import Callable
 
 from hermes.tools.approval.effects import tools
 from hermes.tools.approval.effects.code import inline
+from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
-from hermes.tools.approval.streams import feed, read, run_file
+from hermes.tools.approval.streams import feed, run_file
 from hermes.tools.approval.text import words
 
 
 def interpreter(cmd: Cmd) -> Out | None:
-    """python -c, perl -e, node -e, ruby -e, php -r, awk: the code among the words or on standard input."""
-    code_flags = _FLAGS.get(cmd.name, "ce")
+    """python -c, perl -e, node -e, ruby -e, php -r: the code among the words, in a file or on standard input."""
     args = cmd.args
-    if cmd.name == "deno":
+    if cmd.name in ("deno", "crystal"):
         return _deno(cmd)
-    for position, arg in enumerate(args):
-        if arg == "-m" and cmd.name in ("python", "pypy"):
+    given: list[str] = []
+    position = 0
+    while position < len(args):
+        arg = args[position]
+        following = args[position + 1] if position + 1 < len(args) else ""
+        if arg == "-m" and cmd.name in _PYTHONS:
             return _module(cmd, args[position + 1 :])
         if arg == "-S" and cmd.name == "php":
-            options = read_options(args, "St")
-            return serve(cmd, [options.values.get("t", ".")])
+            return serve(cmd, [read_options(args, "St").values.get("t", ".")])
         if arg == "-run" and cmd.name == "ruby":
             return serve(cmd, [word for word in args[position + 1 :] if "/" in word or word.startswith("~")] or ["."])
-        found = _code_flag(arg, code_flags, cmd.name)
+        found = _code_flag(arg, _FLAGS.get(cmd.name, "ce"), cmd.name)
         if found is not None:
-            body = found or (args[position + 1] if position + 1 < len(args) else "")
-            inline(cmd, body)
-            if cmd.name in ("perl", "ruby") and any(re.match(r"-\w*i", flag) for flag in args[:position]):
-                for word in args[position + 2 :]:
-                    write_path(cmd.run, cmd.scope, word, line(cmd))
-            return _printed(cmd, body)
-        if not arg.startswith("-") or arg == "-":
-            if arg in ("-", "/dev/stdin"):
-                break
-            _file(cmd, arg)
-            return None
-    if {"--version", "-V", "--help", "-h", "-v"} & set(args):
-        return None
-    if cmd.stdin is not NOTHING:
+            given.append(found or following)
+            position += 1 if found else 2
+        elif arg in _VALUES.get(cmd.name, ()):
+            _loads(cmd, following)
+            position += 2
+        elif arg.startswith("-") and arg != "-":
+            position += 1
+        else:
+            break
+    rest = args[position:]
+    if given:
+        inline(cmd, "\n".join(given))
+        _in_place(cmd, args[:position], rest)
+        if re.match(r"-\w*i", " ".join(args[:position])) and cmd.name in _PYTHONS:
+            _stdin(cmd)
+        return _printed(cmd, given[0])
+    if rest and rest[0] not in ("-", "/dev/stdin"):
+        _file(cmd, rest[0])
+    elif not {"--version", "-V", "--help", "-h", "-v"} & set(args) and cmd.stdin is not NOTHING:
         _stdin(cmd)
     return None
+
+
+def _in_place(cmd: Cmd, flags: list[str], files: list[str]) -> None:
+    if cmd.name in ("perl", "ruby") and any(re.match(r"-[a-zA-Z0-9]*i", flag) for flag in flags):
+        for word in files:
+            write_path(cmd.run, cmd.scope, word, line(cmd))
+
+
+def _loads(cmd: Cmd, word: str) -> None:
+    """`-r file`: code that is loaded first, when the command itself has just made it."""
+    if resolve(word, cmd.scope, cmd.run) in cmd.run.files:
+        _file(cmd, word)
 
 
 def _code_flag(arg: str, flags: str, name: str) -> str | None:
     """The code glued to its option, "" when it is the next word, None when `arg` is no such option."""
     long, equals, value = arg.partition("=")
-    if long in ("--eval", "--print", "--execute", "--run"):
+    if long in ("--eval", "--print", "--execute", "--run", "--command", "-eval", "--expr", "--evaluate", "--code"):
         return value if equals else ""
-    if re.match(r"-[a-zA-Z]", arg) and not arg.startswith("--"):
+    if re.match(r"-[a-zA-Z0-9]", arg) and not arg.startswith("--"):
         for number, letter in enumerate(arg[1:], 1):
             if letter in flags:
-                return arg[number + 1 :]
-            if letter in ("WXm" if name == "python" else "IWXmMrFKT"):  # they take the rest of the word as their value
+                rest = arg[number + 1 :]
+                return "" if name in ("node", "nodejs") and rest in ("e", "p") else rest
+            if letter in (
+                "WXm" if name in _PYTHONS else "IWXmMrFKTxC"
+            ):  # they take the rest of the word as their value
                 return None
+    return None
+
+
+def framework(cmd: Cmd) -> Out | None:
+    """rails runner, rails dbconsole, artisan tinker, manage.py shell: code of the language below."""
+    verb = next((arg for arg in cmd.args if not arg.startswith("-")), "")
+    rest = cmd.args[cmd.args.index(verb) + 1 :] if verb else []
+    if verb in ("runner", "r"):
+        code = next((arg for arg in rest if not arg.startswith("-")), "")
+        inline(cmd._replace(name="ruby"), code) if re.search(r"[\s(.]", code) and not code.endswith(".rb") else None
+    elif verb in ("dbconsole", "db", "dbshell"):
+        sql(cmd, cmd.stdin.text or "")
+    elif verb in ("console", "c", "shell", "tinker", "shell_plus"):
+        language = {"rails": "ruby", "artisan": "php"}.get(cmd.name, "python")
+        options = read_options(rest, "c", frozenset({"execute", "command"}))
+        for code in (options.value("c", "command", "execute") or "", cmd.stdin.text or ""):
+            inline(cmd._replace(name=language), code) if code else None
     return None
 
 
@@ -95,6 +135,8 @@ def _module(cmd: Cmd, rest: list[str]) -> Out | None:
         return cmd.nested(rest)
     if rest[:1] == ["sqlite3"]:
         return cmd.nested(rest)
+    if rest[:1] in (["code"], ["asyncio"], ["IPython"]) and cmd.stdin is not NOTHING:
+        _stdin(cmd)
     if rest[:1] in (["timeit"], ["pdb"], ["cProfile"], ["trace"]):
         for word in rest[1:]:
             if "(" in word:
@@ -107,10 +149,12 @@ def _module(cmd: Cmd, rest: list[str]) -> Out | None:
 
 def _file(cmd: Cmd, word: str) -> None:
     path = resolve(word, cmd.scope, cmd.run)
-    if {"flush", "reset_db"} & set(cmd.args) and path.endswith("/manage.py"):
-        cmd.run.add("database_destroy", line(cmd))
-    if path.endswith("/artisan"):
-        tools.judge_words(cmd._replace(name="artisan"))
+    name = path.rsplit("/", 1)[-1]
+    if name in ("manage.py", "artisan", "rails"):
+        inner = cmd._replace(name=name, args=cmd.args[cmd.args.index(word) + 1 :])
+        if name in tools.RULES:
+            tools.judge_words(inner)
+        framework(inner)
     if "://" in word:
         cmd.run.add("remote_code", line(cmd))
     out = cmd.run.files.get(path)
@@ -138,60 +182,60 @@ def _printed(cmd: Cmd, body: str) -> Out:
     return Out(found[2] + "\n") if found else Out(None, cmd.stdin.labels - {"file"})
 
 
-def awk(cmd: Cmd) -> Out | None:
-    options = read_options(cmd.args, "Ffvi", frozenset({"include"}), stop=True)
-    program = options.operands[0] if options.operands and "f" not in options.values else ""
-    if options.value("i", "include") == "inplace":
-        for word in options.operands[0 if "f" in options.values else 1 :]:
-            write_path(cmd.run, cmd.scope, word, line(cmd))
-    for text in re.findall(r"system\s*\(\s*\"((?:[^\"\\]|\\.)*)\"", program):
-        cmd.shell(text.replace('\\"', '"'), NOTHING)
-    if re.search(r"system\s*\(\s*[^\")]", program):
-        cmd.run.add("inline_code", "awk runs text that is only known when it runs")
-    if re.search(r"while\s*\(\s*1\s*\)|for\s*\(\s*;\s*;", program) and re.search(r"system\s*\(\"[^\"]*&\"", program):
-        cmd.run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
-    labels = cmd.stdin.labels
-    for word in options.operands[1:]:
-        labels |= read(word, cmd.scope, cmd.run).labels
-    for text in re.findall(r"\|\s*\"((?:[^\"\\]|\\.)*)\"|\"((?:[^\"\\]|\\.)*)\"\s*\|\s*getline", program):
-        script = text[0] or text[1]
-        if re.match(r"\s*(?:/bin/)?(?:ba|da|z|k)?sh\b", script):
-            printed = re.search(r"print\s+\"((?:[^\"\\]|\\.)*)\"", program)
-            feed(cmd, Out(printed[1] if printed else None))
-        else:
-            cmd.shell(script, Out(None, labels))
-    for target in re.findall(r"print[^|;}]*>>?\s*\"([^\"]+)\"", program):
-        write_path(cmd.run, cmd.scope, target, line(cmd))
-    printed = re.fullmatch(r"\s*BEGIN\s*\{\s*print\s+\"([^\"\\]*)\"\s*;?\s*\}\s*", program)
-    if printed:
-        return Out(printed[1] + "\n")
-    return Out(None, labels - {"file"})
-
-
 def compiled(cmd: Cmd) -> Out | None:
     """go run, java, swift, dotnet script: source that the command itself has written."""
     for word in cmd.args:
         path = resolve(word, cmd.scope, cmd.run)
-        if path in cmd.run.files and cmd.run.files[path].text:
+        if word in ("-", "/dev/stdin") and cmd.stdin is not NOTHING:
+            _stdin(cmd)
+        elif path in cmd.run.files and cmd.run.files[path].text:
             inline(cmd, cmd.run.files[path].text or "")
         elif len(word) > 5 and " " in word:
             inline(cmd, word)
     return None
 
 
+_PYTHONS = frozenset(words("python pypy ipython jython micropython"))
 _FLAGS = {  # the options that bring code, by language
-    **dict.fromkeys(words("python pypy tclsh expect guile"), "c"),
+    **dict.fromkeys(
+        words("python pypy ipython jython micropython tclsh expect guile hy sage amm octave-cli octave"), "c"
+    ),
     "jshell": "",
-    **dict.fromkeys(words("ruby bun lua luajit Rscript osascript groovy ghc elixir scala"), "e"),
-    **dict.fromkeys(words("perl julia"), "eE"),
-    **dict.fromkeys(words("node nodejs"), "ep"),
+    **dict.fromkeys(
+        words(
+            "ruby jruby lua luajit Rscript R osascript groovy ghc elixir iex scala scala-cli clojure clj racket erl "
+            "ocaml swift janet fennel coffee tsx ts-node kotlin raku perl6 csi gosh julia qjs babel-node crystal ghci "
+            "jrunscript sbcl ecl swipl bb bun"
+        ),
+        "e",
+    ),
+    "perl": "eE",
+    "julia": "eE",
+    **dict.fromkeys(words("node nodejs tsx"), "ep"),
     "php": "rBRE",
+    "swipl": "gt",
     "deno": "",
+}
+_VALUES = {  # the options whose next word is no code
+    **dict.fromkeys(_PYTHONS, ("-W", "-X", "--check-hash-based-pycs", "--profile")),
+    **dict.fromkeys(
+        words("node nodejs tsx ts-node"),
+        ("-r", "--require", "--import", "--loader", "--input-type", "-C", "--env-file", "-P"),
+    ),
+    "ruby": ("-I", "-r", "-C", "-E"),
+    "perl": ("-I",),
+    "php": ("-d", "-c", "-z"),
+    "osascript": ("-l",),
+    "lua": ("-l",),
+    "erl": ("-pa", "-s", "-sname", "-name", "-config"),
+    "julia": ("-t", "-p", "-J", "-L"),
+    "elixir": ("-r", "-S", "--sname", "-pa"),
+    "Rscript": ("--default-packages",),
 }
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys([name for name in _FLAGS if name != "bun"], interpreter),
     **dict.fromkeys(words("serve http-server live-server static-server httpd caddy darkhttpd miniserve"), file_server),
-    **dict.fromkeys(["awk", "gawk", "mawk", "nawk"], awk),
-    **dict.fromkeys(words("go java swift dotnet kotlinc rustc gcc cc clang tcc"), compiled),
+    **dict.fromkeys(words("rails artisan manage.py"), framework),
+    **dict.fromkeys(words("go java swift dotnet kotlinc rustc gcc g++ cc clang tcc dart zig v rdmd nim"), compiled),
 }

@@ -10,6 +10,7 @@ from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.text import SECRET, UNKNOWN, words
+from hermes.tools.approval.wrappers import ssh_options
 
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(\[[0-9a-f:]+\]|[^/:?#\s]+)")
 _REMOTE = frozenset({"remote"})
@@ -97,6 +98,8 @@ def curl(cmd: Cmd) -> Out:
 
 def _deletes(cmd: Cmd, method: str, urls: list[str]) -> None:
     """DELETE is everyday work on a service one develops; elsewhere, or of everything, a person decides."""
+    if any("_delete_by_query" in url for url in urls):
+        cmd.run.add("infrastructure", line(cmd))
     if method.upper() != "DELETE":
         return
     for url in map(plain, urls):
@@ -154,7 +157,7 @@ def _save(cmd: Cmd, target: str) -> None:
 
 def wget(cmd: Cmd) -> Out:
     longs = frozenset(
-        words("output-document post-data post-file body-file header user-agent directory-prefix tries timeout")
+        words("output-document execute post-data post-file body-file header user-agent directory-prefix tries timeout")
     )
     options = read_options(cmd.args, "OoPUtTwQiAeR", longs)
     run = cmd.run
@@ -168,6 +171,10 @@ def wget(cmd: Cmd) -> Out:
         run.add("exfiltration", f"send private data to {host}", hosts=hosts)
     _credential_out(cmd, [*options.operands, options.value("post-data", "body-data") or ""], host)
     target = options.value("O", "output-document")
+    for key in ("e", "execute"):
+        setting = options.values.get(key, "")
+        if re.match(r"(?:output_document|post_file|body_file|use_askpass|dir_prefix)\s*=", setting):
+            write_path(run, cmd.scope, setting.partition("=")[2].strip(), line(cmd))
     if target is None:
         _save_named(cmd, options.operands, options.value("P", "directory-prefix"))
         return NOTHING
@@ -204,7 +211,7 @@ def _put(cmd: Cmd, host: str) -> None:
     if cmd.name in ("ftp", "lftp", "sftp", "smbclient") and any(map(_FAR_DELETE.search, texts)):
         cmd.run.add("mass_delete", f"delete files on {plain(host)}", hosts=(plain(host),))
     if cmd.name in ("ftp", "lftp"):
-        for script in re.findall(r"(?m)^[ \t]*!(.+)$", cmd.stdin.text or ""):
+        for script in re.findall(r"(?m)(?:^|;)[ \t]*!(.+)$", "\n".join([*cmd.args, cmd.stdin.text or ""])):
             cmd.shell(script, NOTHING)
     found = [word.strip("'\";") for text in texts for word in _PUT.findall(text)]
     if found:
@@ -215,6 +222,7 @@ def _put(cmd: Cmd, host: str) -> None:
 
 def copy_away(cmd: Cmd) -> Out:
     """scp, sftp: files to `host:`."""
+    ssh_options(cmd)
     operands = read_options(cmd.args, "cDFiJloPSXb").operands
     target = operands[-1] if operands else ""
     _put(cmd, target) if cmd.name == "sftp" else None
@@ -253,6 +261,8 @@ def netcat(cmd: Cmd) -> Out:
     _stream_out(cmd, host)
     if "shell" in cmd.stdin.labels:
         run.add("reverse_shell", line(cmd), hosts=(host,))
+    if re.match(r"(?i)\s*(?:flush|shutdown|kill|debug|delete|drop)", cmd.stdin.text or ""):
+        run.add("database_destroy", line(cmd), hosts=(host,))
     return Out(None, _REMOTE)
 
 
@@ -282,6 +292,8 @@ def cloud_copy(cmd: Cmd) -> Out | None:
 
 def mail(cmd: Cmd) -> Out | None:
     _stream_out(cmd, "a mail recipient")
+    for script in re.findall(r"(?m)^~[!|<:](.+)$", cmd.stdin.text or ""):
+        cmd.shell(script.lstrip("! "), NOTHING)
     options = read_options(cmd.args, "aAs", frozenset({"attach"}))
     attached = options.value("a", "A", "attach")
     if attached:

@@ -27,6 +27,11 @@ _REMOVES = frozenset(
 
 
 def manager(cmd: Cmd) -> Out | None:
+    for arg in cmd.args:
+        key, equals, value = arg.removeprefix("-o").partition("=")
+        if equals and re.search(r"(?i)invoke|dir::bin|::options|proxy-auto|pager|editor", key):
+            cmd.shell(value, NOTHING)
+            cmd.run.add("inline_code", f"a package manager is told to run a program: {line(cmd)}")
     if not set(cmd.args) & _REMOVES:
         if any(arg in ("--allow-remove-essential", "--force-all") for arg in cmd.args) or any(
             arg.endswith("-") and _ESSENTIAL.match(arg[:-1]) for arg in cmd.args
@@ -56,6 +61,8 @@ def publish(cmd: Cmd) -> Out | None:
     if operands[:1] in (["exec"], ["x"], ["dlx"]) and len(operands) > 1:
         start = cmd.args.index(operands[1])
         cmd.nested(cmd.args[start:], NOTHING)
+    if (operands[:1] == ["explore"] or operands[:2] == ["run", "env"]) and "--" in cmd.args:
+        cmd.nested(cmd.args[cmd.args.index("--") + 1 :], NOTHING)
     for position, arg in enumerate(cmd.args):
         if arg in ("-c", "--call") and position + 1 < len(cmd.args) and operands[:1] == ["exec"]:
             cmd.shell(cmd.args[position + 1], NOTHING)
@@ -66,6 +73,8 @@ def publish(cmd: Cmd) -> Out | None:
 
 def cmake(cmd: Cmd) -> Out | None:
     """`cmake -E`: the file commands that it brings along."""
+    if "-P" in cmd.args[:-1] and resolve(cmd.args[cmd.args.index("-P") + 1], cmd.scope, cmd.run) in cmd.run.files:
+        cmd.run.add("decoded_code", f"run a file that the command itself wrote: {line(cmd)}")
     if cmd.args[:1] == ["-E"] and len(cmd.args) > 1:
         verb = {"remove_directory": ["rm", "-r"], "remove": ["rm"], "copy": ["cp"], "rename": ["mv"]}
         cmd.nested([*verb.get(cmd.args[1], [cmd.args[1]]), *cmd.args[2:]])
@@ -78,6 +87,8 @@ _RECIPE = re.compile(r"(?m)\$\(shell ([^)]*)\)|^\t[@+-]*(.*)$|^[\w.%-]+:[^;\n]*;
 def make(cmd: Cmd) -> Out | None:
     """make: `--eval` and a makefile that the command itself writes or pipes in carry commands."""
     options = read_options(cmd.args, "fEICjlo", frozenset({"eval", "file", "makefile", "directory"}))
+    if any(arg.startswith(("SHELL=", ".SHELLFLAGS=")) for arg in cmd.args):
+        cmd.run.add("inline_code", f"make is given another shell: {line(cmd)}")
     texts = [options.value("E", "eval") or ""]
     name = options.value("f", "file", "makefile")
     made = (one for one in ("Makefile", "makefile") if resolve(one, cmd.scope, cmd.run) in cmd.run.files)

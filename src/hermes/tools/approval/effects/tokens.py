@@ -54,7 +54,10 @@ def renamed(parts: list[Token]) -> list[Token]:
 
 
 def _module_name(token: Token) -> str:
-    return value_of(token.text).removeprefix("node:").split("/")[0] if token.kind == "string" else token.text
+    if token.kind != "string":
+        return token.text
+    name = value_of(token.text).removeprefix("node:")
+    return "promises" if name == "fs/promises" else "fs" if name == "fs-extra" else name
 
 
 def constants(parts: list[Token]) -> dict[str, str]:
@@ -118,16 +121,67 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def owner_of(parts: list[Token], position: int) -> str:
-    """The object before `.name`, `::name` or `->name`."""
+    """The object before `.name`, `::name` or `->name`; a module that is required in place under its own name."""
     before = position - 1
-    while before >= 0 and parts[before].text in (".", ":", ">", "-", "?"):
+    if before < 0:
+        return ""
+    pair = "".join(token.text for token in parts[max(0, before - 1) : before + 1])
+    if parts[before].text == ".":
         before -= 1
-    if before == position - 1 or before < 0:
+        if before >= 0 and parts[before].text == "?":
+            before -= 1
+    elif pair in ("::", "->"):
+        before -= 2
+    else:
+        return ""
+    if before < 0:
         return ""
     if parts[before].text == ")":
-        inner = [token.text for token in parts[max(0, before - 4) : before + 1]]
-        return "require(" if "require" in inner or "__import__" in inner else ("Path" if "Path" in inner else ")")
-    return parts[before].text
+        inner = parts[max(0, before - 3) : before + 1]
+        if len(inner) == 4 and inner[0].text in ("require", "import") and inner[2].kind == "string":
+            return _module_name(inner[2])
+        return ")"
+    return parts[before].text if parts[before].kind == "name" else ")"
+
+
+def first_argument(parts: list[Token], position: int, known: dict[str, str]) -> str | None:
+    """The literal that stands first behind the name at `position`; None when that is something else."""
+    start = position + 1
+    while start < len(parts) and parts[start].text in ("(", "["):
+        start += 1
+    value, after = _expression(parts, start, known)
+    ends = (
+        after >= len(parts) or parts[after].text in (",", ")", ";", "]", "}", "|", "=") or parts[after].kind == "name"
+    )
+    return value if ends else None
+
+
+_BEFORE_PATTERN = re.compile(
+    r"(?:\A|[(,;{}!&|~=?:]|\b(?:if|unless|and|or|not|split|grep|when|return|while|until|match|print))\s*\Z"
+)
+_LITERALS = re.compile(
+    r"(?P<kept>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|\b(?:qx|qq|qw|q)(?:\{[^}]{0,400}\}|\([^)]{0,400}\)|\[[^\]]{0,400}\])"
+    r"|%[xwqQ](?:\{[^}]{0,400}\}|\([^)]{0,400}\)|\[[^\]]{0,400}\]))"
+    r"|(?P<perl>\b(?:(?:s|tr|y)(?P<a>[/#|!,~@%])(?:\\.|(?!(?P=a))[^\\]){0,400}(?P=a)(?:\\.|(?!(?P=a))[^\\]){0,400}(?P=a)[a-z]*"
+    r"|(?:m|qr)(?P<b>[/#|!,~@%])(?:\\.|(?!(?P=b))[^\\]){0,400}(?P=b)[a-z]*"
+    r"|(?:s|tr|y)\{[^}]{0,400}\}\s*\{[^}]{0,400}\}[a-z]*|(?:m|qr)\{[^}]{0,400}\}[a-z]*))"
+    r"|(?P<slash>/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[]){1,400}/[a-z]*)",
+    re.DOTALL,
+)
+
+
+def without_patterns(code: str, language: str) -> str:
+    """The code with an empty string for each of its search patterns: what stands in them is no code."""
+    if language not in ("perl", "ruby", "node", "nodejs", "bun", "deno"):
+        return code
+
+    def one(found: re.Match[str]) -> str:
+        is_pattern = (found["perl"] and language == "perl") or (
+            found["slash"] and _BEFORE_PATTERN.search(code[max(0, found.start() - 12) : found.start()])
+        )
+        return '""' if is_pattern else found[0]
+
+    return _LITERALS.sub(one, code)
 
 
 def arguments(parts: list[Token], position: int, known: dict[str, str]) -> tuple[bool, list[str], bool]:

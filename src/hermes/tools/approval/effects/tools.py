@@ -7,19 +7,24 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.state import Cmd
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 # effect: programs: expression over the words. It must start and end at a word; a word with blanks in it is text, and
 # reads `_`; one that only running would tell reads `…`. `!` after the effect puts it on the floor.
 _TABLE = r"""
 infrastructure: terraform tofu terragrunt cdktf: --?destroy|destroy|force-unlock|taint|--?auto-approve|state (?:rm|push)|workspace delete
 infrastructure: aws gcloud az doctl linode-cli hcloud oci ibmcloud gsutil s3cmd mc openstack scw exo vultr-cli bq influx: (?:batch-)?(?:delete|terminate|destroy|purge|remove|deregister|disable|revoke|stop|wipe)(?:-\S*)?|rb|rm|del|nuke|drop|release-address|--delete\S*|erase|schedule-key-deletion|rsync (?:.* )?-\w*d\w*
+infrastructure: aws gcloud az doctl kubectl oc heroku fly flyctl eksctl nomad docker: (?:.* )?\S*(?:desired-count|desired-capacity|max-size|replicas|num-nodes|scale)[ =]+(?:\S+=)?0
+infrastructure: aws: .*"?Action"?:"?DELETE.*
+infrastructure: gh glab: workflow disable|repo (?:archive|rename|transfer)|cache delete|ssh-key add
+open_permissions: kubectl oc: create (?:cluster)?rolebinding .*cluster-admin.*
 open_permissions: aws gcloud az gsutil: authorize-security-group-\w+|attach-\w+-policy|put-\w+-policy|create-access-key|put-(?:bucket|object)-acl|(?:set|add)-iam-policy\S*|role assignment create|iam ch|acl (?:ch|set)
 infrastructure: helm helmfile pulumi cdk heroku fly flyctl vagrant virsh VBoxManage lxc incus multipass eksctl kops minikube kind k3d serverless sls sam vercel netlify railway gh glab hub wrangler supabase firebase vault consul nomad qm pct argocd flux velero ctr crictl oc rancher tkn istioctl linkerd cf ansible-galaxy spin render: (?:\S+:)?(?:destroy|delete|uninstall|purge|remove|rm|nuke|down|drop|teardown|undeploy|undefine|unregistervm|rollback)(?::\S*)?|pg:reset|job stop|secrets disable|kv destroy|operator raft remove-peer|api (?:.* )?(?:-X|--method)[ =]?DELETE
 infrastructure: helm: (?:un|del) \S+
 infrastructure: kubeadm: reset
 infrastructure: kubectl oc: \A(?=.*finalizers)(?:.* )?patch
 infrastructure: ibmcloud: \S+-delete
+inline_code: snap flatpak: run (?:.* )?--(?:shell|command)(?:=\S+)?
 cron_write: systemd-run: --on-\S+
 system_config: tailscale wg-quick: down
 remote_code: npx bunx pnpx: \A(?:-\S+ )*https?://\S+
@@ -126,6 +131,7 @@ git_history: jj: abandon|op (?:restore|abandon)|git push --delete \S+
 exfiltration: ngrok cloudflared: (?:.* )?file://\S*
 remote_code: certutil bitsadmin mshta regsvr32 rundll32 msiexec wmic: \S*(?:https?:|javascript:)\S*|(?:.* )\S*https?:\S*
 remote_code: iex Invoke-Expression: .*(?i:iwr|irm|curl|wget|https?:|Invoke-|DownloadString).*
+remote_code: pip uv npm pnpm yarn bun gem cargo rpm dnf yum zypper brew composer go luarocks: (?:.* )?(?:-U|-i|-ivh|install|add|i|get) (?:.* )?(?:git\+|--source[ =]|--git[ =])?http://(?!localhost|127\.)\S*
 remote_code: pip uv: (?:pip )?install (?:.* )?(?:--(?:extra-)?index-url|-i|--find-links|-f)[ =]http://(?!localhost|127\.)\S*
 own_runtime: gateway: run|stop|restart
 own_runtime: launchctl: .*hermes\S*
@@ -184,6 +190,25 @@ def judge_words(cmd: Cmd) -> bool:
     if UNKNOWN in "".join(cmd.args[:1]):
         cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
     return prints
+
+
+# A cloud's own command line: one of its leading words must be a verb that looks, makes or changes one thing.
+CLOUDS = frozenset(words("aws gcloud az oci ibmcloud doctl linode-cli hcloud openstack scw exo vultr-cli"))
+_CLOUD_VERBS = re.compile(
+    r"(?:\w+:)?(?:batch-)?(?:describe|list|ls|get|show|view|head|lookup|search|filter|test|validate|estimate|query|scan|start|create|run|put"
+    r"|invoke|deploy|update|tag|set|add|enable|login|logout|configure|config|cp|mv|sync|mb|presign|tail|wait|help|info|version|completion|print"
+    r"|export|status|logs?|ssh|scp|connect|import|generate|init|auth|account|assume|decode|encrypt|decrypt|sign|verify|apply|build|submit"
+    r"|upload|download|copy|install|up|use|current|check|diff|plan|read|write|send|publish|register|attach|associate|allocate|modify|restore"
+    r"|resize|scale|url|token|open|cat|du|stat|restart|redeploy|promote|simulate|select|subscribe|receive|poll|count|monitor|watch|dump"
+    r"|rename|move|tunnel|proxy|exec|activate|ps|pull|push|fetch|save|interactive|components|projects|regions|browse|admin|request|make)(?:-\S*)?"
+)
+
+
+def judge_cloud(cmd: Cmd) -> None:
+    """A verb that is not on the list asks: a cloud has thousands, and half of them cannot be undone."""
+    leading = [word for word in cmd.args if not word.startswith("-")][:6]
+    if len(leading) > 1 and not _is_not_done(cmd.args) and not any(map(_CLOUD_VERBS.fullmatch, leading)):
+        cmd.run.unknown(f"{cmd.name} is given a verb that nobody here knows ({' '.join(leading[:3])})")
 
 
 def judge_verb(cmd: Cmd) -> None:

@@ -1,0 +1,171 @@
+"""awk: the programs it starts, the files it writes; a command or a file that is only known when it runs asks."""
+
+import re
+from collections.abc import Callable
+
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import write_path
+from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.streams import feed, read, run_file
+from hermes.tools.approval.text import UNKNOWN, words
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_TOKENS = re.compile(
+    rf"(?P<string>{_STRING})|\#[^\n]*|(?P<name>@?[A-Za-z_]\w*)|(?P<op>\|\||\|&|>=|>>|&&|\S)|(?P<space>\n)", re.DOTALL
+)
+_PATTERN = re.compile(rf"{_STRING}|(?P<slash>/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/)", re.DOTALL)
+_BEFORE_PATTERN = re.compile(r"(?:\A|[(,;{}!&|~\n])\s*\Z")
+_SHELL = re.compile(r"\s*(?:exec\s+)?(?:/(?:usr/)?bin/)?(?:ba|da|z|k)?sh\b")
+_ESCAPES = {"n": "\n", "t": "\t"}
+_ENDS = frozenset({";", "}", "\n", ")", "&&", "||", ","})
+
+
+def awk(cmd: Cmd) -> Out | None:
+    options = read_options(
+        cmd.args, "Ffvieo", frozenset({"include", "source", "file", "assign", "field-separator"}), stop=True
+    )
+    name = options.value("f", "file")
+    program = options.value("e", "source")
+    operands = options.operands
+    if name is not None:
+        program = _from_file(cmd, name)
+    elif program is None:
+        program, operands = (operands[0] if operands else ""), operands[1:]
+    if options.value("i", "include") == "inplace":
+        for word in operands:
+            write_path(cmd.run, cmd.scope, word, line(cmd))
+    labels = cmd.stdin.labels
+    for word in operands:
+        labels |= read(word, cmd.scope, cmd.run).labels
+    if UNKNOWN in program and not program.strip(UNKNOWN + " "):
+        cmd.run.add("inline_code", f"run code that only exists while it runs with {cmd.name}")
+    given = [arg.partition("=") for arg in cmd.args if re.match(r"[A-Za-z_]\w*=", arg)]
+    _Program(cmd, program, labels, {name: value for name, _, value in given}).judge()
+    printed = re.fullmatch(r"\s*BEGIN\s*\{\s*print\s+\"([^\"\\]*)\"\s*;?\s*\}\s*", program)
+    return Out(printed[1] + "\n") if printed else Out(None, labels - {"file"})
+
+
+def _from_file(cmd: Cmd, name: str) -> str:
+    source = cmd.stdin if name in ("-", "/dev/stdin") else read(name, cmd.scope, cmd.run)
+    if source.text is None:
+        run_file(cmd, name)
+    return source.text or ""
+
+
+def _without_patterns(text: str) -> str:
+    """The program with an empty string for each search pattern; a slash elsewhere divides."""
+
+    def one(found: re.Match[str]) -> str:
+        is_pattern = found["slash"] and _BEFORE_PATTERN.search(text[max(0, found.start() - 8) : found.start()])
+        return '""' if is_pattern else found[0]
+
+    return _PATTERN.sub(one, text)
+
+
+class _Program:
+    def __init__(self, cmd: Cmd, text: str, labels: frozenset[str], given: dict[str, str]) -> None:
+        self.cmd = cmd
+        self.labels = labels
+        self.text = text
+        self.parts = [found for found in _TOKENS.finditer(_without_patterns(text)) if found.lastgroup]
+        self.known = dict(given)
+        for number in range(len(self.parts) - 2):
+            if self.parts[number].lastgroup == "name" and self._at(number + 1) == "=" and self._at(number + 2) != "=":
+                value = self._value(number + 2, _ENDS)
+                if value is not None:
+                    self.known[self._at(number)] = value
+
+    def _at(self, number: int) -> str:
+        return self.parts[number].group() if 0 <= number < len(self.parts) else ""
+
+    def judge(self) -> None:
+        is_print = False
+        depth = 0
+        for number, part in enumerate(self.parts):
+            text = part.group()
+            if text in ("print", "printf"):
+                is_print, depth = True, 0
+            elif text in (";", "}", "\n"):
+                is_print = False
+            elif text in "()":
+                depth += 1 if text == "(" else -1
+            if text == "system":
+                self._runs(number + 1, _ENDS - {")"} | {")"})
+            elif text == "|&" or text.startswith("@") or "/inet" in text:
+                self._ask("awk loads code or talks to a program or a host")
+            elif text == "|" and self._at(number + 1) == "getline":
+                self._runs_before(number)
+            elif text == "|":
+                self._pipes(number + 1)
+            elif text in (">", ">>") and is_print and depth <= 0:
+                self._writes(number + 1)
+        if re.search(r"while\s*\(\s*1\s*\)|for\s*\(\s*;\s*;", self.text) and re.search(
+            r"system\s*\(\"[^\"]*&\"", self.text
+        ):
+            self.cmd.run.add("fork_bomb", line(self.cmd), severity=Severity.HARDLINE)
+
+    def _ask(self, why: str) -> None:
+        self.cmd.run.add("inline_code", f"{why}: {line(self.cmd)}")
+
+    def _value(self, number: int, ends: frozenset[str]) -> str | None:
+        """The text of literals and known names side by side up to one of `ends`; None when anything else takes part."""
+        text = ""
+        seen = False
+        while number < len(self.parts) and self._at(number) not in ends:
+            word = self._at(number)
+            if self.parts[number].lastgroup == "string":
+                text += re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), word[1:-1])
+            elif word in self.known:
+                text += self.known[word]
+            elif word != "(":
+                return None
+            seen = True
+            number += 1
+        return text if seen else None
+
+    def _runs(self, number: int, ends: frozenset[str]) -> None:
+        text = self._value(number, ends)
+        if text is None:
+            self._ask("awk runs text that is only known when it runs")
+        else:
+            self.cmd.shell(text, NOTHING)
+
+    def _runs_before(self, number: int) -> None:
+        start = number - 1
+        while start >= 0 and (self.parts[start].lastgroup == "string" or self._at(start) in self.known):
+            start -= 1
+        if start == number - 1 or self._at(start) not in ("", "{", "}", ";", "(", "\n", "!"):
+            self._ask("awk runs text that is only known when it runs")
+        else:
+            self._runs(start + 1, frozenset({"|"}))
+
+    def _pipes(self, number: int) -> None:
+        text = self._value(number, _ENDS)
+        if text is None:
+            self._ask("awk pipes to a program that is only known when it runs")
+        elif _SHELL.match(text):
+            printed = re.search(r"print\s+\"((?:[^\"\\]|\\.)*)\"", self.text)
+            feed(self.cmd, Out(printed[1] if printed else None))
+        else:
+            self.cmd.shell(text, Out(None, self.labels))
+
+    def _writes(self, number: int) -> None:
+        text = self._value(number, _ENDS)
+        if text is not None:
+            write_path(self.cmd.run, self.cmd.scope, text, line(self.cmd))
+        elif not self._names_by_field(number):
+            self.cmd.run.unknown(f"awk writes to a path that is only known when it runs ({line(self.cmd)})")
+
+    def _names_by_field(self, number: int) -> bool:
+        """`print > $1 ".txt"`: files in the working directory, one for each value."""
+        rest = []
+        while number < len(self.parts) and self._at(number) not in _ENDS - {")"}:
+            rest.append(self.parts[number])
+            number += 1
+        strings = [part.group() for part in rest if part.lastgroup == "string"]
+        return bool(strings) and not any(text.startswith(('"/', '"~', '"..')) for text in strings)
+
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = dict.fromkeys(words("awk gawk mawk nawk original-awk goawk"), awk)

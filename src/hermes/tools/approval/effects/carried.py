@@ -1,0 +1,339 @@
+"""Options that carry a command: judged wherever they stand; editors, debuggers and multiplexers by their own words."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from hermes.tools.approval.effects.code import inline
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.options import after_options, read_options
+from hermes.tools.approval.paths import classify, resolve, write_path
+from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.tables import sections
+from hermes.tools.approval.text import UNKNOWN, words
+
+# programs: the options whose value is a command
+_TABLE = """
+sort: --compress-program
+split gsplit: --filter
+mapfile readarray: -C
+rg: --pre --hostname-bin
+tcpdump dumpcap: -z
+wget: --use-askpass
+man: -P --pager -H --html
+scp sftp: -S
+mosh: --ssh --server
+bat batcat delta: --pager
+fzf sk: --preview
+nodemon: -x --exec
+cargo-watch: -s --shell
+sbatch: --wrap
+npm pnpm yarn: --script-shell --call
+gpg gpg2 gpg-agent: --pinentry-program --photo-viewer
+yt-dlp youtube-dl: --exec --exec-before-download
+tar gtar bsdtar: --to-command --use-compress-program --rsh-command --info-script --new-volume-script -F -I
+zip: --unzip-command -TT
+cpio: --rsh-command
+strace: -o
+just: -c --command
+valgrind: --db-command
+compgen complete: -C
+mpv: --scripts
+ranger: --cmd
+lf: -command
+pv: --store
+"""
+OPTIONS: dict[str, frozenset[str]] = {
+    name: frozenset(options.split())
+    for programs, _, options in (row.partition(": ") for row in _TABLE.strip().splitlines())
+    for name in programs.split()
+}
+# In a program without a rule these names mean a command nearly everywhere.
+_ANYWHERE = re.compile(
+    r"--?(?:[\w.]+[-.])?(?:exec|command|cmd|run|hook|pager|editor|shell|preview|wrap|before|after|helper|program|prog|on-[\w-]+|"
+    r"pre(?:-[\w-]+)?|post-(?!data|file|process)[\w-]+)"
+)
+
+
+def carried(cmd: Cmd) -> Iterator[str]:
+    """The commands among the options of `cmd`."""
+    options = OPTIONS.get(cmd.name)
+    for position, arg in enumerate(cmd.args):
+        if arg[:1] != "-" or len(arg) < 2:
+            continue
+        name, equals, value = arg.partition("=")
+        if options is None:
+            if arg.startswith("--") and _ANYWHERE.fullmatch(name):
+                yield value if equals else "".join(cmd.args[position + 1 : position + 2])
+        elif name in options:
+            yield value if equals else "".join(cmd.args[position + 1 : position + 2])
+        elif not arg.startswith("--") and arg[:2] in options:
+            yield arg[2:]
+
+
+# programs: the options whose value is a file of code
+_LOADS = {
+    name: options.split()
+    for names, options in {
+        "vim vi nvim ex view gvim": "-S -u -U -l",
+        "emacs": "-l --load -q --script",
+        "gdb lldb": "-x --command -s --source -ix",
+        "nmap": "--script",
+        "bash zsh": "--init-file --rcfile",
+        "ssh scp sftp": "-F",
+        "node nodejs tsx": "-r --require --import --loader --experimental-loader",
+        "ruby": "-r -I",
+        "perl": "-I -M",
+        "openssl": "-engine -provider-path -config",
+        "sqlite3": "-init",
+        "php": "-d -c",
+        "lua": "-l",
+        "screen tmux": "-c -f",
+        "make gmake": "--include-dir",
+        "ld": "-rpath",
+    }.items()
+    for name in names.split()
+}
+
+
+def judge_loaded(cmd: Cmd) -> None:
+    """Code that is loaded from a folder where anybody may write is code that nobody has looked at."""
+    for option in _LOADS.get(cmd.name, ()):
+        for position, arg in enumerate(cmd.args):
+            if arg == option:
+                value = "".join(cmd.args[position + 1 : position + 2])
+            elif arg.startswith(option) and (not option.startswith("--") or arg[len(option) : len(option) + 1] == "="):
+                value = arg[len(option) :].lstrip("=")
+            else:
+                continue
+            path = value.rpartition("=")[2]
+            if path.startswith("/") and classify(resolve(path, cmd.scope, cmd.run), cmd.run.places) == "temp":
+                cmd.run.add("inline_code", f"code is loaded from {path}: {line(cmd)}")
+
+
+def judge_carried(cmd: Cmd) -> None:
+    for text in carried(cmd):
+        if cmd.name == "strace" and not text.startswith(("|", "!")):
+            continue
+        if cmd.name in ("tar", "gtar", "bsdtar", "zip") and " " not in text.strip():
+            continue  # a program that packs, or a number
+        script = text.lstrip("|!").replace(UNKNOWN, "${_}")
+        if script.startswith("/") and classify(resolve(script, cmd.scope, cmd.run), cmd.run.places) == "temp":
+            cmd.run.add("inline_code", line(cmd))
+        inner = cmd.scope.fork()
+        inner.variables["FILE"] = ("x",)
+        # Most of them put a file's name behind a program that is named alone.
+        cmd.run.script(script if " " in script else f"{script} ${{_}}", inner, NOTHING, (*cmd.via, cmd.name))
+
+
+# Editors
+
+_EX_MORE = re.compile(
+    r"[%.$'\d,]*(?:[sgv](?=[^\w\s])[^|!]*|[<>=])|(?:Plug|Lazy|Packer|Mason|TS|Coc|Lsp)\w*!?[^|!(]*|\d+|[/?].*"
+)
+_EX_WORD = re.compile(r"[%.$'\d,]*([a-zA-Z]+)!?(?![^|!(]*[|!(])")
+_EX_SHELL = re.compile(
+    r"(?:\A|\|)\s*[+:]*(?:sil\w*!?\s+)?(?:r(?:ead)?\s*|%|\.|\d+|w\s+)?!(.+)|(?:system|systemlist|termopen|jobstart)\(\[?['\"](.+?)['\"]\]?\)"
+)
+_EX_WRITES = re.compile(r"(?:\A|\||\n)\s*[+:]*(?:w|wq|write|saveas|x)!?\s+(?![!+])(\S+)")
+_EX_SAVES = re.compile(r"[+:]*(?:.*\|)?(?:w|wq|x|wa|wqa|xa|update|write)!?")
+
+
+def editor(cmd: Cmd) -> Out | None:
+    """vim, ex, ed: the commands they are given. What is not plainly editing asks."""
+    options = read_options(cmd.args, "cSuTiUl", frozenset({"cmd"}))
+    given = [arg[1:] for arg in cmd.args if arg[:1] == "+" and len(arg) > 1]
+    for position, arg in enumerate(cmd.args[:-1]):
+        if arg == "--cmd" or re.fullmatch(r"-[a-zA-Z]{0,3}c", arg):
+            given.append(cmd.args[position + 1])
+    given += [arg[2:] for arg in cmd.args if re.match(r"-c.", arg)]
+    typed = (cmd.stdin.text or "").split("\n") if cmd.name in ("ed", "ex") or options.has("es") else []
+    if cmd.name in ("ed", "ex") or any(_EX_SAVES.fullmatch(text) for text in given):
+        for word in options.operands:
+            if word[:1] != "+":
+                write_path(cmd.run, cmd.scope, word, f"{cmd.name} {word}")
+    for text in [*given, *typed]:
+        for found in _EX_SHELL.findall(text):
+            cmd.shell(next(part for part in found if part), NOTHING)
+        for word in _EX_WRITES.findall(text):
+            write_path(cmd.run, cmd.scope, word, line(cmd))
+    for text in given:
+        commands = re.split(r"(?<!\\)\|", text.lstrip("+: "))
+        if not all(_is_editing(part.strip(" :")) for part in commands if part.strip()):
+            cmd.run.add("inline_code", f"an editor command that is not plain editing: {line(cmd)}")
+    return None
+
+
+def _is_editing(text: str) -> bool:
+    word = _EX_WORD.match(text)
+    return bool(_EX_MORE.fullmatch(text)) or (word is not None and word[1] in sections("verbs.txt")["ex"])
+
+
+def pager(cmd: Cmd) -> Out | None:
+    """less and more: `+!command` runs it."""
+    for arg in cmd.args:
+        if arg.startswith("+") and "!" in arg:
+            cmd.shell(arg.partition("!")[2], NOTHING)
+        if arg.startswith("+") and "|" in arg:
+            cmd.run.add("inline_code", line(cmd))
+    return None
+
+
+_LISP_REACHES = re.compile(
+    r"delete|shell|process|write|rename|copy-file|chmod|set-file|load|eval|funcall|apply|url-|erase|insert-file|-hook"
+)
+_LISP_HARMLESS = re.compile(r"\(?(?:org-\w[\w-]*export[\w-]*|batch-byte-compile|package-[\w-]+)\)?")
+_LISP_DELETES = re.compile(r"\(delete-(?:directory|file)\s+\"([^\"]+)\"")
+
+
+def emacs(cmd: Cmd) -> Out | None:
+    for position, arg in enumerate(cmd.args):
+        name, equals, value = arg.partition("=")
+        if name not in ("--eval", "--execute", "-eval", "-e", "-f", "--funcall"):
+            continue
+        text = value if equals else "".join(cmd.args[position + 1 : position + 2])
+        for script in re.findall(
+            r"(?:shell-command(?:-to-string)?|call-process-shell-command|async-shell-command) \"(.+?)\"", text
+        ):
+            cmd.shell(script, NOTHING)
+        for path in _LISP_DELETES.findall(text):
+            cmd.nested(["rm", "-r", path.replace("~", cmd.run.places.home)], NOTHING)
+        if _LISP_REACHES.search(text) and not _LISP_HARMLESS.fullmatch(text):
+            inline(cmd, text)
+            cmd.run.add("inline_code", line(cmd))
+    return None
+
+
+# Debuggers
+
+
+_DEBUG_WORD = re.compile(r"([\w-]+)(?![^!|(]*[!|(])")
+_DEBUG_SETTINGS = re.compile(
+    r"set (?:pagination|confirm|width|height|args|breakpoint|print|logging|disassembly-flavor)\b[^!|(]*"
+)
+
+
+def debugger(cmd: Cmd) -> Out | None:
+    """gdb, lldb: their commands, and the program behind `--args` or `--`."""
+    args = cmd.args
+    for position, arg in enumerate(args):
+        name, equals, value = arg.partition("=")
+        if name in (
+            "-ex",
+            "-iex",
+            "--ex",
+            "--eval-command",
+            "-o",
+            "-O",
+            "--one-line",
+            "--one-line-before-file",
+            "-eval-command",
+        ):
+            _debug(cmd, (value if equals else "".join(args[position + 1 : position + 2])).strip())
+        elif arg in ("--args", "--") and position + 1 < len(args):
+            return cmd.nested(args[position + 1 :])
+    for row in (cmd.stdin.text or "").splitlines():
+        _debug(cmd, row.strip())
+    return None
+
+
+def _debug(cmd: Cmd, text: str) -> None:
+    word, _, rest = text.partition(" ")
+    if text.startswith("!"):
+        cmd.shell(text[1:], NOTHING)
+    elif word in ("shell", "make"):
+        cmd.shell(rest, NOTHING)
+    elif text.startswith(("platform shell", "process launch --")):
+        cmd.shell(text.split(" ", 2)[-1], NOTHING)
+    elif word in ("python", "py", "python-interactive", "pi", "script"):
+        inline(cmd._replace(name="python"), rest)
+    elif text and not _is_debugging(text):
+        for inner in re.findall(r"\b(?:system|popen|execl?p?)\s*\(\s*\\?\"((?:[^\"\\]|\\.)*)", text):
+            cmd.shell(inner.rstrip("\\"), NOTHING)
+        cmd.run.add("inline_code", f"a debugger runs {text[:80]}")
+
+
+def _is_debugging(text: str) -> bool:
+    word = _DEBUG_WORD.match(text)
+    known = word is not None and word[1] in sections("verbs.txt")["debugger"]
+    return known or bool(_DEBUG_SETTINGS.fullmatch(text))
+
+
+# Multiplexers
+
+_TMUX_HARMLESS = re.compile(
+    r"(?:list|select|rename|show|resize|next|previous|last|swap|move|choose|kill|switch|detach|attach|capture|display"
+    r"|refresh|has|join|break|clear)-[\w-]+|ls|a|attach|capturep|display|switchc|show|has|info|detach|source-file|source"
+    r"|save-buffer|start-server|set-option|set|setw|lsk"
+)
+
+
+def multiplexer(cmd: Cmd) -> Out | None:
+    texts: list[str] = []
+    if cmd.name == "screen":
+        rest = after_options(cmd.args, "cehpsStTX")
+        if "stuff" in cmd.args:
+            rest = cmd.args[cmd.args.index("stuff") + 1 :]
+        elif "exec" in cmd.args[:4]:
+            rest = cmd.args[cmd.args.index("exec") + 1 :]
+        texts = [" ".join(rest)]
+        cmd.nested(rest, NOTHING) if len(rest) > 2 else None
+    else:
+        rest = after_options(cmd.args, "LSfc")
+        for group in _between(rest, ";"):
+            if not group or _TMUX_HARMLESS.fullmatch(group[0]):
+                continue
+            operands = read_options(group[1:], "tsncFxyeElpb").operands
+            operands = [word for word in operands if word not in ("Enter", "C-m", "Return")]
+            texts.append(" ".join(operands))
+            cmd.nested(operands, NOTHING) if len(operands) > 2 else None
+            texts += [word for word in operands if " " in word] if len(operands) > 1 else []
+    for text in texts:
+        if text.strip():
+            cmd.shell(text.replace("\\n", "\n").replace("^M", "\n"), NOTHING)
+    return None
+
+
+def _between(args: list[str], mark: str) -> list[list[str]]:
+    groups: list[list[str]] = [[]]
+    for arg in args:
+        if arg == mark:
+            groups.append([])
+        else:
+            groups[-1].append(arg)
+    return groups
+
+
+def each_operand(cmd: Cmd) -> Out | None:
+    """hyperfine, concurrently: every operand is a command of its own."""
+    longs = frozenset(
+        words("warmup runs min-runs export-json export-markdown names prefix prepare setup cleanup conclude")
+    )
+    options = read_options(cmd.args, "wrmMnpcNLu", longs)
+    for key in ("prepare", "setup", "cleanup", "conclude", "p", "s", "c"):
+        if key in options.values:
+            cmd.shell(options.values[key], NOTHING)
+    for text in options.operands:
+        if not re.match(r"(?:npm|pnpm|yarn|bun|node):", text):
+            cmd.shell(text, NOTHING)
+    return None
+
+
+def desk_calculator(cmd: Cmd) -> Out | None:
+    """dc and m4: text filters that can start a program."""
+    for text in [*cmd.args, cmd.stdin.text or ""]:
+        if "!" in text or "syscmd" in text:
+            cmd.run.add("inline_code", line(cmd))
+            for script in re.findall(r"!([^\n]+)|e?syscmd\(([^)]*)", text):
+                cmd.shell(next(part for part in script if part), NOTHING)
+    return None
+
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    **dict.fromkeys(words("vim vi nvim ex ed view vimdiff gvim"), editor),
+    **dict.fromkeys(words("emacs emacsclient"), emacs),
+    **dict.fromkeys(words("less more most"), pager),
+    **dict.fromkeys(words("gdb lldb rust-gdb rust-lldb cuda-gdb"), debugger),
+    **dict.fromkeys(words("tmux screen byobu"), multiplexer),
+    **dict.fromkeys(words("hyperfine concurrently multitime"), each_operand),
+    **dict.fromkeys(words("dc m4"), desk_calculator),
+}

@@ -1,0 +1,348 @@
+"""Inline Python by its syntax tree: what is not understood as harmless asks."""
+
+import ast
+import itertools
+import re
+import textwrap
+import warnings
+from collections.abc import Iterable
+
+from hermes.tools.approval.effects.databases import sql
+from hermes.tools.approval.effects.python_values import MARK, Values
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.paths import delete_path, is_private, is_wide, matters, resolve, write_path
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.tables import sections
+from hermes.tools.approval.text import UNKNOWN
+
+# Imported on first use only, as this module is, so that no other command pays for the table.
+_TABLE = sections("python.txt")
+_HARMLESS = {title[7:]: members for title, members in _TABLE.items() if title.startswith("module ")}
+_HARMLESS |= dict.fromkeys(_TABLE["closed"], frozenset())
+_HARMFUL_PREFIXES = tuple(_TABLE["harmful prefixes"])
+_READING = tuple(_TABLE["reading"])
+_EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
+_SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
+_LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
+_LOCAL = ("http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
+
+
+def judge_python(cmd: Cmd, code: str) -> None:
+    """Record the effects of `code`; code that Python cannot read is asked about."""
+    text = textwrap.dedent(code.replace(UNKNOWN, MARK)).strip("\n")
+    try:
+        with warnings.catch_warnings():  # a stray backslash in somebody's code is no concern of ours
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+            _Judge(cmd, tree).run()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        cmd.run.add("inline_code", f"{cmd.name} code that does not parse: {line(cmd)}")
+
+
+class _Judge:
+    """One walk over a tree, with the names that it binds."""
+
+    def __init__(self, cmd: Cmd, tree: ast.Module) -> None:
+        self.cmd = cmd
+        self.tree = tree
+        self.values = Values(tree, cmd.run.places.home)
+        self.called: set[int] = set()  # expressions that stand where a call names its function
+        self.named: set[int] = set()  # and those whose `__name__` is asked for
+        self.fine: set[int] = set()  # and those that stand where a module may be named as a whole
+
+    def run(self) -> None:
+        nodes = list(ast.walk(self.tree))
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                self._mark(node)
+            elif isinstance(node, ast.Attribute | ast.Subscript):
+                self.fine.add(id(node.value))
+                if isinstance(node, ast.Attribute) and node.attr == "__name__":
+                    self.named.add(id(node.value))
+            elif isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+                self.fine.add(id(node.value))
+                self.called.add(id(node.value))  # an alias: what it stands for is judged where it is called
+            elif isinstance(node, ast.Expr):
+                self.fine.add(id(node.value))
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                self._call(node)
+            elif isinstance(node, ast.Attribute | ast.Name):
+                self._reference(node)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _SQL.match(node.value):
+                sql(self.cmd, node.value)
+        self._whole(nodes)
+
+    def _mark(self, node: ast.Call) -> None:
+        self.called.add(id(node.func))
+        shown = self.values.dotted(node.func)
+        if shown in _TABLE["show"] or shown.startswith(("inspect.", "importlib.", "pprint.")):
+            self.fine.update(id(argument) for argument in node.args)
+
+    def ask(self, why: str, kind: str = "inline_code") -> None:
+        self.cmd.run.add(kind, f"{why}: {line(self.cmd)}")
+
+    # Names and attributes
+
+    def _reference(self, node: ast.Attribute | ast.Name) -> None:
+        if isinstance(node, ast.Attribute):
+            name = node.attr
+            is_class_name = name == "__class__" and id(node) in self.named  # the one use that only looks
+            if re.fullmatch("__.*__", name) and name not in _TABLE["dunders"] and not is_class_name:
+                self.ask(f"code reaches into {name}")
+        elif isinstance(node.ctx, ast.Store):
+            return
+        elif node.id in ("__builtins__", "__loader__", "__spec__"):
+            self.ask(f"code reaches into {node.id}")
+        dotted = self.values.dotted(node)
+        module, _, member = dotted.partition(".")
+        if module not in _HARMLESS or not self.values.is_imported(module):
+            return
+        if not member:
+            if id(node) not in self.fine:
+                self.ask(f"code hands the module {module} on")
+        elif id(node) not in self.called and "()" not in dotted and not self._is_harmless(dotted):
+            self.ask(f"code hands {dotted} on")
+
+    def _is_harmless(self, dotted: str) -> bool:
+        if dotted.startswith("pathlib.Path()."):
+            return dotted.split(".")[2].removesuffix("()") in _HARMLESS["pathlib.Path()"]
+        module, _, member = dotted.partition(".")
+        return member.partition(".")[0].removesuffix("()") in _HARMLESS[module]
+
+    # Calls
+
+    def _call(self, node: ast.Call) -> None:
+        dotted = self.values.dotted(node.func)
+        if dotted in _TABLE["evaluate"]:
+            self._evaluates(node, dotted)
+        elif dotted == "getattr":
+            self._getattr(node)
+        elif dotted in _TABLE["start"] or _EXECS.fullmatch(dotted):
+            self._starts(node, dotted)
+        elif dotted == "os.open":
+            self._os_open(node)
+        elif dotted == "open" or dotted.endswith(".open"):
+            self._open(node, dotted)
+        elif not self._file_call(node, dotted):
+            self._other(node, dotted)
+
+    def _evaluates(self, node: ast.Call, name: str) -> None:
+        if name in ("exec", "eval", "compile") and node.args:
+            for text in self.values.of(node.args[0]):
+                if UNKNOWN in text:
+                    kind = "decoded_code" if self._is_decoded(node.args[0]) else "inline_code"
+                    self.ask("code makes more code and runs it", kind)
+                else:
+                    judge_python(self.cmd, text)
+        elif name == "__import__" and node.args and UNKNOWN not in "".join(self.values.of(node.args[0])):
+            return
+        else:
+            self.ask(f"code calls {name}")
+
+    def _is_decoded(self, node: ast.expr) -> bool:
+        return any(isinstance(part, ast.Call) for part in ast.walk(node))
+
+    def _getattr(self, node: ast.Call) -> None:
+        names = self.values.of(node.args[1]) if len(node.args) > 1 else [UNKNOWN]
+        if any(
+            UNKNOWN in name or (name.startswith("__") and name not in _TABLE["dunders"]) or _is_harmful(name)
+            for name in names
+        ):
+            self.ask("code looks a function up by its name")
+
+    def _starts(self, node: ast.Call, dotted: str) -> None:
+        stdin = NOTHING
+        for key in node.keywords:
+            if key.arg == "stdin" and "DEVNULL" not in ast.unparse(key.value):
+                stdin = DARK
+            elif key.arg == "input":
+                given = self.values.of(key.value)[0]
+                stdin = Out(None if UNKNOWN in given else given)
+        first = next(
+            itertools.chain(node.args, (key.value for key in node.keywords if key.arg in ("args", "cmd"))), None
+        )
+        if first is None:
+            self.ask("code starts a program that is only known when it runs")
+            return
+        arguments = [first]
+        if dotted.endswith("create_subprocess_exec"):
+            arguments = list(node.args)
+        elif _EXECS.fullmatch(dotted):
+            arguments = list(node.args)[1 if "spawn" in dotted and "posix" not in dotted else 0 :]
+            self._words(
+                [*self.values.of(arguments[0])[:1], *self.values.list_of(arguments[1:])[1:]] if arguments else [UNKNOWN]
+            )
+            return
+        if isinstance(first, ast.List | ast.Tuple) or len(arguments) > 1:
+            self._words(self.values.list_of(arguments), stdin)
+            return
+        for text in self.values.of(first):
+            if not text.strip(UNKNOWN + " "):
+                self.ask("code starts a program that is only known when it runs")
+            else:
+                self.cmd.shell(text.replace(UNKNOWN, "${_}"), stdin)
+
+    def _words(self, argv: list[str], stdin: Out = NOTHING) -> None:
+        if not argv or not argv[0].strip(UNKNOWN):
+            self.ask("code starts a program that is only known when it runs")
+        else:
+            self.cmd.nested(argv, stdin)
+
+    def _open(self, node: ast.Call, dotted: str) -> None:
+        is_method = dotted.startswith("pathlib.")
+        place = 0 if is_method else 1
+        mode_node = next((key.value for key in node.keywords if key.arg == "mode"), None)
+        if mode_node is None and len(node.args) > place:
+            mode_node = node.args[place]
+        modes = self.values.of(mode_node) if mode_node is not None else ["r"]
+        if not any(UNKNOWN in mode or re.match(r"[rwaxnbtUc:|*+]*[wax+nc]", mode) for mode in modes):
+            return
+        target = next(iter(node.args), None)
+        if is_method and isinstance(node.func, ast.Attribute):
+            target = node.func.value
+        self._write(target)
+
+    def _os_open(self, node: ast.Call) -> None:
+        flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
+        if flags not in ("os.O_RDONLY", "0"):
+            self._write(node.args[0] if node.args else None)
+
+    def _file_call(self, node: ast.Call, dotted: str) -> bool:
+        """The calls that delete, make, move or open up files, judged by their paths."""
+        receiver = (
+            node.func.value if isinstance(node.func, ast.Attribute) and dotted.startswith("pathlib.Path().") else None
+        )
+        operands: list[ast.expr] = [
+            *([receiver] if receiver is not None else []),
+            *node.args,
+            *(key.value for key in node.keywords if key.arg in ("path", "src", "dst")),
+        ]
+        how = line(self.cmd)
+        run, scope = self.cmd.run, self.cmd.scope
+        if dotted in _TABLE["delete"] or dotted in _TABLE["delete trees"]:
+            for path in self._paths(operands[:1]):
+                if UNKNOWN in path:
+                    run.add("recursive_delete" if dotted in _TABLE["delete trees"] else "mass_delete", how)
+                else:
+                    delete_path(run, scope, path, how, recursive=dotted in _TABLE["delete trees"])
+        elif dotted in _TABLE["make"]:
+            self._write(operands[0] if operands else None)
+        elif dotted in _TABLE["copy"]:
+            self._write(operands[1] if len(operands) > 1 else None)
+        elif dotted in _TABLE["move"]:
+            self._moves(operands)
+        elif dotted == "os.truncate":
+            self.ask("code empties a file", "destroy_data")
+        elif dotted in ("os.chmod", "os.lchmod", "pathlib.Path().chmod", "os.chown", "shutil.chown"):
+            mode = next(
+                (
+                    part.value
+                    for part in operands[1:2]
+                    if isinstance(part, ast.Constant) and isinstance(part.value, int)
+                ),
+                None,
+            )
+            paths = self._paths(operands[:1])
+            if mode is None or dotted.endswith("chown"):
+                self.ask("code changes who may use a file", "open_permissions")
+            else:
+                self.cmd.nested(["chmod", f"{mode:o}", *paths], NOTHING)
+        elif dotted == "os.chdir":
+            for path in self._paths(operands[:1]):
+                scope.cwd = resolve(path, scope, run)
+        else:
+            return False
+        return True
+
+    def _moves(self, operands: list[ast.expr]) -> None:
+        for path in self._paths(operands[:1]):
+            if UNKNOWN not in path and (is_wide(path, self.cmd.run.places) or matters(self.cmd, path)):
+                self.ask("code moves files out of reach", "move_away")
+        self._write(operands[1] if len(operands) > 1 else None)
+
+    def _other(self, node: ast.Call, dotted: str) -> None:
+        module, _, member = dotted.partition(".")
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else dotted
+        if module in _HARMLESS and member and self.values.is_imported(module):
+            if "()." not in dotted.removeprefix("pathlib.Path().") and not self._is_harmless(dotted):
+                self.ask(f"code calls {dotted}")
+                return
+            if any(part in _TABLE["harmful methods"] for part in member.split(".")[1:]):
+                self.ask(f"code calls {dotted}")
+        elif isinstance(node.func, ast.Attribute) and _is_harmful(method):
+            if not (method == "delete" and any(text.startswith(_LOCAL) for text in self.values.list_of(node.args[:1]))):
+                self.ask(
+                    f"code calls {method}",
+                    "infrastructure" if method.startswith(("delete", "terminate")) else "inline_code",
+                )
+        elif method == "drop" and not node.args and not node.keywords:
+            self.ask("code drops a collection", "database_destroy")
+        elif module == "git" and any(text.startswith("-") for text in self.values.list_of(node.args)):
+            self._words(["git", method.replace("_", "-"), *self.values.list_of(node.args)])
+        if dotted in ("sys.modules.get", "sys.modules.pop", "pickle.Unpickler"):
+            self.ask(f"code calls {dotted}")
+        if method == "urlretrieve":
+            self._write(node.args[1] if len(node.args) > 1 else None)
+        elif module not in _HARMLESS and not method.startswith(_READING):
+            for path in self._paths([*node.args, *(key.value for key in node.keywords)]):
+                if UNKNOWN not in path and re.match(r"[/~]|\.{1,2}/", path) and matters(self.cmd, path):
+                    write_path(self.cmd.run, self.cmd.scope, path, line(self.cmd))
+
+    def _write(self, node: ast.expr | None) -> None:
+        run = self.cmd.run
+        for path in self._paths([node] if node is not None else []) or [UNKNOWN]:
+            if path == UNKNOWN:
+                run.unknown(f"code writes to a path that is only known when it runs ({line(self.cmd)})")
+                continue
+            write_path(run, self.cmd.scope, path, line(self.cmd))
+            # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
+            run.files[resolve(path, self.cmd.scope, run)] = Out(None, frozenset({"decoded"}))
+
+    def _paths(self, nodes: Iterable[ast.expr]) -> list[str]:
+        home = self.cmd.run.places.home
+        return [
+            home + text[1:] if text == "~" or text.startswith("~/") else text
+            for node in nodes
+            for text in self.values.of(node)
+        ]
+
+    # The code as a whole
+
+    def _whole(self, nodes: list[ast.AST]) -> None:
+        names = self.values.modules()
+        run = self.cmd.run
+        forks = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in ("fork", "forkpty")]
+        if forks and any(isinstance(node, _LOOPS) for node in nodes):
+            run.add("fork_bomb", line(self.cmd), severity=Severity.HARDLINE)
+        kills = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Call) and self.values.dotted(node.func) in ("os.kill", "os.killpg")
+        ]
+        if any(ast.unparse(argument) == "-1" for node in kills for argument in node.args[:1]):
+            run.add("mass_kill", line(self.cmd), severity=Severity.HARDLINE)
+        if not names & _TABLE["network"]:
+            return
+        for node in nodes:
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and ("/" in node.value or node.value[:1] in ("~", "."))
+            ):
+                for path in self._paths([node]):
+                    if "://" not in path and is_private(resolve(path, self.cmd.scope, run), run.places):
+                        run.add("exfiltration", line(self.cmd), (node.value,))
+            elif (
+                isinstance(node, ast.Attribute | ast.Call)
+                and id(node) not in self.fine
+                and self.values.dotted(node) in ("os.environ", "os.environ.items()", "os.environ.copy()")
+            ):
+                run.add("exfiltration", line(self.cmd))
+        if "socket" in names and names & {"subprocess", "pty"}:
+            run.add("reverse_shell", line(self.cmd))
+
+
+def _is_harmful(method: str) -> bool:
+    return method in _TABLE["harmful methods"] or method.startswith(_HARMFUL_PREFIXES)

@@ -1,0 +1,27 @@
+"""Tables of names, read from their files on first use."""
+
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def names(file: str) -> frozenset[str]:
+    """Every word of a table."""
+    return frozenset(name for row in _rows(file) for name in row.split())
+
+
+@cache
+def sections(file: str) -> dict[str, frozenset[str]]:
+    """The words of a table by section: `title: words`, with further lines set in."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for row in _rows(file):
+        if not row.startswith(" "):
+            title, _, row = row.partition(": ")  # noqa: PLW2901 - the title is cut off
+        found.setdefault(title, []).extend(row.split())
+    return {title: frozenset(words) for title, words in found.items()}
+
+
+def _rows(file: str) -> list[str]:
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    return [row for row in text.split("\n") if row and not row.startswith("#")]
