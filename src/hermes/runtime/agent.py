@@ -194,7 +194,7 @@ class AIAgent:
         async with self._working(sink) as (heard, scope):
             record = await self._parts.store.load(self.session_id)
             if record is not None and record.continued_by:
-                record = await self._follow_stored(record.continued_by)
+                await self._follow_stored(record.continued_by)
             compression, done = self._compressing(), None
             wish = Wish(session_id=self.session_id, sink=heard, scope=scope, focus=focus or "", force=True)
             async with scope:
