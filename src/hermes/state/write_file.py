@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 INDEX_BATCH = 256
 TAIL_WAKES = 64  # not indexed messages for which it is worth waking the writing thread
-TAIL_LIMIT = 512  # ... before indexing no longer waits for a quiet moment
+TAIL_LIMIT = 1024  # ... before indexing no longer waits for a quiet moment
 CHECK_EVERY = 16
 CHECKPOINT_EVERY = 256
 STRANGER_POLL_S = 0.005
@@ -53,6 +53,7 @@ class WriteFile:
         self._inode = 0
         self._commits = 0
         self._checkpointed = 0
+        self._looked_at = 0  # the number of commits when `is_busy` was asked
         self._mark = 0  # what is surely indexed; another process may have gone further
         self.mode: JournalMode = "wal"
 
@@ -156,6 +157,11 @@ class WriteFile:
             self._checkpoint(self._conn)
         if self._commits % CHECK_EVERY == 0 and self._behind(self._conn) >= TAIL_LIMIT:
             self.idle()
+
+    def is_busy(self) -> bool:
+        """Whether commits were made since the last time this was asked, and not too much waits to be indexed."""
+        was, self._looked_at = self._looked_at, self._commits
+        return was != self._commits and self._conn is not None and self._behind(self._conn) < TAIL_LIMIT
 
     def idle(self) -> bool:
         """Move the log into the file when it is long, and index one batch; whether there is more to index."""

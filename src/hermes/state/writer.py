@@ -55,6 +55,10 @@ class Backend(Protocol):
         """Whether so much deferred work is waiting that the thread should be woken for it."""
         ...
 
+    def is_busy(self) -> bool:
+        """Whether commits were made since the last time this was asked, and deferred work can wait."""
+        ...
+
     def idle(self) -> bool:
         """Do one bounded piece of deferred work; whether more is waiting."""
         ...
@@ -197,6 +201,9 @@ class Writer:
                     wait_s = IDLE_S
                     self._guarded(self._backend.committed)
                 elif not ending and not nudges:
+                    if self._guarded(self._backend.is_busy) is True:
+                        wait_s = IDLE_S  # loops that write themselves are not quiet, although nothing comes here
+                        continue
                     self._nudged = False
                     wait_s = BETWEEN_IDLE_S if self._guarded(self._backend.idle) is True else None
         finally:
