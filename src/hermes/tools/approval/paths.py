@@ -16,10 +16,10 @@ TOP = frozenset(
     )
 )
 _SYSTEM = re.compile(
-    r"/(?:etc|boot|usr|bin|sbin|lib\w*|proc|sys|var|run|root|opt|srv|System|Library|Applications|private)(?:/|\Z)"
+    r"/(?:etc|selinux|boot|usr|bin|sbin|lib\w*|proc|sys|var|run|root|opt|srv|System|Library|Applications|private)(?:/|\Z)"
 )
 _CONFIG = re.compile(
-    r"/(?:private/)?(?:etc|boot|bin|sbin|lib\w*|proc|sys|usr(?!/local/share|/src)|var/spool|var/lib|var/log|System|Library)(?:/|\Z)"
+    r"/(?:private/)?(?:etc|selinux|boot|bin|sbin|lib\w*|proc|sys|usr(?!/local/share|/src)|var/spool|var/lib|var/log|System|Library)(?:/|\Z)"
 )
 _TEMP = re.compile(r"/(?:private/)?(?:tmp|var/tmp|var/folders|dev/shm)(?:/|\Z)")
 _DISK = re.compile(

@@ -7,6 +7,7 @@ from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.state import DARK, Out, Run, Scope
 from hermes.tools.approval.streams import pour
 
+_DATA = (".db", ".sqlite", ".sqlite3", ".dump", ".rdb", ".mdb", ".kdbx")  # nobody starts one of these empty
 _READS = frozenset({"dup", "<<", "<<<", "<"})
 
 
@@ -30,6 +31,8 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
             continue
         if redirect.op in (">", ">|") and out.text == "" and has_glob(redirect.target):
             run.add("destroy_data", f"empty every file of {plain(redirect.target)}", (plain(redirect.target),))
+        if redirect.op in (">", ">|") and out.text == "" and redirect.target.endswith(_DATA):
+            run.add("destroy_data", f"empty {plain(redirect.target)}", (plain(redirect.target),))
         write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
         pour(path, out, scope, run)
         if redirect.op != "<>" and redirect.fd in ("", "1") and path not in ("/dev/stdout", "/dev/stderr", "/dev/tty"):

@@ -491,5 +491,6 @@ def joined(outputs: list[Out]) -> Out:
     labels: frozenset[str] = frozenset().union(*(out.labels for out in outputs))
     texts = [out.text for out in outputs if out.text is not None]
     if len(texts) != len(outputs):
-        return Out(None, labels)
+        # A file with other text added is no longer the file that a person has seen.
+        return Out(None, labels - {"file"} if any(texts) else labels)
     return Out("".join(texts)[:16384], labels)

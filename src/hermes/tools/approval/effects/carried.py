@@ -7,7 +7,7 @@ from hermes.tools.approval.effects.code import inline
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import classify, resolve, write_path
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -122,7 +122,7 @@ def judge_carried(cmd: Cmd) -> None:
         inner = cmd.scope.fork()
         inner.variables["FILE"] = ("x",)
         # Most of them put a file's name behind a program that is named alone.
-        cmd.run.script(script if " " in script else f"{script} ${{_}}", inner, NOTHING, (*cmd.via, cmd.name))
+        cmd.run.script(script if " " in script else f"{script} ${{_}}", inner, DARK, (*cmd.via, cmd.name))
 
 
 # Editors

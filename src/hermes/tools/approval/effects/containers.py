@@ -96,6 +96,8 @@ def kubectl(cmd: Cmd) -> Out | None:
     if words[:1] == ["kubectl"]:  # k3s kubectl, microk8s kubectl
         return kubectl(cmd._replace(args=words[1:]))
     verb = words[0] if words else ""
+    if any(arg.startswith("--dry-run") and arg != "--dry-run=none" for arg in cmd.args):
+        return None
     if verb in ("delete", "drain", "cordon", "taint", "replace", "uninstall") or "--force" in cmd.args:
         if verb != "replace" or "--force" in cmd.args:
             cmd.run.add("infrastructure", line(cmd))

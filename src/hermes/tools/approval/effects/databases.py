@@ -65,6 +65,8 @@ def client(cmd: Cmd) -> Out | None:
     texts += [cmd.stdin.text or "", read(named, cmd.scope, cmd.run).text or "" if named else ""]
     spoken = {*texts, *(word for word in options.operands if " " in word)}
     texts += [word for word in cmd.args if " " in word or word.startswith(".")]
+    made = (cmd.run.files.get(resolve(word, cmd.scope, cmd.run)) for word in cmd.args if "/" in word)
+    texts += [out.text for out in made if out is not None and out.text]
     for text in dict.fromkeys(texts):
         sql(cmd, _META.sub("", text))
         _client_commands(cmd, text)
@@ -144,7 +146,8 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(
         words(
             "psql mysql mariadb sqlite3 sqlite sqlcmd isql cockroach clickhouse-client clickhouse duckdb cqlsh bq "
-            "snowsql sqlplus pgcli mycli litecli usql trino presto wrangler influx cypher-shell"
+            "snowsql sqlplus pgcli mycli litecli usql trino presto wrangler influx cypher-shell "
+            "hive beeline spark-sql impala-shell"
         ),
         client,
     ),

@@ -12,7 +12,7 @@ from hermes.tools.approval.state import NOTHING, Cmd, Out
 
 # Settings that name a program: git starts it, now or later.
 _RUNS = re.compile(
-    r"(?:alias|pager)\..+|(?!https?\.).*(?:command|cmd|helper|textconv|clean|smudge|process|driver|editor|pager|program|proxy|hook|hookspath"
+    r"(?:alias|pager)\..+|(?!https?\.).*(?:command|cmd|helper|textconv|clean|smudge|process|driver|editor|pager|program|proxy|hook|hookspath|templatedir"
     r"|fsmonitor|external|askpass|\.exec)"
 )
 _LASTING = re.compile(r"core\.(?:sshcommand|fsmonitor|hookspath|askpass)|credential\.helper")
@@ -213,6 +213,7 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "stash": lambda rest: rest[:1] in (["clear"], ["drop"]),
     "filter-branch": lambda _rest: True,
     "filter-repo": lambda _rest: True,
+    "notes": lambda rest: rest[:1] in (["prune"], ["remove"]),
     "reflog": lambda rest: rest[:1] in (["expire"], ["delete"]),
     "gc": _gc,
     "update-ref": lambda _rest: True,

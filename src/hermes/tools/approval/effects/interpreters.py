@@ -60,6 +60,9 @@ def _in_place(cmd: Cmd, flags: list[str], files: list[str]) -> None:
     if cmd.name in ("perl", "ruby") and any(re.match(r"-[a-zA-Z0-9]*i", flag) for flag in flags):
         for word in files:
             write_path(cmd.run, cmd.scope, word, line(cmd))
+        letters = "".join(flag[1:] for flag in flags if re.match(r"-[a-zA-Z0-9]", flag))
+        if "n" in letters and not re.search(r"\b(?:print|printf|say|puts|p|write|\$_)\b", " ".join(flags)):
+            cmd.run.add("destroy_data", f"every line goes: {line(cmd)}")
 
 
 def _loads(cmd: Cmd, word: str) -> None:

@@ -61,6 +61,8 @@ def publish(cmd: Cmd) -> Out | None:
     if operands[:1] in (["exec"], ["x"], ["dlx"]) and len(operands) > 1:
         start = cmd.args.index(operands[1])
         cmd.nested(cmd.args[start:], NOTHING)
+    if operands[:1] == ["node"]:
+        cmd.nested(cmd.args[cmd.args.index("node") :])
     if (operands[:1] == ["explore"] or operands[:2] == ["run", "env"]) and "--" in cmd.args:
         cmd.nested(cmd.args[cmd.args.index("--") + 1 :], NOTHING)
     for position, arg in enumerate(cmd.args):

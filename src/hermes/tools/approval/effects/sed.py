@@ -44,7 +44,10 @@ def edit(cmd: Cmd) -> Out | None:
     if options.has("iI", "in-place"):
         for word in files:
             write_path(cmd.run, cmd.scope, word, line(cmd))
-    for action, value in _actions("\n".join(given)):
+    script = "\n".join(given)
+    if options.has("iI", "in-place") and re.fullmatch(r"\s*(?:1,\$)?\s*d\s*", script):
+        cmd.run.add("destroy_data", f"every line goes: {line(cmd)}")
+    for action, value in _actions(script):
         if action == "write":
             write_path(cmd.run, cmd.scope, value, line(cmd))
         elif action == "run" and value.strip():

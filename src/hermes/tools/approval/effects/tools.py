@@ -51,6 +51,7 @@ disk_layout: fsck e2fsck: -[a-xz]*y[a-z]*
 disk_layout: fsfreeze xfs_repair flashrom: -\w*[fLwE]|--(?:freeze|write|erase)
 disk_layout: hdparm nvme sg_format sg_sanitize smartctl: (?i:\S*(?:erase|format|sanitize|trim-sector|write-sector|discard|delete-ns)\S*)
 destroy_data: fallocate: -\w*[pcz]\w*|--(?:punch-hole|collapse-range|zero-range|dig-holes)
+mass_delete: hdfs hadoop: (?:dfs|fs) (?:.* )?-(?:rm\S*|expunge|truncate)
 mass_delete: gio kioclient: trash|remove|delete
 mass_delete: 7z 7za 7zz: -sdel
 mass_delete: timeshift bleachbit: --delete\S*|-c|--clean
@@ -64,7 +65,7 @@ defence_off: osqueryctl falconctl: stop|-d|unload
 defence_off: xattr: -\w*[cd]\w* .*quarantine.*
 defence_off: pfctl: -\w*[dF]\w*
 system_config: iptables ip6tables iptables-nft iptables-legacy nft ebtables ipset: -[AIP]|--append|--insert|--policy|add|insert
-defence_off: ufw firewall-cmd setenforce auditctl fail2ban-client apparmor_parser csrutil spctl socketfilterfw netsh: (?i:disable|reset|stop|--panic-\w+|off|0|permissive|delete|--remove-\S*|flush|--set-default-zone=trusted|--master-disable|unban)|-D|-R|-e ?0
+defence_off: ufw firewall-cmd setenforce auditctl fail2ban-client apparmor_parser csrutil spctl socketfilterfw netsh: (?i:disable|clear|reset|stop|--panic-\w+|off|0|permissive|delete|--remove-\S*|flush|--set-default-zone=trusted|--master-disable|unban)|-D|-R|-e ?0
 defence_off: aa-disable aa-teardown aa-complain: .*
 defence_off: logrotate: -f|--force
 defence_off: journalctl dmesg: --(?:vacuum|rotate|flush|clear)\S*|-\w*[Cc]
@@ -104,6 +105,7 @@ service_control: apachectl apache2ctl httpd catalina.sh: stop|restart|graceful-s
 service_control: loginctl: (?:terminate|kill|disable|lock)-\S+
 service_control: busctl dbus-send gdbus: \S*(?:StopUnit|RestartUnit|KillUnit|Terminate\w+|KillSession)
 shutdown!: busctl dbus-send gdbus: \S*(?:PowerOff|Reboot|Halt|KExec|Hibernate|Suspend)
+shutdown!: loginctl: poweroff|reboot|halt|suspend|hibernate|kexec
 shutdown!: init telinit: [06sS1]
 service_control: launchctl: unload|bootout|remove|stop|kill|disable|kickstart
 cron_write: launchctl: load|bootstrap|submit
