@@ -121,3 +121,13 @@ def test_examples_of_a_rule_are_checked() -> None:
 def test_the_refusal_never_says_how_to_lift_the_rule() -> None:
     for word in ("config", "mode", "allowlist", "approvals", "yolo", "setting"):
         assert word not in REFUSED.lower()
+
+
+def test_a_program_that_nobody_knows_asks_until_a_rule_names_it() -> None:
+    own = Policy(rules=(Rule(action="allow", command="frobnicate"),))
+    asked = decide(analyse("frobnicate --all"), Policy(), (), Context())
+
+    assert (asked.outcome, asked.keys, asked.scopes) == ("ask", ("program that is not known here",), ("once", "task"))
+    assert decide(analyse("frobnicate --all && ls"), own, (), Context()).outcome == "allow"
+    assert decide(analyse("frobnicate --all && fizzle"), own, (), Context()).outcome == "ask"
+    assert decide(analyse("./frobnicate && npx fizzle"), Policy(), (), Context()).outcome == "allow"
