@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from hermes.errors import MissingPart, ProviderError
 from hermes.models import claude
@@ -201,6 +202,29 @@ def _replayed(block: JsonObject) -> JsonObject:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
+class _TextDelta(Struct, frozen=True, gc=False):
+    text: str = ""
+
+
+class _Words(Struct, frozen=True, gc=False):
+    """An event that holds text and nothing else; all others are read as they come."""
+
+    delta: _TextDelta = _TextDelta()
+
+
+_decode_words = msgspec.json.Decoder(_Words).decode
+
+
+def _words(message: EventMessage) -> str:
+    headers = message.headers
+    if headers.get(":event-type") != "contentBlockDelta" or headers.get(":message-type") != "event":
+        return ""
+    try:
+        return _decode_words(message.payload).delta.text
+    except msgspec.DecodeError:
+        return ""  # told by `_take`
+
+
 class _ConverseReading(Reading):
     def __init__(self, provider: str, model: str) -> None:
         super().__init__(provider, model)
@@ -213,11 +237,7 @@ class _ConverseReading(Reading):
         if self._plain or (chunk[:1] == b"{" and not self.text and not self.calls and not self._parser.rest()):
             self._plain.append(chunk)
             return []
-        events: list[ModelEvent] = []
-        for message in self._parser.feed(chunk):
-            if not self.is_complete:
-                events += self._take(message)
-        return joined(events)
+        return joined(self.gathered(self._parser.feed(chunk), _words, self._take))
 
     def end(self) -> list[ModelEvent]:
         if self._plain:

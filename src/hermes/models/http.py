@@ -59,12 +59,13 @@ class HttpClient:
         waits = _Waits(_address(url), scope, limits)
         answer = await self._send("POST", url, headers, body, waits)
         try:
-            # Read once more than is there: `readany` after the end gives b"" at once.
             content, received = answer.content, 0
             while True:
                 try:
                     chunk = content.read_nowait()
                     if not chunk:
+                        if content.at_eof():
+                            return
                         async with waits.next(received):
                             chunk = await content.readany()
                 except _lost() as error:
@@ -126,7 +127,7 @@ class HttpClient:
                     _verbatim(url),
                     headers=headers,
                     data=_sendable(body),
-                    timeout=aiohttp.ClientTimeout(connect=connect_s),
+                    timeout=_connecting(connect_s),
                     allow_redirects=False,
                     proxy=self._proxy(waits.address),
                 )
@@ -157,12 +158,12 @@ class HttpClient:
         return self._proxies[address]
 
     def _open(self) -> "aiohttp.ClientSession":
-        import aiohttp  # noqa: PLC0415 - see `_send`
-
-        from hermes.models.http_resolver import DaemonResolver  # noqa: PLC0415 - it imports aiohttp
-
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed:
+            import aiohttp  # noqa: PLC0415 - see `_send`
+
+            from hermes.models.http_resolver import DaemonResolver  # noqa: PLC0415 - it imports aiohttp
+
             self._loop = loop
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, resolver=DaemonResolver()),
@@ -238,6 +239,13 @@ async def _read(answer: "aiohttp.ClientResponse", size: int, address: str, *, or
         if not or_less:
             raise HttpDisconnected(address, len(text)) from error
     return bytes(text[:size])
+
+
+@lru_cache(maxsize=16)
+def _connecting(seconds: float) -> "aiohttp.ClientTimeout":
+    import aiohttp  # noqa: PLC0415 - see `_send`
+
+    return aiohttp.ClientTimeout(connect=seconds)
 
 
 @cache

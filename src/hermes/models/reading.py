@@ -122,6 +122,30 @@ class Reading(ABC):
         """The error for an answer that is none."""
         return ProviderError(f"the answer of {self.model!r} is not valid: {why}", reason="server_error", retryable=True)
 
+    def gathered(
+        self,
+        received: Iterable[Event],
+        words: Callable[[Event], str],
+        take: Callable[[Event], Iterable[ModelEvent]],
+    ) -> list[ModelEvent]:
+        """The deltas of what was received together: `words` of neighbours are one, `take` gives those of the rest."""
+        events: list[ModelEvent] = []
+        run: list[str] = []
+        for event in received:
+            if self.is_complete:
+                break
+            text = words(event)
+            if text:
+                run.append(text)
+                continue
+            if run:
+                events += self.say("".join(run))
+                run = []
+            events += take(event)
+        if run:
+            events += self.say("".join(run))
+        return events
+
     # -- the result -----------------------------------------------------------------------------------------------
 
     @property
@@ -210,25 +234,11 @@ class SseReading(Reading):
 
     def feed(self, chunk: bytes) -> list[ModelEvent]:
         """The deltas of `chunk`; words that arrive together are one delta."""
-        events: list[ModelEvent] = []
-        run: list[str] = []
-        datas = [] if self.is_complete else [received.data for received in self._parser.feed(chunk)]
+        datas = [] if self.is_complete else self._parser.datas(chunk)
         ends = _END in datas
         if ends:
             del datas[datas.index(_END) :]
-        for event in self.decoding.events(datas, self):
-            if self.is_complete:
-                break
-            text = self.words(event)
-            if text:
-                run.append(text)
-                continue
-            if run:
-                events += self.say("".join(run))
-                run = []
-            events += self.take(event)
-        if run:
-            events += self.say("".join(run))
+        events = self.gathered(self.decoding.events(datas, self), self.words, self.take)
         self.is_complete = self.is_complete or ends
         return events
 

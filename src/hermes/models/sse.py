@@ -41,16 +41,24 @@ class SseParser:
         self._is_stream: bool | None = None  # None until the first line that is not blank
         self._overflow = False
 
-    def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that `chunk` completes, in order."""
+    def datas(self, chunk: bytes) -> list[bytes]:
+        """The data of the events that `chunk` completes, for a reader that asks for nothing else of them."""
         self._check()
         chunk = self._normalise(chunk)
         is_clean = not (self._pending_bytes or self._data or self._event)
-        if is_clean and self._is_stream is not False and chunk.endswith(b"\n\n"):
-            whole = _whole_events(chunk, self._limit, self._id)
+        if is_clean and self._is_stream is not False and chunk.endswith(b"\n\n") and len(chunk) < self._limit:
+            whole = _whole_datas(chunk)
             if whole is not None:
                 self._is_stream = True
                 return whole
+        return [event.data for event in self._feed(chunk)]
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """The events that `chunk` completes, in order."""
+        self._check()
+        return self._feed(self._normalise(chunk))
+
+    def _feed(self, chunk: bytes) -> list[SseEvent]:
         if self._is_stream is False or b"\n" not in chunk:
             self._pieces.append(chunk)
             self._pending_bytes += len(chunk)
@@ -139,26 +147,20 @@ class SseParser:
             raise HttpBodyError(f"the server sent an event of more than {self._limit} bytes")
 
 
-def _whole_events(chunk: bytes, limit: int, last_id: str) -> list[SseEvent] | None:
-    """The events of a chunk that holds only whole ones of the usual forms; None when any is of another form.
+def _whole_datas(chunk: bytes) -> list[bytes] | None:
+    """The data of a chunk that holds only whole events of one of the usual two forms; None for any other chunk.
 
-    Nearly all chunks are of this kind, and taking lines apart one by one costs three times as much.
+    Nearly all chunks are of this kind, and taking lines apart one by one costs many times as much.
     """
-    events: list[SseEvent] = []
-    for text in chunk[:-2].split(b"\n\n"):
-        if text.startswith(b"data: "):
-            name, data = "message", text[6:]
-        elif text.startswith(b"event: "):
-            first, line, data = text.partition(b"\ndata: ")
-            if not line or b"\n" in first:
-                return None
-            name = first[7:].decode("utf-8", "replace")
-        else:
-            return None
-        if b"\n" in data or len(data) >= limit:
-            return None
-        events.append(SseEvent(data, name, last_id))
-    return events
+    if chunk.startswith(b"data: "):
+        datas = chunk[6:-2].split(b"\n\ndata: ")
+        return datas if chunk.count(b"\n") == 2 * len(datas) else None
+    lines = chunk[:-1].split(b"\n")
+    names, datas, blanks = lines[::3], lines[1::3], lines[2::3]
+    is_usual = len(names) == len(datas) == len(blanks) and not any(blanks)
+    if is_usual and {name[:7] for name in names} == {b"event: "} and {data[:6] for data in datas} == {b"data: "}:
+        return [data[6:] for data in datas]
+    return None
 
 
 def _value(line: bytes) -> bytes:

@@ -14,16 +14,17 @@ class ThinkSplitter:
         self._closing = ""  # of the block that is open
         self._held = ""
         self._decided = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether all that follows is words."""
-        return self._decided and not self._closing
+        self.is_done = False  # whether all that follows is words
 
     def feed(self, text: str) -> tuple[str, str]:
         """(reasoning, words) that `text` makes certain."""
         if self.is_done:
             return "", text
+        found = self._parted(text)
+        self.is_done = self._decided and not self._closing
+        return found
+
+    def _parted(self, text: str) -> tuple[str, str]:
         text = self._held + text
         self._held = ""
         if not self._decided:
