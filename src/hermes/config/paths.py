@@ -114,11 +114,6 @@ def state_file(home: Path) -> Path:
     return home / "state.db"
 
 
-def soul_file(home: Path) -> Path:
-    """The identity text that opens the system prompt."""
-    return home / "SOUL.md"
-
-
 def logs_dir(home: Path) -> Path:
     """Log files; made on demand with `made`, as are all folders here."""
     return home / "logs"
@@ -146,16 +141,6 @@ def skills_dir(home: Path) -> Path:
     return home / "skills"
 
 
-def plugins_dir(home: Path) -> Path:
-    """The user's plugins."""
-    return home / "plugins"
-
-
-def memories_dir(home: Path) -> Path:
-    """What is remembered between sessions."""
-    return home / "memories"
-
-
 def checkpoints_dir(home: Path) -> Path:
     """Snapshots of workspaces, to roll back to."""
     return home / "checkpoints"
@@ -164,11 +149,6 @@ def checkpoints_dir(home: Path) -> Path:
 def sandboxes_dir(home: Path) -> Path:
     """Files of terminal environments."""
     return home / "sandboxes"
-
-
-def cron_dir(home: Path) -> Path:
-    """Scheduled jobs and their output."""
-    return home / "cron"
 
 
 def profiles_dir(root: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from hermes.state.codec import bind_text, encode_json, read_text
+from hermes.state.codec import read_text
 from hermes.state.read import full_text
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.sqlite_store import SqliteStore
@@ -75,13 +75,6 @@ def session_rows(conn: sqlite3.Connection, where: str, values: Sequence[Any] = (
 def placeholders(values: Iterable[Any]) -> str:
     """`?,?,?`, one for each value."""
     return ",".join("?" for _ in values)
-
-
-def json_or_none(value: Any) -> str | bytes | None:
-    """A JSON column's value; text is taken to be JSON already."""
-    if value is None:
-        return None
-    return bind_text(value if isinstance(value, str) else encode_json(value))
 
 
 def default_path() -> Path:

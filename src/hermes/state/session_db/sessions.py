@@ -3,7 +3,6 @@
 import sqlite3
 from typing import Any
 
-from hermes.errors import StoreError
 from hermes.ops import SessionCreated
 from hermes.state.apply import COUNTERS, Plan, change_session
 from hermes.state.codec import decode_json
@@ -146,7 +145,3 @@ class SessionCalls(DbBase):
 
     def _change(self, session_id: str, **changes: Any) -> bool:
         return bool(self._write(lambda conn: change_session(conn, session_id, changes)))
-
-    def _must_exist(self, conn: sqlite3.Connection, session_id: str) -> None:
-        if conn.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is None:
-            raise StoreError(f"no session {session_id!r}")

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from hermes.tools.approval.model import Effect, Severity, SimpleCommand
-from hermes.tools.approval.text import UNKNOWN
 
 MAX_DEPTH = 10
 _MAX_EFFECTS = 200
@@ -142,8 +141,3 @@ class Run:
             self.unknown("the script does more than can be followed")
             return False
         return True
-
-
-def is_dark(word: str) -> bool:
-    """Whether a part of the word is known to the running shell only."""
-    return UNKNOWN in word
