@@ -20,8 +20,18 @@ def test_pieces_joined_are_all_units_encoded(growth: list[int], apart: int) -> N
         request = ModelRequest(system="", tools=(), units=tuple(units), memo=memo)
         pieces = request.pieces("k", encode, apart)
         assert b",".join(pieces) == b",".join(encode(unit) for unit in units)
-        assert len(pieces) <= apart + 1
+        assert pieces[-apart:] == [encode(unit) for unit in units[-apart:]]
         units[-1] = Unit(units[-1].messages, units[-1].context + " late context")
+
+
+def test_a_long_history_is_a_few_pieces() -> None:
+    memo: dict[str, object] = {}
+    units: list[Unit] = []
+    for number in range(500):
+        units.append(Unit([Message(role="user", content=f"m{number}")]))
+        pieces = ModelRequest(system="", tools=(), units=tuple(units), memo=memo).pieces("k", encode)
+        assert b",".join(pieces) == b",".join(encode(unit) for unit in units)
+        assert len(pieces) <= 65
 
 
 def test_another_history_in_the_same_memo_starts_anew() -> None:

@@ -248,6 +248,7 @@ def test_a_turn_leaves_its_calls_its_end_and_its_failure_in_the_log(run: Run) ->
     records = [json.loads(line) for line in run("logs", "--json").stdout.splitlines()]
     first, second = sorted({record["session"] for record in records}, key=lambda one: one)
     told = [record["message"] for record in records if record["session"] == first]
+    told = [text for text in told if not text.startswith("sandbox: ")]  # told where bubblewrap does not work
     assert told[0].startswith("terminal: ok, ")
     assert told[1] == "the turn ended: text_response(finish_reason=stop), 2 model calls"
     assert "HTTP 401" in run("logs", "errors", "--session", second).stdout

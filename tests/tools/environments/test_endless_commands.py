@@ -3,7 +3,6 @@
 import asyncio
 import os
 import resource
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.environments.sandbox import SandboxOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
+from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import run
 
 MARK = "7601"
@@ -31,8 +31,8 @@ async def environment(supervisor: ProcessSupervisor, tmp_path: Path) -> AsyncIte
 async def either(
     request: pytest.FixtureRequest, supervisor: ProcessSupervisor, tmp_path: Path
 ) -> AsyncIterator[LocalEnvironment]:
-    if request.param and shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed (scripts/install-system-parts)")
+    if request.param and (why := why_no_bubblewrap()):
+        pytest.skip(why)
     sandbox = SandboxOptions(mode="on", workspace=str(tmp_path)) if request.param else None
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
     one = LocalEnvironment(supervisor, str(tmp_path), LocalOptions(env=env, max_processes=300, sandbox=sandbox))

@@ -6,6 +6,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterable
+from functools import cache
 
 from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.python_values import MARK, Values
@@ -16,16 +17,26 @@ from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN
 
-# Imported on first use only, as this module is, so that no other command pays for the table.
-_TABLE = sections("python.txt")
-_HARMLESS = {title[7:]: members for title, members in _TABLE.items() if title.startswith("module ")}
-_HARMLESS |= dict.fromkeys(_TABLE["closed"], frozenset())
-_HARMFUL_PREFIXES = tuple(_TABLE["harmful prefixes"])
-_READING = tuple(_TABLE["reading"])
 _EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
 _SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
 _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _LOCAL = ("http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
+
+
+def _table(title: str) -> frozenset[str]:
+    return sections("python.txt")[title]
+
+
+@cache
+def _prefixes(title: str) -> tuple[str, ...]:
+    return tuple(_table(title))
+
+
+@cache
+def _harmless() -> dict[str, frozenset[str]]:
+    """By module, the members that may be used; of the closed ones none."""
+    listed = {title[7:]: names for title, names in sections("python.txt").items() if title.startswith("module ")}
+    return listed | dict.fromkeys(_table("closed"), frozenset())
 
 
 def judge_python(cmd: Cmd, code: str) -> None:
@@ -77,7 +88,7 @@ class _Judge:
     def _mark(self, node: ast.Call) -> None:
         self.called.add(id(node.func))
         shown = self.values.dotted(node.func)
-        if shown in _TABLE["show"] or shown.startswith(("inspect.", "importlib.", "pprint.")):
+        if shown in _table("show") or shown.startswith(("inspect.", "importlib.", "pprint.")):
             self.fine.update(id(argument) for argument in node.args)
 
     def ask(self, why: str, kind: str = "inline_code") -> None:
@@ -89,7 +100,7 @@ class _Judge:
         if isinstance(node, ast.Attribute):
             name = node.attr
             is_class_name = name == "__class__" and id(node) in self.named  # the one use that only looks
-            if re.fullmatch("__.*__", name) and name not in _TABLE["dunders"] and not is_class_name:
+            if re.fullmatch("__.*__", name) and name not in _table("dunders") and not is_class_name:
                 self.ask(f"code reaches into {name}")
         elif isinstance(node.ctx, ast.Store):
             return
@@ -97,7 +108,7 @@ class _Judge:
             self.ask(f"code reaches into {node.id}")
         dotted = self.values.dotted(node)
         module, _, member = dotted.partition(".")
-        if module not in _HARMLESS or not self.values.is_imported(module):
+        if module not in _harmless() or not self.values.is_imported(module):
             return
         if not member:
             if id(node) not in self.fine:
@@ -107,19 +118,19 @@ class _Judge:
 
     def _is_harmless(self, dotted: str) -> bool:
         if dotted.startswith("pathlib.Path()."):
-            return dotted.split(".")[2].removesuffix("()") in _HARMLESS["pathlib.Path()"]
+            return dotted.split(".")[2].removesuffix("()") in _harmless()["pathlib.Path()"]
         module, _, member = dotted.partition(".")
-        return member.partition(".")[0].removesuffix("()") in _HARMLESS[module]
+        return member.partition(".")[0].removesuffix("()") in _harmless()[module]
 
     # Calls
 
     def _call(self, node: ast.Call) -> None:
         dotted = self.values.dotted(node.func)
-        if dotted in _TABLE["evaluate"]:
+        if dotted in _table("evaluate"):
             self._evaluates(node, dotted)
         elif dotted == "getattr":
             self._getattr(node)
-        elif dotted in _TABLE["start"] or _EXECS.fullmatch(dotted):
+        elif dotted in _table("start") or _EXECS.fullmatch(dotted):
             self._starts(node, dotted)
         elif dotted == "os.open":
             self._os_open(node)
@@ -147,7 +158,7 @@ class _Judge:
     def _getattr(self, node: ast.Call) -> None:
         names = self.values.of(node.args[1]) if len(node.args) > 1 else [UNKNOWN]
         if any(
-            UNKNOWN in name or (name.startswith("__") and name not in _TABLE["dunders"]) or _is_harmful(name)
+            UNKNOWN in name or (name.startswith("__") and name not in _table("dunders")) or _is_harmful(name)
             for name in names
         ):
             self.ask("code looks a function up by its name")
@@ -221,17 +232,17 @@ class _Judge:
         ]
         how = line(self.cmd)
         run, scope = self.cmd.run, self.cmd.scope
-        if dotted in _TABLE["delete"] or dotted in _TABLE["delete trees"]:
+        if dotted in _table("delete") or dotted in _table("delete trees"):
             for path in self._paths(operands[:1]):
                 if UNKNOWN in path:
-                    run.add("recursive_delete" if dotted in _TABLE["delete trees"] else "mass_delete", how)
+                    run.add("recursive_delete" if dotted in _table("delete trees") else "mass_delete", how)
                 else:
-                    delete_path(run, scope, path, how, recursive=dotted in _TABLE["delete trees"])
-        elif dotted in _TABLE["make"]:
+                    delete_path(run, scope, path, how, recursive=dotted in _table("delete trees"))
+        elif dotted in _table("make"):
             self._write(operands[0] if operands else None)
-        elif dotted in _TABLE["copy"]:
+        elif dotted in _table("copy"):
             self._write(operands[1] if len(operands) > 1 else None)
-        elif dotted in _TABLE["move"]:
+        elif dotted in _table("move"):
             self._moves(operands)
         elif dotted == "os.truncate":
             self.ask("code empties a file", "destroy_data")
@@ -265,11 +276,11 @@ class _Judge:
     def _other(self, node: ast.Call, dotted: str) -> None:
         module, _, member = dotted.partition(".")
         method = node.func.attr if isinstance(node.func, ast.Attribute) else dotted
-        if module in _HARMLESS and member and self.values.is_imported(module):
+        if module in _harmless() and member and self.values.is_imported(module):
             if "()." not in dotted.removeprefix("pathlib.Path().") and not self._is_harmless(dotted):
                 self.ask(f"code calls {dotted}")
                 return
-            if any(part in _TABLE["harmful methods"] for part in member.split(".")[1:]):
+            if any(part in _table("harmful methods") for part in member.split(".")[1:]):
                 self.ask(f"code calls {dotted}")
         elif isinstance(node.func, ast.Attribute) and _is_harmful(method):
             if not (method == "delete" and any(text.startswith(_LOCAL) for text in self.values.list_of(node.args[:1]))):
@@ -285,7 +296,7 @@ class _Judge:
             self.ask(f"code calls {dotted}")
         if method == "urlretrieve":
             self._write(node.args[1] if len(node.args) > 1 else None)
-        elif module not in _HARMLESS and not method.startswith(_READING):
+        elif module not in _harmless() and not method.startswith(_prefixes("reading")):
             for path in self._paths([*node.args, *(key.value for key in node.keywords)]):
                 if UNKNOWN not in path and re.match(r"[/~]|\.{1,2}/", path) and matters(self.cmd, path):
                     write_path(self.cmd.run, self.cmd.scope, path, line(self.cmd))
@@ -323,7 +334,7 @@ class _Judge:
         ]
         if any(ast.unparse(argument) == "-1" for node in kills for argument in node.args[:1]):
             run.add("mass_kill", line(self.cmd), severity=Severity.HARDLINE)
-        if not names & _TABLE["network"]:
+        if not names & _table("network"):
             return
         for node in nodes:
             if (
@@ -345,4 +356,4 @@ class _Judge:
 
 
 def _is_harmful(method: str) -> bool:
-    return method in _TABLE["harmful methods"] or method.startswith(_HARMFUL_PREFIXES)
+    return method in _table("harmful methods") or method.startswith(_prefixes("harmful prefixes"))
