@@ -13,6 +13,8 @@ import hermes
 from hermes.surfaces.cli.app import COMMANDS
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.start import take_profile
+from hermes.testing.replies import says
+from hermes.testing.server import ServerThread
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -31,6 +33,20 @@ def test_the_version_imports_nothing_heavy(environ: dict[str, str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1] == "[]"
+
+
+def test_an_answer_without_tools_loads_neither_the_gate_nor_a_parser(environ: dict[str, str]) -> None:
+    """They cost half as much as all else together, and only the first command needs them."""
+    script = (
+        "import sys; from hermes.surfaces.cli.main import main; main(sys.argv[1:]);"
+        "print([name for name in sys.modules if name.startswith(('hermes.tools.approval', 'tree_sitter', 'rich',"
+        " 'prompt_toolkit', 'ruamel'))])"
+    )
+    with ServerThread([says("Hello.")]) as server:
+        words = ["chat", "-q", "Hi", "--model", "m", "--base-url", server.base_url]
+        args = [sys.executable, "-c", script, *words]
+        done = subprocess.run(args, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "Hello.\n[]\n"
 
 
 def test_help_lists_every_command_without_importing_it(environ: dict[str, str]) -> None:

@@ -1,9 +1,10 @@
 """A command line as its simple commands; quoted text and here-documents are no commands."""
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from hermes.tools.approval.grammar import Node, parse, pieces
+if TYPE_CHECKING:
+    from hermes.tools.approval.grammar import Node
 
 _ASSIGNMENT = r"\w+\+?="
 _CARRIERS = frozenset(["sudo", "env", "time", "command", "exec", "builtin"])
@@ -19,6 +20,8 @@ class Segment(NamedTuple):
 
 def segments(command: str) -> list[Segment]:
     """The simple commands of `command`, in order; none of a part that does not parse."""
+    from hermes.tools.approval.grammar import parse, pieces  # noqa: PLC0415 - a parser that only commands need
+
     found: list[Segment] = []
     for piece in pieces(command, []):
         root = parse(piece) if piece else None
@@ -27,7 +30,7 @@ def segments(command: str) -> list[Segment]:
     return found
 
 
-def _gather(node: Node, source: str, found: list[Segment]) -> None:
+def _gather(node: "Node", source: str, found: list[Segment]) -> None:
     if node.type in _SIMPLE:
         found.append(Segment(tuple(_unquoted(source[each.start_byte : each.end_byte]) for each in node.children)))
         return
