@@ -200,7 +200,7 @@ class _MessagesReading(SseReading):
 
     def words(self, event: _Event) -> str:
         delta = event.delta
-        if event.type != "content_block_delta" or not isinstance(delta, dict) or delta.get("type") != "text_delta":
+        if event.type != "content_block_delta" or type(delta) is not dict or delta.get("type") != "text_delta":
             return ""
         return str(delta.get("text") or "")
 

@@ -1,7 +1,8 @@
 """AWS Bedrock Converse. Requests go over our own HTTP client, so that an interrupt closes them at once; botocore
 (extra `bedrock`) finds credentials and signs. With a Bedrock API key nothing of AWS needs to be installed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -69,13 +70,14 @@ class ConverseWire(BlockWire):
         self._is_claude = "anthropic" in endpoint.model or "claude" in endpoint.model
         self.key = f"converse:{self._is_claude:d}"
         self._signer: _Signer | None = None
+        self._url = f"{endpoint.base_url.rstrip('/')}/model/{quote(endpoint.model, safe='')}/converse"
+        self._headers = {"content-type": "application/json", "accept": "*/*", **endpoint.headers}
 
     def url(self, *, is_stream: bool) -> str:
-        how = "converse-stream" if is_stream else "converse"
-        return f"{self._endpoint.base_url.rstrip('/')}/model/{quote(self._endpoint.model, safe='')}/{how}"
+        return f"{self._url}-stream" if is_stream else self._url
 
     async def headers(self, url: str, body: bytes) -> dict[str, str]:
-        headers = {"content-type": "application/json", "accept": "*/*", **self._endpoint.headers}
+        headers = self._headers
         if self._endpoint.api_key:
             return headers | {"authorization": f"Bearer {self._endpoint.api_key}"}
         if self._signer is None:
@@ -212,17 +214,23 @@ class _Words(Struct, frozen=True, gc=False):
     delta: _TextDelta = _TextDelta()
 
 
-_decode_words = msgspec.json.Decoder(_Words).decode
+_decode_words = msgspec.json.Decoder(list[_Words]).decode
 
 
-def _words(message: EventMessage) -> str:
-    headers = message.headers
+def _words(run: Sequence[EventMessage]) -> str:
+    """The text of events that are of one kind, when all of them hold text; empty for any others."""
+    headers = run[0].headers
     if headers.get(":event-type") != "contentBlockDelta" or headers.get(":message-type") != "event":
         return ""
     try:
-        return _decode_words(message.payload).delta.text
+        texts = [event.delta.text for event in _decode_words(b"[%b]" % b",".join([one.payload for one in run]))]
     except msgspec.DecodeError:
         return ""  # told by `_take`
+    return "".join(texts) if all(texts) and len(texts) == len(run) else ""
+
+
+def _kind(message: EventMessage) -> int:
+    return id(message.headers)  # which are kept: messages of one kind share them
 
 
 class _ConverseReading(Reading):
@@ -237,7 +245,16 @@ class _ConverseReading(Reading):
         if self._plain or (chunk[:1] == b"{" and not self.text and not self.calls and not self._parser.rest()):
             self._plain.append(chunk)
             return []
-        return joined(self.gathered(self._parser.feed(chunk), _words, self._take))
+        events: list[ModelEvent] = []
+        for _, same in groupby(self._parser.feed(chunk), _kind):
+            run = list(same)
+            text = "" if self.is_complete else _words(run)
+            if text:
+                events += self.say(text)
+                continue
+            for message in run:
+                events += [] if self.is_complete else self._take(message)
+        return joined(events)
 
     def end(self) -> list[ModelEvent]:
         if self._plain:

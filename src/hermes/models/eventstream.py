@@ -11,6 +11,8 @@ from hermes.models.http_errors import HttpBodyError
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
 _PRELUDE = 12
 _STRING = 7
+_read_prelude = struct.Struct("!III").unpack_from  # size of all, size of the headers, checksum of the two
+_read_checksum = struct.Struct("!I").unpack_from
 # Bytes of a header value by its type; 6 and 7 carry their own length.
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
@@ -33,22 +35,22 @@ class EventStreamParser:
 
     def feed(self, chunk: bytes) -> list[EventMessage]:
         """The messages that `chunk` completes, in order."""
-        held = self._held + chunk
+        held = self._held + chunk if self._held else chunk
+        view, size = memoryview(held), len(held)
         found: list[EventMessage] = []
         at = 0
-        while len(held) - at >= _PRELUDE:
-            total, header_bytes, crc = struct.unpack_from("!III", held, at)
-            is_sound = _PRELUDE + 4 + header_bytes <= total <= MAX_MESSAGE_BYTES
-            if zlib.crc32(held[at : at + 8]) != crc or not is_sound:
+        while size - at >= _PRELUDE:
+            total, header_bytes, expected = _read_prelude(held, at)
+            crc = zlib.crc32(view[at : at + 8])
+            if crc != expected or not _PRELUDE + 4 + header_bytes <= total <= MAX_MESSAGE_BYTES:
                 raise HttpBodyError("the server sent something that is not an AWS event stream")
-            if len(held) - at < total:
+            end, body = at + total - 4, at + _PRELUDE + header_bytes
+            if size < end + 4:
                 break
-            message = held[at : at + total]
-            at += total
-            if zlib.crc32(message[:-4]) != struct.unpack("!I", message[-4:])[0]:
+            if zlib.crc32(view[at + 8 : end], crc) != _read_checksum(held, end)[0]:
                 raise HttpBodyError("a message of the event stream is damaged")
-            body = _PRELUDE + header_bytes
-            found.append(EventMessage(_headers(message[_PRELUDE:body]), message[body:-4]))
+            found.append(EventMessage(_headers(held[at + _PRELUDE : body]), held[body:end]))
+            at = end + 4
         self._held = held[at:]
         return found
 

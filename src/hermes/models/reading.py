@@ -122,30 +122,6 @@ class Reading(ABC):
         """The error for an answer that is none."""
         return ProviderError(f"the answer of {self.model!r} is not valid: {why}", reason="server_error", retryable=True)
 
-    def gathered(
-        self,
-        received: Iterable[Event],
-        words: Callable[[Event], str],
-        take: Callable[[Event], Iterable[ModelEvent]],
-    ) -> list[ModelEvent]:
-        """The deltas of what was received together: `words` of neighbours are one, `take` gives those of the rest."""
-        events: list[ModelEvent] = []
-        run: list[str] = []
-        for event in received:
-            if self.is_complete:
-                break
-            text = words(event)
-            if text:
-                run.append(text)
-                continue
-            if run:
-                events += self.say("".join(run))
-                run = []
-            events += take(event)
-        if run:
-            events += self.say("".join(run))
-        return events
-
     # -- the result -----------------------------------------------------------------------------------------------
 
     @property
@@ -238,7 +214,21 @@ class SseReading(Reading):
         ends = _END in datas
         if ends:
             del datas[datas.index(_END) :]
-        events = self.gathered(self.decoding.events(datas, self), self.words, self.take)
+        events: list[ModelEvent] = []
+        run: list[str] = []
+        for event in self.decoding.events(datas, self):
+            if self.is_complete:
+                break
+            text = self.words(event)
+            if text:
+                run.append(text)
+                continue
+            if run:
+                events += self.say("".join(run))
+                run = []
+            events += self.take(event)
+        if run:
+            events += self.say("".join(run))
         self.is_complete = self.is_complete or ends
         return events
 

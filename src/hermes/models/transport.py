@@ -3,7 +3,6 @@
 import logging
 import re
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError
 from hermes.models.reading import Reading
+from hermes.models.waiting import Closing
 from hermes.schemas import Wire as Dialect
 from hermes.schemas import WireTools, for_wire
 from hermes.scope import TurnScope
@@ -112,9 +112,8 @@ class HttpModel:
         whole: list[bytes] = []
         try:
             headers = await self._wire.headers(url, body)
-            chunks = self._http.post_stream(url, headers, body, scope, self.endpoint.limits)
-            async with aclosing(chunks) as incoming:  # type: ignore[type-var]  # every implementation is a generator
-                async for chunk in incoming:
+            async with Closing(self._http.post_stream(url, headers, body, scope, self.endpoint.limits)) as chunks:
+                async for chunk in chunks:
                     if not is_stream:
                         whole.append(chunk)
                         continue

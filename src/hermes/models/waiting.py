@@ -2,26 +2,32 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Generic, TypeVar
 
-from hermes.types import ModelEvent, StatusChanged
+from hermes.types import StatusChanged
+
+Piece = TypeVar("Piece")
 
 STILL_WAITING_S = 10.0
 
 
-class Closing:
-    """Close a stream whatever happens; left to the garbage collector, its request would live on for a while."""
+class Closing(Generic[Piece]):
+    """Close a stream that an exception cuts short; left to the garbage collector, its request would live on.
 
-    __slots__ = ("_events",)
+    The block must read it to its end or raise.
+    """
 
-    def __init__(self, events: AsyncIterator[ModelEvent]) -> None:
-        self._events = events
+    __slots__ = ("_stream",)
 
-    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
-        return self._events
+    def __init__(self, stream: AsyncIterator[Piece]) -> None:
+        self._stream = stream
 
-    async def __aexit__(self, *_: object) -> None:
-        if isinstance(self._events, AsyncGenerator):
-            await self._events.aclose()
+    async def __aenter__(self) -> AsyncIterator[Piece]:
+        return self._stream
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and isinstance(self._stream, AsyncGenerator):  # one that was read to its end is closed
+            await self._stream.aclose()
 
 
 class Waiting:
