@@ -17,6 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes import AIAgent
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
@@ -163,11 +167,33 @@ def turn() -> None:
     asyncio.run(_turn())
 
 
+async def _recorded_bodies(agent: "AIAgent") -> list[bytes]:
+    """A list that grows by each body that the agent sends from now on."""
+    bodies: list[bytes] = []
+    model = (await agent._assembled()).client.model
+    body_of = model.body  # type: ignore[attr-defined]
+
+    def recording(request: object) -> bytes:
+        bodies.append(body_of(request))
+        return bodies[-1]
+
+    model.body = recording  # type: ignore[attr-defined]
+    return bodies
+
+
+async def _bodies_of(agent: "AIAgent", turns: int) -> list[bytes]:
+    """What one agent sends in so many turns."""
+    bodies = await _recorded_bodies(agent)
+    for _ in range(turns):
+        await agent.arun_conversation("go")
+    await agent.aclose()
+    return bodies
+
+
 async def _turn() -> None:
     from hermes import AIAgent
     from hermes.models.http import HttpClient
     from hermes.runtime.shared import shared
-    from hermes.seams import ModelRequest
     from hermes.state import SqliteStore
 
     with (
@@ -177,15 +203,7 @@ async def _turn() -> None:
     ):
         os.environ["HERMES_HOME"] = folder
         agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
-        bodies: list[bytes] = []
-        model = (await agent._assembled()).client.model
-        body_of = model.body  # type: ignore[attr-defined]
-
-        def recording(request: ModelRequest) -> bytes:
-            bodies.append(body_of(request))
-            return bodies[-1]
-
-        model.body = recording  # type: ignore[attr-defined]
+        bodies = await _recorded_bodies(agent)
         SqliteStore(f"{folder}/raw.db").close_sync()  # the same tables and indexes
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
         conn.execute("PRAGMA synchronous=FULL")
@@ -232,7 +250,7 @@ async def _turn() -> None:
 
 
 def many() -> None:
-    """32 agents of 20 turns at 50 ms a call, against the raw client."""
+    """32 agents of 20 turns at 50 ms a call, against the raw client with the bytes of such an agent."""
     asyncio.run(_many())
 
 
@@ -247,14 +265,14 @@ async def _many() -> None:
         drain = asyncio.get_running_loop().run_in_executor(None, _swallow, server)
         agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(32)]
         http = HttpClient()
-        body = b'{"messages":[{"role":"tool"}]}'
+        bodies = await _bodies_of(AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder), 10)
 
         async def ours(agent: AIAgent) -> None:
             for _ in range(10):  # two exchanges each
                 await agent.arun_conversation("go")
 
         async def raw() -> None:
-            for _ in range(20):
+            for body in bodies:
                 async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
                     pass
 
