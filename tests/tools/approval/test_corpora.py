@@ -1,7 +1,7 @@
 """No rewrite of a destructive action passes unseen, and everyday work is hardly ever asked about."""
 
-from hermes.tools.approval import Severity, analyse, detect_dangerous_command, detect_hardline_command
-from tests.tools.approval.corpora import destructive, everyday
+from hermes.tools.approval import Analysis, Severity, analyse, detect_dangerous_command, detect_hardline_command
+from tests.tools.approval.corpora import destructive, destructive_scripts, everyday, everyday_scripts
 
 
 def test_the_corpora_are_as_large_as_the_contract_asks() -> None:
@@ -36,3 +36,20 @@ def test_wiping_the_root_is_hardline_in_nearly_every_spelling() -> None:
     soft = [command for command in rewrites if not detect_hardline_command(command)[0]]
     # What `find` would list is known to find alone; it is asked about instead.
     assert set(soft) <= {"find / -type f -print0 | xargs -0 rm -f"}
+
+
+def test_at_most_one_everyday_script_in_fifty_asks() -> None:
+    scripts = everyday_scripts()
+    asked = [script for script in scripts if _judged(script).severity >= Severity.ASK]
+    assert len(scripts) >= 100
+    assert len(asked) <= len(scripts) * 0.02, asked
+
+
+def test_no_destructive_script_is_missed() -> None:
+    scripts = destructive_scripts()
+    assert len(scripts) >= 75
+    assert [script for script in scripts if _judged(script).severity < Severity.ASK] == []
+
+
+def _judged(script: str) -> Analysis:
+    return analyse(f"python3 - <<'END_OF_SCRIPT'\n{script}\nEND_OF_SCRIPT\n")

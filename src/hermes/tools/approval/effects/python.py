@@ -3,16 +3,17 @@
 import ast
 import itertools
 import re
+import sys
 import textwrap
 import warnings
 from collections.abc import Iterable
 from functools import cache
 
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.effects.python_values import MARK, Values
+from hermes.tools.approval.effects.python_values import MADE, MARK, Values
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
-from hermes.tools.approval.paths import delete_path, is_private, is_wide, matters, resolve, write_path
+from hermes.tools.approval.paths import delete_path, is_credential, is_private, is_wide, matters, resolve, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN
@@ -20,7 +21,7 @@ from hermes.tools.approval.text import UNKNOWN
 _EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
 _SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
 _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
-_LOCAL = ("http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
+_LOCAL = ("/", "http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
 
 
 def _table(title: str) -> frozenset[str]:
@@ -37,6 +38,12 @@ def _harmless() -> dict[str, frozenset[str]]:
     """By module, the members that may be used; of the closed ones none."""
     listed = {title[7:]: names for title, names in sections("python.txt").items() if title.startswith("module ")}
     return listed | dict.fromkeys(_table("closed"), frozenset())
+
+
+@cache
+def _without_service() -> frozenset[str]:
+    """The modules none of whose objects stands for something on another machine."""
+    return (sys.stdlib_module_names | _table("without a service")) - _table("network")
 
 
 def judge_python(cmd: Cmd, code: str) -> None:
@@ -57,9 +64,10 @@ class _Judge:
     def __init__(self, cmd: Cmd, tree: ast.Module) -> None:
         self.cmd = cmd
         self.tree = tree
-        self.values = Values(tree, cmd.run.places.home)
+        more = len(cmd.args) > (2 if "-c" in cmd.args else 1)
+        self.values = Values(tree, cmd.run.places.home, has_arguments=more)
         self.called: set[int] = set()  # expressions that stand where a call names its function
-        self.named: set[int] = set()  # and those whose `__name__` is asked for
+        self.closed: set[int] = set()  # and those that are closed as soon as they are opened
         self.fine: set[int] = set()  # and those that stand where a module may be named as a whole
 
     def run(self) -> None:
@@ -69,8 +77,8 @@ class _Judge:
                 self._mark(node)
             elif isinstance(node, ast.Attribute | ast.Subscript):
                 self.fine.add(id(node.value))
-                if isinstance(node, ast.Attribute) and node.attr == "__name__":
-                    self.named.add(id(node.value))
+                if isinstance(node, ast.Attribute) and node.attr == "close":
+                    self.closed.add(id(node.value))
             elif isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
                 self.fine.add(id(node.value))
                 self.called.add(id(node.value))  # an alias: what it stands for is judged where it is called
@@ -88,7 +96,7 @@ class _Judge:
     def _mark(self, node: ast.Call) -> None:
         self.called.add(id(node.func))
         shown = self.values.dotted(node.func)
-        if shown in _table("show") or shown.startswith(("inspect.", "importlib.", "pprint.")):
+        if shown in _table("show") or shown.startswith(("inspect.", "importlib.", "pprint.", "unittest.mock.patch.")):
             self.fine.update(id(argument) for argument in node.args)
 
     def ask(self, why: str, kind: str = "inline_code") -> None:
@@ -99,8 +107,10 @@ class _Judge:
     def _reference(self, node: ast.Attribute | ast.Name) -> None:
         if isinstance(node, ast.Attribute):
             name = node.attr
-            is_class_name = name == "__class__" and id(node) in self.named  # the one use that only looks
-            if re.fullmatch("__.*__", name) and name not in _table("dunders") and not is_class_name:
+            is_field_list = name == "__dict__" and not self.values.is_imported(
+                self.values.dotted(node).partition(".")[0]
+            )
+            if re.fullmatch("__.*__", name) and name not in _table("dunders") and not is_field_list:
                 self.ask(f"code reaches into {name}")
         elif isinstance(node.ctx, ast.Store):
             return
@@ -129,7 +139,9 @@ class _Judge:
         if dotted in _table("evaluate"):
             self._evaluates(node, dotted)
         elif dotted == "getattr":
-            self._getattr(node)
+            self._getattr(node.args[1:2])
+        elif dotted in ("operator.attrgetter", "operator.methodcaller"):
+            self._getattr(node.args if dotted.endswith("attrgetter") else node.args[:1])
         elif dotted in _table("start") or _EXECS.fullmatch(dotted):
             self._starts(node, dotted)
         elif dotted == "os.open":
@@ -147,16 +159,19 @@ class _Judge:
                     self.ask("code makes more code and runs it", kind)
                 else:
                     judge_python(self.cmd, text)
-        elif name == "__import__" and node.args and UNKNOWN not in "".join(self.values.of(node.args[0])):
-            return
+        elif name.endswith(("__import__", "import_module")) and node.args:
+            # Below a package that is named, any module is one of it.
+            unknown = any(UNKNOWN in text.partition(".")[0] for text in self.values.of(node.args[0]))
+            if unknown and not self.values.is_module_found(node.args[0]):
+                self.ask("code loads a module that is only known when it runs")
         else:
             self.ask(f"code calls {name}")
 
     def _is_decoded(self, node: ast.expr) -> bool:
         return any(isinstance(part, ast.Call) for part in ast.walk(node))
 
-    def _getattr(self, node: ast.Call) -> None:
-        names = self.values.of(node.args[1]) if len(node.args) > 1 else [UNKNOWN]
+    def _getattr(self, asked: list[ast.expr]) -> None:
+        names = [name for node in asked for name in self.values.of(node)] or [UNKNOWN]
         if any(
             UNKNOWN in name or (name.startswith("__") and name not in _table("dunders")) or _is_harmful(name)
             for name in names
@@ -186,14 +201,15 @@ class _Judge:
                 [*self.values.of(arguments[0])[:1], *self.values.list_of(arguments[1:])[1:]] if arguments else [UNKNOWN]
             )
             return
-        if isinstance(first, ast.List | ast.Tuple) or len(arguments) > 1:
-            self._words(self.values.list_of(arguments), stdin)
-            return
-        for text in self.values.of(first):
-            if not text.strip(UNKNOWN + " "):
+        if len(arguments) > 1 or isinstance(first, ast.Starred):
+            first = ast.List(arguments, ast.Load())
+        for words in self.values.commands(first):
+            if len(words) != 1:
+                self._words(words, stdin)
+            elif not words[0].strip(UNKNOWN + " "):
                 self.ask("code starts a program that is only known when it runs")
             else:
-                self.cmd.shell(text.replace(UNKNOWN, "${_}"), stdin)
+                self.cmd.shell(words[0].replace(UNKNOWN, "${_}"), stdin)
 
     def _words(self, argv: list[str], stdin: Out = NOTHING) -> None:
         if not argv or not argv[0].strip(UNKNOWN):
@@ -214,6 +230,8 @@ class _Judge:
         if is_method and isinstance(node.func, ast.Attribute):
             target = node.func.value
         self._write(target)
+        if id(node) in self.closed and UNKNOWN in "".join(self._paths([target] if target is not None else [])):
+            self.ask("code empties what it finds", "destroy_data")
 
     def _os_open(self, node: ast.Call) -> None:
         flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
@@ -234,6 +252,8 @@ class _Judge:
         run, scope = self.cmd.run, self.cmd.scope
         if dotted in _table("delete") or dotted in _table("delete trees"):
             for path in self._paths(operands[:1]):
+                if path.startswith(MADE):
+                    continue
                 if UNKNOWN in path:
                     run.add("recursive_delete" if dotted in _table("delete trees") else "mass_delete", how)
                 else:
@@ -271,6 +291,8 @@ class _Judge:
         for path in self._paths(operands[:1]):
             if UNKNOWN not in path and (is_wide(path, self.cmd.run.places) or matters(self.cmd, path)):
                 self.ask("code moves files out of reach", "move_away")
+        if any(path == "/dev/null" for path in self._paths(operands[1:2])):
+            self.ask("code moves files out of reach", "move_away")
         self._write(operands[1] if len(operands) > 1 else None)
 
     def _other(self, node: ast.Call, dotted: str) -> None:
@@ -280,10 +302,13 @@ class _Judge:
             if "()." not in dotted.removeprefix("pathlib.Path().") and not self._is_harmless(dotted):
                 self.ask(f"code calls {dotted}")
                 return
-            if any(part in _table("harmful methods") for part in member.split(".")[1:]):
+            harmful = _table("harmful methods")
+            if module in _table("starters") and not self.values.bindings.bound.keys() & {".name", ".pid"}:
+                harmful -= _table("own children")
+            if any(part in harmful for part in member.split(".")[1:]):
                 self.ask(f"code calls {dotted}")
         elif isinstance(node.func, ast.Attribute) and _is_harmful(method):
-            if not (method == "delete" and any(text.startswith(_LOCAL) for text in self.values.list_of(node.args[:1]))):
+            if not self._is_own_affair(node, dotted, method):
                 self.ask(
                     f"code calls {method}",
                     "infrastructure" if method.startswith(("delete", "terminate")) else "inline_code",
@@ -300,6 +325,22 @@ class _Judge:
             for path in self._paths([*node.args, *(key.value for key in node.keywords)]):
                 if UNKNOWN not in path and re.match(r"[/~]|\.{1,2}/", path) and matters(self.cmd, path):
                     write_path(self.cmd.run, self.cmd.scope, path, line(self.cmd))
+
+    def _is_own_affair(self, node: ast.Call, dotted: str, method: str) -> bool:
+        """Whether a method with a harmful name is one of the code's own objects, or of a service on this machine."""
+        if method == "delete" and all(text.startswith(_LOCAL) for text in self.values.list_of(node.args[:1]) or [""]):
+            return True
+        owner = dotted.partition(".")[0].removesuffix("()")
+        is_own = owner == "?" or owner in self.values.bindings.classes or owner in _without_service()
+        if not is_own or not (
+            method in _table("own children")
+            or method in _table("means nothing without a service")
+            or method not in _table("harmful methods")
+        ):
+            return False
+        if method in self.values.bindings.methods:
+            return True
+        return self.values.modules() <= _without_service()
 
     def _write(self, node: ast.expr | None) -> None:
         run = self.cmd.run
@@ -340,11 +381,20 @@ class _Judge:
             if (
                 isinstance(node, ast.Constant)
                 and isinstance(node.value, str)
+                and node.value.strip("/")  # "/" alone joins the parts of an address
                 and ("/" in node.value or node.value[:1] in ("~", "."))
             ):
                 for path in self._paths([node]):
                     if "://" not in path and is_private(resolve(path, self.cmd.scope, run), run.places):
                         run.add("exfiltration", line(self.cmd), (node.value,))
+            elif isinstance(node, ast.BinOp | ast.JoinedStr) or (
+                isinstance(node, ast.Call) and self.values.dotted(node.func).endswith((".join", ".joinpath", "Path"))
+            ):
+                for path in self._paths([node]):
+                    if path.startswith(run.places.home) and is_credential(
+                        resolve(path, self.cmd.scope, run), run.places
+                    ):
+                        run.add("exfiltration", line(self.cmd), (path,))
             elif (
                 isinstance(node, ast.Attribute | ast.Call)
                 and id(node) not in self.fine

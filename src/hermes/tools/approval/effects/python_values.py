@@ -5,13 +5,14 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from hermes.tools.approval.effects.python_bindings import MOST, Bindings, Each
 from hermes.tools.approval.text import UNKNOWN
 
 MARK = "HERMES_UNKNOWN"  # stands in the source for what the shell would put there
-_MAX = 8
 _MAX_TEXT = 4096
+MADE = "/tmp/made-by-tempfile"  # noqa: S108 - a name for what the code makes, never a path that is opened here
+_MAKES = frozenset({"mkdtemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile"})
 _MAX_DEPTH = 40
-_LISTERS = frozenset({"iterdir", "glob", "rglob", "walk", "scandir", "listdir", "iglob"})
 _SAME = frozenset(
     {
         "expanduser",
@@ -34,11 +35,12 @@ _SAME = frozenset(
 class Values:
     """What names hold: modules they were imported as, and the texts that were assigned to them."""
 
-    def __init__(self, tree: ast.Module, home: str) -> None:
+    def __init__(self, tree: ast.Module, home: str, *, has_arguments: bool) -> None:
         self.home = home
+        self.has_arguments = has_arguments
         self.aliases: dict[str, str] = {}
         self.stars: list[str] = []
-        self.bound: dict[str, list[ast.expr | str]] = {}
+        self.bindings = Bindings(tree, has_arguments=has_arguments)
         self.imported: set[str] = set()
         self.depth = 0
         self.names: dict[str, str] = {}  # what names stand for, and the texts they hold, once found out
@@ -53,22 +55,20 @@ class Values:
     def is_imported(self, module: str) -> bool:
         return module in self.imported
 
+    def is_module_found(self, node: ast.expr) -> bool:
+        """Whether `node` is the name of a module that pkgutil has found in a package."""
+        owner = node.value if isinstance(node, ast.Attribute) and node.attr == "name" else node
+        held = self.bindings.bound.get(owner.id, []) if isinstance(owner, ast.Name) else []
+        return bool(held) and all(
+            isinstance(value, Each)
+            and isinstance(value.source, ast.Call)
+            and self.dotted(value.source.func) in ("pkgutil.walk_packages", "pkgutil.iter_modules")
+            for value in held
+        )
+
     def _bind(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import | ast.ImportFrom):
             self._import(node)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                self._target(target, node.value)
-        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-            self._target(node.target, node.value)
-        elif isinstance(node, ast.AugAssign):
-            self._target(node.target, UNKNOWN)
-        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-            self._loop(node.target, node.iter)
-        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            self._target(node.optional_vars, node.context_expr)
-        elif isinstance(node, ast.arg):
-            self.bound.setdefault(node.arg, []).append(UNKNOWN)
         elif isinstance(node, ast.Call) and _last(node.func) in ("__import__", "import_module"):
             self._module_of(node.args[0] if node.args else None)
         elif isinstance(node, ast.Subscript) and _last(node.value) == "modules":
@@ -95,39 +95,6 @@ class Values:
     def _module(self, name: str) -> None:
         self.imported.add(name.partition(".")[0])
 
-    def _target(self, target: ast.expr, value: ast.expr | str) -> None:
-        if isinstance(target, ast.Name):
-            self.bound.setdefault(target.id, []).append(value)
-        elif isinstance(target, ast.Tuple | ast.List):
-            parts = (
-                value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else None
-            )
-            for number, inner in enumerate(target.elts):
-                self._target(inner, parts[number] if parts else UNKNOWN)
-
-    def _loop(self, target: ast.expr, source: ast.expr) -> None:
-        if isinstance(source, ast.List | ast.Tuple | ast.Set):
-            for value in source.elts:
-                self._target(target, value)
-            return
-        if (
-            isinstance(source, ast.Call)
-            and _last(source.func) in ("sorted", "list", "reversed", "set", "tuple")
-            and source.args
-        ):
-            self._loop(target, source.args[0])
-            return
-        lister = _last(source.func) if isinstance(source, ast.Call) else ""
-        if isinstance(source, ast.Call) and lister in _LISTERS:
-            # A name below the folder that is listed; `os.walk` yields the folder first.
-            first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
-            self._target(first, ast.Call(ast.Name(f"\0{lister}"), [source], []))
-            if isinstance(target, ast.Tuple):
-                for other in target.elts[1:]:
-                    self._target(other, UNKNOWN)
-            return
-        self._target(target, UNKNOWN)
-
     def dotted(self, node: ast.AST) -> str:
         """The full name an expression stands for: `os.system`, `pathlib.Path().unlink`; "?" where it has none."""
         self.depth += 1
@@ -139,7 +106,11 @@ class Values:
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
-            return self._attribute(self.dotted(node.value), node.attr)
+            owner = self.dotted(node.value)
+            held = f".{node.attr}"
+            return (
+                self._name(held) if owner == "?" and held in self.bindings.bound else self._attribute(owner, node.attr)
+            )
         if isinstance(node, ast.Call):
             return self._called(node)
         if isinstance(node, ast.Subscript):
@@ -153,7 +124,7 @@ class Values:
             return "pathlib.Path()"
         if isinstance(node, ast.Await | ast.NamedExpr):
             return self.dotted(node.value)
-        return "?"
+        return self._first(self.bindings.meanings(node), node) if isinstance(node, ast.expr) else "?"
 
     def _name(self, name: str) -> str:
         if name in self.aliases:
@@ -164,20 +135,18 @@ class Values:
         return self.names[name]
 
     def _meant(self, name: str) -> str:
-        values = self.bound.get(name, [])
-        for value in values[:4]:
-            if isinstance(value, ast.expr):
-                found = (
-                    self.dotted(value)
-                    if not (
-                        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id[:1] == "\0"
-                    )
-                    else self._listed_kind(value)
-                )
-                if found != "?":
-                    return found
+        values = self.bindings.bound.get(name, [])
         if not values:
             return next((f"{module}.{name}" for module in self.stars), name)
+        return self._first(values)
+
+    def _first(self, values: list[ast.expr], node: ast.AST | None = None) -> str:
+        for value in values:
+            if value is not node:
+                is_listed = isinstance(value, ast.Call) and _last(value.func)[:1] == "\0"
+                found = self._listed_kind(value) if is_listed and isinstance(value, ast.Call) else self.dotted(value)
+                if found != "?":
+                    return found
         return "?"
 
     def _listed_kind(self, value: ast.Call) -> str:
@@ -227,7 +196,30 @@ class Values:
         self.depth += 1
         found = self._of(node) if self.depth < _MAX_DEPTH else [UNKNOWN]
         self.depth -= 1
-        return [text[:_MAX_TEXT].replace(MARK, UNKNOWN) for text in found[:_MAX]] or [UNKNOWN]
+        if len(found) > MOST:
+            found = [*found[:MOST], UNKNOWN]
+        return [text[:_MAX_TEXT].replace(MARK, UNKNOWN) for text in found] or [UNKNOWN]
+
+    def commands(self, node: ast.expr) -> list[list[str]]:
+        """The commands that `node` may be, each as its words; a text for the shell is one word."""
+        found: list[list[str]] = []
+        for words in self.bindings.words(node):
+            choices = itertools.product(*(self.of(word) for word in words))
+            found.extend(list(choice) for choice in itertools.islice(choices, MOST))
+            if next(choices, None) is not None:
+                found.append([UNKNOWN])
+        for meant in self.bindings.meanings(node):
+            if not isinstance(meant, ast.List | ast.Tuple):
+                found.extend([text] for text in self.of(self._unsplit(meant)))
+        return found
+
+    def _unsplit(self, node: ast.expr) -> ast.expr:
+        """The line that `node` takes apart into words, if it does."""
+        if not isinstance(node, ast.Call) or _last(node.func) != "split":
+            return node
+        if self.dotted(node.func) == "shlex.split" and node.args:
+            return node.args[0]
+        return node.func.value if isinstance(node.func, ast.Attribute) else node
 
     def list_of(self, nodes: Iterable[ast.expr]) -> list[str]:
         """One text for each element of the lists among `nodes`."""
@@ -240,7 +232,7 @@ class Values:
         if isinstance(node, ast.Constant):
             return [_constant(node.value)]
         if isinstance(node, ast.Name):
-            return self._held(node.id)
+            return self._held(node, node.id)
         if isinstance(node, ast.JoinedStr):
             return self._joined("", node.values)
         if isinstance(node, ast.FormattedValue):
@@ -255,25 +247,31 @@ class Values:
             return [*self.of(node.body), *self.of(node.orelse)]
         if isinstance(node, ast.Attribute) and self.dotted(node) == "sys.executable":
             return ["python3"]
+        if isinstance(node, ast.Attribute) and f".{node.attr}" in self.bindings.bound:
+            return self._held(node, f".{node.attr}")
+        if isinstance(node, ast.Attribute) and node.attr == "name" and self.dotted(node.value).startswith("tempfile."):
+            return self.of(node.value)
         if isinstance(node, ast.Attribute) and node.attr in ("parent", "name", "stem"):
             return [
                 UNKNOWN if node.attr != "parent" else text.rpartition("/")[0] or "." for text in self.of(node.value)
             ]
+        if isinstance(node, Each | ast.BoolOp):
+            return [text for value in self.bindings.meanings(node) for text in self.of(value)]
         return [UNKNOWN]
 
-    def _held(self, name: str) -> list[str]:
+    def _held(self, node: ast.Name | ast.Attribute, name: str) -> list[str]:
         if name == MARK or name in self.aliases:
             return [UNKNOWN]
         if name not in self.texts:
             self.texts[name] = [UNKNOWN]
-            values = self.bound.get(name, [UNKNOWN])[:_MAX]
-            found = [text for value in values for text in ([value] if isinstance(value, str) else self.of(value))]
-            self.texts[name] = found if len(found) <= _MAX else [*found[: _MAX - 1], UNKNOWN]
+            values = self.bindings.meanings(node) if name in self.bindings.bound else []
+            found = [text for value in values for text in self.of(value)] or [UNKNOWN]
+            self.texts[name] = list(dict.fromkeys(found))
         return self.texts[name]
 
     def _joined(self, separator: str, nodes: list[ast.expr]) -> list[str]:
         choices = [self.of(node) for node in nodes[:64]]
-        return [separator.join(parts) for parts in itertools.islice(itertools.product(*choices), _MAX)]
+        return [separator.join(parts) for parts in itertools.islice(itertools.product(*choices), MOST + 1)]
 
     def _binary(self, node: ast.BinOp) -> list[str]:
         if isinstance(node.op, ast.Add):
@@ -289,9 +287,16 @@ class Values:
         owner = self.dotted(node.value)
         if owner == "os.environ":
             return [self.home if self.of(node.slice)[0] in ("HOME", "USERPROFILE") else UNKNOWN]
+        if owner == "sys.argv" and not self.has_arguments:
+            return ["argument"]  # it ends there with an IndexError
         if isinstance(node.slice, ast.Slice) and ast.unparse(node.slice) == "::-1":
             return [text[::-1] for text in self.of(node.value)]
-        return [UNKNOWN]
+        return self._replaced(node)
+
+    def _replaced(self, node: ast.expr) -> list[str]:
+        """The texts of what stands behind `node`, where the tree itself says what that is."""
+        meant = self.bindings.meanings(node)
+        return [UNKNOWN] if meant == [node] else [text for value in meant for text in self.of(value)]
 
     def _result(self, node: ast.Call) -> list[str]:
         last = _last(node.func)
@@ -308,6 +313,11 @@ class Values:
             )
         if last == "home":
             return [self.home]
+        if last in _MAKES and self.dotted(node.func) == f"tempfile.{last}":
+            return [MADE]
+        if last == "replace" and receiver is not None and len(node.args) == 2:
+            old, new = self.list_of(node.args)
+            return [UNKNOWN if UNKNOWN in text + old else text.replace(old, new) for text in self.of(receiver)]
         if last == "format" and receiver is not None:
             return [_filled(text, r"\{\w*\}", self.list_of(node.args)) for text in self.of(receiver)]
         if (
@@ -327,7 +337,7 @@ class Values:
                 else receiver
             )
             return self.of(inner) if inner is not None else [UNKNOWN]
-        return [UNKNOWN]
+        return self._replaced(node)
 
     def _joins_path(self, node: ast.Call, last: str) -> bool:
         return last != "join" or self.dotted(node.func).endswith("path.join")
