@@ -264,6 +264,11 @@ def delete_path(run: Run, scope: Scope, word: str, how: str, *, recursive: bool 
         run.add(kind or "delete_outside", how, shown, path_class=place)
 
 
+def deletes_since(run: Run, before: int) -> bool:
+    """Whether a file was deleted after the first `before` effects; done for each of a list, that is many files."""
+    return any(effect.kind == "delete" for effect in run.effects[before:])
+
+
 def _is_floor(path: str, places: Places) -> bool:
     return path in ("/", places.home) or path in TOP or is_open(path)
 

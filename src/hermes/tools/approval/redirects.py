@@ -1,5 +1,6 @@
 """Redirections: what is written where, and what a later command would read back."""
 
+import re
 from typing import NamedTuple
 
 from hermes.tools.approval.glob import has_glob, plain
@@ -7,7 +8,8 @@ from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.state import DARK, Out, Run, Scope
 from hermes.tools.approval.streams import pour
 
-_DATA = (".db", ".sqlite", ".sqlite3", ".dump", ".rdb", ".mdb", ".kdbx")  # nobody starts one of these empty
+# Nobody starts one of these empty, but for a Python package.
+_DATA = re.compile(r".*\.(?:db|sqlite3?|dump|rdb|mdb|kdbx|js|ts|go|rs|java|c)|(?!(?:.*/)?__init__\.py).*\.py")
 _READS = frozenset({"dup", "<<", "<<<", "<"})
 
 
@@ -31,7 +33,7 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
             continue
         if redirect.op in (">", ">|") and out.text == "" and has_glob(redirect.target):
             run.add("destroy_data", f"empty every file of {plain(redirect.target)}", (plain(redirect.target),))
-        if redirect.op in (">", ">|") and out.text == "" and redirect.target.endswith(_DATA):
+        if redirect.op in (">", ">|") and out.text == "" and _DATA.fullmatch(redirect.target):
             run.add("destroy_data", f"empty {plain(redirect.target)}", (plain(redirect.target),))
         write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
         pour(path, out, scope, run)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import after_options, read_options
-from hermes.tools.approval.paths import write_path
+from hermes.tools.approval.paths import deletes_since, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Scope
 from hermes.tools.approval.streams import feed, listed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, quoted, words
@@ -227,17 +227,18 @@ def xargs(cmd: Cmd) -> Out:
     words = rest or ["echo"]
     cmd.run.substituted |= given.labels
     base = words[0].rsplit("/", 1)[-1]
-    if base in ("rm", "unlink", "shred", "rmdir"):
-        cmd.run.add("xargs_delete", f"delete what the list before xargs names ({base})")
+    before = len(cmd.run.effects)
     if mark:
         fields = [UNKNOWN] if text is None else text.splitlines()[:1] or [""]
-        return cmd.nested(
-            [field for word in words for field in [word.replace(mark, fields[0] if fields else UNKNOWN)]], NOTHING
-        )
-    if base in SHELLS and text is None and len(words) > 1 and words[-1] in ("-c", "-lc"):
+        out = cmd.nested([word.replace(mark, fields[0]) for word in words], NOTHING)
+    elif base in SHELLS and text is None and len(words) > 1 and words[-1] in ("-c", "-lc"):
         feed(cmd, given)
-        return DARK
-    return cmd.nested([*words, *fields], NOTHING)
+        out = DARK
+    else:
+        out = cmd.nested([*words, *fields], NOTHING)
+    if base in ("rm", "unlink", "shred", "rmdir") or deletes_since(cmd.run, before):
+        cmd.run.add("xargs_delete", f"delete what the list before xargs names ({base})")
+    return out
 
 
 def parallel(cmd: Cmd) -> Out:
@@ -248,8 +249,6 @@ def parallel(cmd: Cmd) -> Out:
             break
         before.append(word)
     inputs = [word for word in rest[len(before) :] if not word.startswith(":::")]
-    if before and before[0].split()[:1] == ["rm"]:
-        cmd.run.add("xargs_delete", "delete what parallel is given")
     if not before:
         for script in inputs:
             cmd.shell(script, NOTHING)
@@ -257,9 +256,12 @@ def parallel(cmd: Cmd) -> Out:
             feed(cmd, cmd.stdin)
         return DARK
     text = re.sub(r"\{[./#%\d]*\}", "{}", " ".join(before))
+    effects = len(cmd.run.effects)
     for value in inputs[:12] or [UNKNOWN]:
         whole = text.replace("{}", value) if "{}" in text else f"{text} {value}"
         cmd.shell(whole.replace(UNKNOWN, "${_}"), NOTHING)
+    if deletes_since(cmd.run, effects):
+        cmd.run.add("xargs_delete", "delete what parallel is given")
     return DARK
 
 

@@ -10,7 +10,16 @@ from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled
-from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, show, write_path
+from hermes.tools.approval.paths import (
+    classify,
+    delete_path,
+    deletes_since,
+    is_credential,
+    is_private,
+    resolve,
+    show,
+    write_path,
+)
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.streams import listed, pour
 from hermes.tools.approval.text import UNKNOWN, words
@@ -275,7 +284,10 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
     name = next((word for word in named if not set(word) & set("*?[")), "found")
     for root in roots[:4]:
         place = f"{root.rstrip('/')}/{name}"
+        before = len(cmd.run.effects)
         cmd.nested([word.replace("{}", place) for word in argv], NOTHING)
+        if deletes_since(cmd.run, before):
+            cmd.run.add("find_delete", line(cmd))
 
 
 def _find_delete(cmd: Cmd, roots: list[str], how: str) -> None:
@@ -290,7 +302,13 @@ def fd(cmd: Cmd) -> Out | None:
             if rest and rest[0].rsplit("/", 1)[-1] in ("rm", "unlink", "shred"):
                 cmd.run.add("find_delete", line(cmd))
             elif rest:
-                cmd.nested(rest, NOTHING)
+                before = len(cmd.run.effects)
+                cmd.nested(
+                    [word.replace("{}", "found") for word in (rest if "{}" in " ".join(rest) else [*rest, "{}"])],
+                    NOTHING,
+                )
+                if deletes_since(cmd.run, before):
+                    cmd.run.add("find_delete", line(cmd))
             break
     return Out(None, listed([word for word in read_options(cmd.args, "etdEcj").operands if "/" in word]))
 

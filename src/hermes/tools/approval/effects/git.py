@@ -46,7 +46,7 @@ def git(cmd: Cmd) -> Out | None:
     elif (verb == "ls-files" or {"--name-only", "-l"} & set(rest)) and not cmd.args[0].startswith("-"):
         return Out(None, frozenset({"listed"}))
     elif verb == "rm" and read_options(rest).has("r"):
-        if {".", "*", ":/", ":/*", ":"} & set(rest):
+        if {".", "*", ":/", ":/*", ":"} & set(rest) or not read_options(rest).has("n", "cached", "dry-run"):
             delete_path(cmd.run, cmd.scope, ".", line(cmd), recursive=True)
     elif verb == "submodule" and "foreach" in rest:
         words = rest[rest.index("foreach") + 1 :]
@@ -178,12 +178,19 @@ def _branch(rest: list[str]) -> bool:
 
 def _checkout(rest: list[str]) -> bool:
     options = read_options(rest, "bB")
-    return options.has("fB", "force") or ("." in rest and ("--" in rest or options.operands == ["."])) or "*" in rest
+    folders = any(_is_folder(word) for word in (rest[rest.index("--") + 1 :] if "--" in rest else ()))
+    return options.has("fB", "force") or folders or options.operands == ["."] or "*" in rest
+
+
+def _is_folder(word: str) -> bool:
+    """Whether a path of the work tree reads like a folder: `.`, `src`, `docs/`; not `a.py`, `Makefile`, `.env`."""
+    name = word.rstrip("/").rsplit("/", 1)[-1]
+    return word.endswith("/") or word in (".", "..", ":/", "*") or bool(re.fullmatch(r"[a-z0-9_-]+", name))
 
 
 def _restore(rest: list[str]) -> bool:
     options = read_options(rest, "s", frozenset({"source"}))
-    whole = any(word in (".", ":/", "*") for word in options.operands)
+    whole = any(_is_folder(word) for word in options.operands)
     return whole and not (options.has("S", "staged") and not options.has("W", "worktree"))
 
 

@@ -12,7 +12,7 @@ from hermes.tools.approval.text import UNKNOWN, words
 # effect: programs: expression over the words. It must start and end at a word; a word with blanks in it is text, and
 # reads `_`; one that only running would tell reads `…`. `!` after the effect puts it on the floor.
 _TABLE = r"""
-infrastructure: terraform tofu terragrunt cdktf: --?destroy|destroy|force-unlock|taint|--?auto-approve|state (?:rm|push)|workspace delete
+infrastructure: terraform tofu terragrunt cdktf: --?destroy|destroy|force-unlock|taint|--?replace=\S+|--?auto-approve|state (?:rm|push)|workspace delete
 infrastructure: aws gcloud az doctl linode-cli hcloud oci ibmcloud gsutil s3cmd mc openstack scw exo vultr-cli bq influx: (?:batch-)?(?:delete|terminate|destroy|purge|remove|deregister|disable|revoke|stop|wipe)(?:-\S*)?|rb|rm|del|nuke|drop|release-address|--delete\S*|erase|schedule-key-deletion|rsync (?:.* )?-\w*d\w*
 infrastructure: aws gcloud az doctl kubectl oc heroku fly flyctl eksctl nomad docker: (?:.* )?\S*(?:desired-count|desired-capacity|max-size|replicas|num-nodes|scale)[ =]+(?:\S+=)?0
 infrastructure: aws: .*"?Action"?:"?DELETE.*
@@ -38,8 +38,8 @@ infrastructure: etcdctl zkCli.sh kafka-topics kafka-topics.sh kafka-consumer-gro
 container_stop: podman nerdctl: system reset|pod (?:rm|stop|kill)|machine (?:rm|reset)
 publish: npm pnpm yarn bun cargo gem poetry flit hatch uv vsce lerna: \A(?:--\S+ )*(?:npm )?(?:publish|unpublish|yank|deprecate|push)
 publish: twine pod mvn dotnet: upload|trunk (?:push|delete)|deploy|nuget (?:push|delete)
-database_destroy: rails rake artisan prisma sequelize sequelize-cli knex typeorm mix alembic diesel sqlx dotnet ef supabase doctrine: db:(?:drop|reset|purge|schema:load|wipe)\S*|migrate:(?:fresh|reset|refresh)|migrate reset|(?:db push )?--force-reset|downgrade base|ecto\.(?:drop|reset)|schema:drop|database (?:drop|reset)|db reset|migrate:rollback --all
-database_destroy: flyway liquibase django-admin manage.py: clean|drop-?[aA]ll|flush|reset_db
+database_destroy: rails rake artisan prisma sequelize sequelize-cli knex typeorm mix alembic flask goose diesel sqlx dotnet ef supabase doctrine: db:(?:drop|reset|purge|schema:load|wipe)\S*|migrate:(?:fresh|reset|refresh)|migrate reset|(?:db push )?--force-reset|(?:db )?downgrade base|(?:.* )?down-to 0|ecto\.(?:drop|reset)|schema:drop|database (?:drop|reset)|db reset|migrate:rollback --all
+database_destroy: flyway liquibase django-admin manage.py migrate: (?:.* )?(?:clean|drop|drop-?[aA]ll|(?:sql)?flush|reset_db)(?: .*)?
 database_destroy: mysqladmin: (?i:drop|shutdown)
 database_destroy: dropdb dropuser pg_dropcluster: .*
 database_destroy: pg_restore: -\w*c\w*|--clean
@@ -105,6 +105,7 @@ service_control: apachectl apache2ctl httpd catalina.sh: stop|restart|graceful-s
 service_control: loginctl: (?:terminate|kill|disable|lock)-\S+
 service_control: busctl dbus-send gdbus: \S*(?:StopUnit|RestartUnit|KillUnit|Terminate\w+|KillSession)
 shutdown!: busctl dbus-send gdbus: \S*(?:PowerOff|Reboot|Halt|KExec|Hibernate|Suspend)
+shutdown!: wsl: --shutdown|--unregister
 shutdown!: loginctl: poweroff|reboot|halt|suspend|hibernate|kexec
 shutdown!: init telinit: [06sS1]
 service_control: launchctl: unload|bootout|remove|stop|kill|disable|kickstart
