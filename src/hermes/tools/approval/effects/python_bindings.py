@@ -11,6 +11,7 @@ DARK = ast.Constant(UNKNOWN)
 LISTERS = frozenset({"iterdir", "glob", "rglob", "walk", "scandir", "listdir", "iglob"})
 _SAME_ITEMS = frozenset({"sorted", "list", "reversed", "set", "tuple", "tqdm", "iter", "frozenset", "copy", "deque"})
 _GROWS = frozenset({"append", "add", "appendleft", "put", "put_nowait"})
+_REORDERS = frozenset({"reverse", "sort", "pop", "remove", "rotate"})
 _CALLS_ON = frozenset({"submit", "to_thread", "apply_async", "run_in_executor", "partial", "run_sync", "apply"})
 _MAPS = frozenset({"map", "imap", "imap_unordered", "filter", "starmap"})
 
@@ -33,6 +34,7 @@ class Bindings:
         self.has_arguments = has_arguments
         self.bound: dict[str, list[ast.expr]] = {}
         self.grown: dict[str, list[ast.expr]] = {}
+        self.reordered: set[str] = set()  # lists whose order is not the one they are written in
         self.functions: dict[str, Function] = {}
         self.fields: dict[str, list[str]] = {}
         self.methods: set[str] = set()
@@ -84,6 +86,8 @@ class Bindings:
             _all_dark(self, node)
         elif isinstance(node, Function):
             self._defaults(node.args)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REORDERS:
+            self.reordered.add(_key(node.func.value))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             self._grow(node.func, node.args)
             if node.func.attr == "add_argument":
@@ -101,6 +105,8 @@ class Bindings:
 
     def _grow(self, function: ast.Attribute, arguments: list[ast.expr]) -> None:
         name = _key(function.value)
+        if function.attr == "insert":
+            self.reordered.add(name)
         if name and function.attr in _GROWS:
             self.grown.setdefault(name, []).append(arguments[0])
         elif name and function.attr == "insert":
@@ -118,6 +124,7 @@ class Bindings:
         elif isinstance(target, ast.Subscript):
             name = _key(target.value)
             if name:
+                self.reordered.add(name)
                 self.grown.setdefault(name, []).append(value)
         else:
             self._hold(_key(target), value)
@@ -223,13 +230,16 @@ class Bindings:
         """What the items of `node` may be."""
         return _some(self._items(node, frozenset()))
 
-    def words(self, node: ast.expr) -> list[list[ast.expr]]:
+    def words(self, node: ast.expr, depth: int = 0) -> list[list[ast.expr]]:
         """The lists of expressions that `node` may be; empty when it is no list that is written out."""
-        found = []
+        found: list[list[ast.expr]] = []
         for meant in self.meanings(node):
-            if isinstance(meant, ast.BinOp) and isinstance(meant.op, ast.Add):
-                for left, right in itertools.product(self.words(meant.left), self.words(meant.right)):
+            if isinstance(meant, ast.BinOp) and isinstance(meant.op, ast.Add) and depth < 8:
+                sides = (self.words(meant.left, depth + 3), self.words(meant.right, depth + 3))
+                for left, right in itertools.product(*sides):
                     found.append([*left, *right])
+            elif isinstance(meant, ast.List | ast.Tuple) and _key(node) in self.reordered:
+                found.append([DARK])
             elif isinstance(meant, ast.List | ast.Tuple):
                 grown = self.grown.get(_key(node), []) if isinstance(meant, ast.List) else []
                 found.extend(self._spread([*meant.elts, *grown]))
@@ -273,7 +283,10 @@ class Bindings:
         if f"{name}()" in seen or function.name != name:
             yield node
             return
-        for part in ast.walk(function):
+        parts = list(ast.walk(function))
+        if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in parts):
+            yield DARK
+        for part in parts:
             if isinstance(part, ast.Return) and part.value is not None:
                 yield from self._meanings(part.value, seen | {f"{name}()"})
 

@@ -211,7 +211,7 @@ class Values:
         for meant in self.bindings.meanings(node):
             if not isinstance(meant, ast.List | ast.Tuple):
                 found.extend([text] for text in self.of(self._unsplit(meant)))
-        return found
+        return found or [[UNKNOWN]]
 
     def _unsplit(self, node: ast.expr) -> ast.expr:
         """The line that `node` takes apart into words, if it does."""
