@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from hermes.ops import SessionRecord, StoreOp
 from hermes.scope import TurnScope
-from hermes.types import Content, Event, JsonObject, Message, ModelEvent, ToolDefinition
+from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEvent, ToolDefinition
 
 Result = TypeVar("Result")
 
@@ -398,6 +398,18 @@ class MakesCalls(Protocol):
     """A `ToolContext` whose handler may make calls of its own."""
 
     def nested(self) -> NestedCalls: ...
+
+
+@runtime_checkable
+class Sees(Protocol):
+    """A `ToolContext` whose handler may have a model look at pictures; outside an agent there is none."""
+
+    async def look(self, image: ImagePart, question: str) -> str:
+        """What the model answers about `image`, a data URL; `ToolError` when no answer can be had.
+
+        It is a model call like any other: in the ledger, under the caps, within what is left of the turn.
+        """
+        ...
 
 
 class Effects(Struct, frozen=True):

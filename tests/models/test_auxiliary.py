@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hermes import AIAgent
 from hermes.errors import ProviderError, UserError
@@ -15,6 +16,7 @@ from hermes.scope import TurnScope
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.replies import fault, says
 from hermes.testing.server import RecordedRequest, ScriptedServer
+from hermes.types import ImagePart
 
 MakeAgent = Callable[..., AIAgent]
 
@@ -139,6 +141,22 @@ async def test_another_model_of_the_main_provider(make_agent: MakeAgent, hermes_
         await helper.ask(Question(task="compression", system="s", text="t"), TurnScope())
         await helper.ask(Question(task="vision", system="s", text="t"), TurnScope())
     assert [request.json["model"] for request in server.requests] == ["small", "main"]
+
+
+async def test_a_picture_is_sent_whole_or_not_at_all(make_agent: MakeAgent, hermes_home: Path) -> None:
+    """A provider with a lower limit: nothing is sent in which the picture would be missing."""
+    async with ScriptedServer([says("a dot")]) as server:
+        task = f"{{provider: anthropic, model: claude, base_url: '{server.base_url}', api_key: k}}"
+        (hermes_home / "config.yaml").write_text(f"auxiliary: {{vision: {task}}}\n")
+        helper = (await make_agent(server)._assembled()).helper
+        question = Question(task="vision", system="s", text="t", images=(ImagePart("data:image/png;base64,AAAA"),))
+        assert await helper.ask(question, TurnScope()) == "a dot"
+        large = ImagePart("data:image/png;base64," + "A" * (6 << 20))
+        with pytest.raises(ProviderError, match=r"has 6\.0 MB as base64, and 'claude' takes 5 MB at most"):
+            await helper.ask(replace(question, images=(large,)), TurnScope())
+    (sent,) = (request.json["messages"][0]["content"] for request in server.requests)
+    assert [part["type"] for part in sent] == ["text", "image"]
+    assert sent[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "AAAA"}
 
 
 async def test_an_unknown_task_is_named(make_agent: MakeAgent) -> None:

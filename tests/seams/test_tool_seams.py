@@ -1,17 +1,33 @@
 """The contracts of hooks, views and contexts, held against what the kernel uses and what tests use."""
 
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from hermes.errors import ToolError
-from hermes.seams import Effects, HookBus, ToolContext
-from hermes.testing.fakes import OpenHooks
+from hermes.config.load import load_settings
+from hermes.errors import ProviderError, ToolError
+from hermes.model_tools import handle_function_call
+from hermes.models.attempts import ClientOptions
+from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
+from hermes.ops import SessionCreated
+from hermes.seams import Effects, HookBus, Sees, ToolContext
+from hermes.testing.fakes import CountedIds, HandClock, OpenHooks
+from hermes.testing.http import CannedHttp
+from hermes.testing.memory_store import MemoryStore
+from hermes.testing.model import ScriptedModel
+from hermes.testing.replies import says
 from hermes.testing.workplace import FakeContext
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import ToolRegistry, tool_result
 from hermes.tools.traits import Traits
 from hermes.tools.view import SessionView
+from hermes.types import ImagePart, ToolCall
+from tests.runtime.rooms import room
 
 
 @pytest.mark.parametrize("hooks", [Hooks(), OpenHooks()])
@@ -72,3 +88,56 @@ def test_a_view_comes_back_from_its_stored_form_to_the_byte() -> None:
     again = SessionView.from_json(view.to_json(), {})
     assert again.to_json() == view.to_json()
     assert again.definitions() == view.definitions()
+
+
+# -- looking ---------------------------------------------------------------------------------------------------------
+
+DOT = ImagePart("data:image/png;base64,iVBORw0KGgo=", media_type="image/png")
+
+
+@asynccontextmanager
+async def kernel_context(folder: Path, *script: Any) -> AsyncIterator[Sees]:
+    """The context of a call in a turn; without a script there is no model."""
+    async with room(folder) as here:
+        turn = here.ctx
+        if script:
+            model, store = ScriptedModel(*script), MemoryStore()
+            await store.commit(SessionCreated(session_id=turn.session_id))
+            parts = AuxiliaryParts(
+                settings=load_settings(),
+                http=CannedHttp(),
+                store=store,
+                clock=HandClock(),
+                ids=CountedIds(),
+                options=ClientOptions(),
+                main=lambda: model,
+            )
+            turn = structs.replace(turn, services=structs.replace(turn.services, helper=AuxiliaryClient(parts)))
+        yield turn.for_call(ToolCall("c1", "vision_analyze", "{}"), turn.scope)
+
+
+async def test_a_look_gives_what_the_model_says(tmp_path: Path) -> None:
+    async with kernel_context(tmp_path, says(" A red dot. ")) as kernel:
+        for ctx in (kernel, FakeContext(sight="A red dot.")):
+            assert await ctx.look(DOT, "What is it?") == "A red dot."
+
+
+async def test_a_look_without_an_answer_is_an_error_for_the_model(tmp_path: Path) -> None:
+    refused = ProviderError("this model takes no pictures", reason="image_rejected")
+    with pytest.raises(ToolError, match="no model"):
+        await FakeContext().look(DOT, "What is it?")
+    async with kernel_context(tmp_path) as kernel:
+        with pytest.raises(ToolError, match="there is none to ask"):
+            await kernel.look(DOT, "What is it?")
+    async with kernel_context(tmp_path, refused, says("")) as kernel:
+        with pytest.raises(ToolError, match=r"takes no pictures; the user can name .* auxiliary.vision"):
+            await kernel.look(DOT, "What is it?")
+        with pytest.raises(ToolError, match="said nothing"):
+            await kernel.look(DOT, "What is it?")
+
+
+def test_outside_an_agent_there_is_nobody_who_looks() -> None:
+    answer = handle_function_call("vision_analyze", {"image_url": DOT.url, "question": "What is it?"})
+    assert json.loads(answer) == {
+        "error": "looking at a picture takes a model, and outside an agent there is none; call it in a turn"
+    }

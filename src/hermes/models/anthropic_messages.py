@@ -9,7 +9,16 @@ from msgspec import Struct
 from hermes.models import claude
 from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, Picture, cache_marker, count, declared_tools, mapping, picture, strict_id
+from hermes.models.content import (
+    Picture,
+    cache_marker,
+    count,
+    declared_tools,
+    mapping,
+    max_image_bytes,
+    picture,
+    strict_id,
+)
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Decoding, Reading, SseReading, encode
 from hermes.models.transport import HttpModel
@@ -27,7 +36,7 @@ from hermes.types import (
 
 API_VERSION = "2023-06-01"
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-MAX_IMAGE_BYTES = 5 * MB
+MAX_IMAGE_BYTES = max_image_bytes("anthropic_messages")
 LONG_CACHE_BETA = "extended-cache-ttl-2025-04-11"
 MARKED_UNITS = 3
 THINKING = ("thinking", "redacted_thinking")

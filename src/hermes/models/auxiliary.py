@@ -1,4 +1,4 @@
-"""The runtime's own questions to a model: titles, summaries, judgements. Same path and ledger, own purpose."""
+"""The runtime's own questions to a model: titles, summaries, judgements, pictures. Same ledger, own purpose."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from hermes.models.client import CallPlan, ModelClient, Notice
 from hermes.models.resolve import Asked, resolve_model
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, HttpStream, Ids, Model, ModelRequest, RequestOptions, Unit
-from hermes.types import Message, ModelResponse, text_of
+from hermes.types import Content, ImagePart, Message, ModelResponse, TextPart, text_of
 
 
 class AuxiliaryParts(Struct, frozen=True, kw_only=True):
@@ -32,11 +32,12 @@ class AuxiliaryParts(Struct, frozen=True, kw_only=True):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """One question: the words, and how long an answer may be."""
+    """One question: the words, the pictures they are about, and how long an answer may be."""
 
     task: str  # a key of the `auxiliary` section; also the purpose in the ledger
     system: str
     text: str
+    images: tuple[ImagePart, ...] = ()  # as data URLs
     session_id: str | None = None
     max_tokens: int | None = None
     on_main: bool = False  # ask the main model, whatever is configured for the task
@@ -58,8 +59,11 @@ class AuxiliaryClient:
         """The whole response. Its ledger row is written."""
         task, parts = self.task(question.task), self._parts
         attempts = parts.settings.of(auxiliary_section.Section).transient_retries + 1
+        model = parts.main() if question.on_main else self._model(question.task, task)
+        for image in question.images:
+            _refuse_unfit(image, model)
         client = ModelClient(
-            [parts.main() if question.on_main else self._model(question.task, task)],
+            [model],
             parts.store,
             parts.clock,
             parts.ids,
@@ -106,10 +110,25 @@ class AuxiliaryClient:
         return self._models[name]
 
 
+def _refuse_unfit(image: ImagePart, model: Model) -> None:
+    """Raise for a picture that would be left out of the request: an answer about nothing is worse than none."""
+    from hermes.models.content import MB, max_image_bytes  # noqa: PLC0415 - otherwise loaded with the first transport
+
+    described = Abilities.of(model).described
+    limit = max_image_bytes(described.endpoint.api_mode) if described else None
+    size = len(image.url.partition(",")[2])
+    if limit is not None and size > limit:
+        raise ProviderError(
+            f"the picture has {size / MB:.1f} MB as base64, and {model.name!r} takes {limit / MB:.3g} MB at most",
+            reason="image_rejected",
+        )
+
+
 def _request(question: Question, task: auxiliary_section.Task) -> ModelRequest:
     extra: dict[str, Any] = dict(task.extra_body)
     options = RequestOptions(max_tokens=question.max_tokens, extra_body=extra)
     if task.reasoning_effort:
         options = with_fields(options, reasoning={"effort": task.reasoning_effort})
-    unit = Unit([Message(role="user", content=question.text)])
+    content: Content = (TextPart(question.text), *question.images) if question.images else question.text
+    unit = Unit([Message(role="user", content=content)])
     return ModelRequest(system=question.system, tools=(), units=(unit,), options=options)

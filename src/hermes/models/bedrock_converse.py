@@ -14,7 +14,7 @@ from hermes.models import claude
 from hermes.models.anthropic_messages import own_thinking
 from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, Picture, count, declared_tools, mapping, picture, strict_id
+from hermes.models.content import Picture, count, declared_tools, mapping, max_image_bytes, picture, strict_id
 from hermes.models.daemon import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.eventstream import EventMessage, EventStreamParser
@@ -28,7 +28,7 @@ from hermes.types import FinishReason, ImagePart, JsonObject, Message, ModelEven
 DEFAULT_REGION = "us-east-1"
 DEFAULT_MAX_TOKENS = 4_096
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-MAX_IMAGE_BYTES = int(3.75 * MB * 4 / 3)  # of base64
+MAX_IMAGE_BYTES = max_image_bytes("bedrock_converse")
 MARKED_UNITS = 2  # with the system prompt and the tools that is all that Bedrock takes
 _CACHE_POINT = b',{"cachePoint":{"type":"default"}}]}'
 _STOP: dict[str, FinishReason] = {

@@ -7,7 +7,17 @@ import msgspec
 from msgspec import Struct
 
 from hermes.models.classify import provider_error
-from hermes.models.content import MB, SEE_PICTURE, Picture, cache_marker, count, effort_of, images, picture, texts
+from hermes.models.content import (
+    SEE_PICTURE,
+    Picture,
+    cache_marker,
+    count,
+    effort_of,
+    images,
+    max_image_bytes,
+    picture,
+    texts,
+)
 from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Decoding, Reading, SseReading, encode
 from hermes.models.text_calls import parse_text_calls
@@ -29,7 +39,7 @@ from hermes.types import (
 )
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-MAX_IMAGE_BYTES = 20 * MB
+MAX_IMAGE_BYTES = max_image_bytes("chat_completions")
 MARKED_UNITS = 3
 _TEXT_END = b'"}]}'
 _AUDIO_FORMATS = ("wav", "mp3")

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hermes.models.endpoint import Quirks
+from hermes.models.endpoint import ApiMode, Quirks
 from hermes.seams import ModelRequest
 from hermes.types import Content, ImagePart, JsonObject, Message, OpaquePart, TextPart, ToolDefinition
 
@@ -30,6 +30,17 @@ class Picture(Struct, frozen=True):
     media_type: str = ""
     data: str = ""
     url: str = ""
+
+
+def max_image_bytes(mode: ApiMode) -> int:
+    """The most base64 of one picture that a protocol's providers take."""
+    match mode:
+        case "anthropic_messages":
+            return 5 * MB
+        case "bedrock_converse":
+            return int(3.75 * MB * 4 / 3)  # 3.75 MB before base64
+        case "chat_completions" | "codex_responses":
+            return 20 * MB
 
 
 def picture(part: ImagePart, *, types: Sequence[str], max_bytes: int, urls: bool) -> Picture | str:

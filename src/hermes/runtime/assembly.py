@@ -200,6 +200,7 @@ async def assemble(
         memo={REDACTOR: redactor},
         redactor=redactor,
         checkpoints=_checkpoints(options, settings, parts),
+        helper=helper,
     )
     return Assembly(
         services=services,

@@ -26,9 +26,10 @@ from hermes.seams import (
     ToolView,
 )
 from hermes.tools.pool import DaemonPool
-from hermes.types import Event, JsonObject, ToolCall
+from hermes.types import Event, ImagePart, JsonObject, ToolCall
 
 if TYPE_CHECKING:
+    from hermes.models.auxiliary import AuxiliaryClient
     from hermes.runtime.checkpointing import CallCheckpoints
 
 Result = TypeVar("Result")
@@ -53,6 +54,7 @@ class Services(Struct, frozen=True, kw_only=True):
     redactor: Redactor = field(default_factory=Redactor)  # for everything that is stored, sent or shown
     window_tokens: int | None = None  # what the model can read, where that is known; results keep within a share of it
     checkpoints: "CallCheckpoints | None" = None  # snapshots before files are changed, where they were asked for
+    helper: "AuxiliaryClient | None" = None  # for the questions that a tool asks a model; none where there is none
 
 
 class TurnContext(Struct, frozen=True, kw_only=True):
@@ -146,6 +148,11 @@ class CallContext(Struct, frozen=True, kw_only=True):
 
     async def note(self, key: str, value: Any) -> None:
         self.details[key] = value
+
+    async def look(self, image: ImagePart, question: str) -> str:
+        from hermes.runtime.looking import seen  # noqa: PLC0415 - for sessions with pictures
+
+        return await seen(self, image, question)
 
 
 def _conforms(context: CallContext) -> ToolContext:

@@ -19,7 +19,7 @@ from hermes.seams import (
     Supervisor,
 )
 from hermes.testing.fakes import FixedGate
-from hermes.types import Event, JsonObject
+from hermes.types import Event, ImagePart, JsonObject
 
 Result = TypeVar("Result")
 
@@ -211,6 +211,8 @@ class FakeContext:
     route: Route = "foreground"
     events: list[Event] = field(default_factory=list)
     details: JsonObject = field(default_factory=dict)
+    sight: str | None = None  # what every look gives; without it there is no model to ask
+    looks: list[tuple[ImagePart, str]] = field(default_factory=list)
 
     async def in_thread(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         return function(*args, **kwargs)
@@ -220,3 +222,9 @@ class FakeContext:
 
     async def note(self, key: str, value: Any) -> None:
         self.details[key] = value
+
+    async def look(self, image: ImagePart, question: str) -> str:
+        if self.sight is None:
+            raise ToolError("there is no model to look at pictures; give the context a `sight`")
+        self.looks.append((image, question))
+        return self.sight

@@ -126,7 +126,7 @@ class Traits(Struct, frozen=True, kw_only=True):
         agent_loop: needs a live turn; outside an agent such a call is refused.
         read_only: the same call twice is no progress.
         edits: changes files, so the edit guard is asked first.
-        provenance: where the content comes from when that is outside ("web", "browser", "mcp"); it is fenced as data.
+        provenance: where the content comes from when that is outside ("web", "picture", "mcp"); it is fenced as data.
         timeout_s: the limit of one call; None leaves it to the tool and to the turn's deadline.
         refine: the schema once it is known which tools are offered beside this one; None leaves the tool out. For a
             built-in, a function of a light module: it is imported wherever definitions are made.

@@ -12,6 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.tools.drawings import png
+
 ARTICLE = """<!doctype html><html><head><title>Otters &amp; rivers</title></head><body>
 <nav><a href="/">Home</a> <a href="/shop">Shop</a></nav>
 <article><h1>Otters</h1>
@@ -111,6 +113,10 @@ async def _json(request: web.Request, here: Site) -> web.StreamResponse:
 
 async def _picture(request: web.Request, here: Site) -> web.StreamResponse:
     return web.Response(body=b"\x89PNG\r\n\x1a\n\0\0\0", content_type="image/png")
+
+
+async def _png(request: web.Request, here: Site) -> web.StreamResponse:
+    return web.Response(body=png(), content_type="application/octet-stream")
 
 
 async def _empty(request: web.Request, here: Site) -> web.StreamResponse:
@@ -218,6 +224,7 @@ PAGES: dict[str, Callable[[web.Request, Site], Awaitable[web.StreamResponse]]] =
     "long": _long,
     "json": _json,
     "picture": _picture,
+    "png": _png,
     "empty": _empty,
     "to": _to,
     "round": _round,

@@ -1,4 +1,4 @@
-"""Which models do the side jobs: titles, summaries, approval."""
+"""Which models do the side jobs: titles, summaries, approval, pictures."""
 
 from typing import Annotated, Any
 
@@ -19,6 +19,12 @@ class Task(SectionBase, frozen=True):
     extra_body: Annotated[dict[str, Any], key("Fields added to the request.")] = field(default_factory=dict)
 
 
+class VisionTask(Task, frozen=True):
+    """The model that looks at pictures, and how they come to it."""
+
+    download_timeout: Annotated[float, key("Seconds the download of a picture may take.", gt=0)] = 30
+
+
 class TitleTask(Task, frozen=True):
     """The model of titles, and what they should be."""
 
@@ -27,13 +33,13 @@ class TitleTask(Task, frozen=True):
 
 
 class Section(SectionBase, frozen=True):
-    """Which models do the side jobs: titles, summaries, approval."""
+    """Which models do the side jobs: titles, summaries, approval, pictures."""
 
     transient_retries: Annotated[int, key("Times a failed job is tried again.", ge=0)] = 2
     compression: Annotated[Task, key("Summing up long conversations.")] = Task()
     title_generation: Annotated[TitleTask, key("Titles of sessions.")] = TitleTask(timeout=30)
     approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.")] = Task(timeout=30)
-    vision: Annotated[Task, key("Looking at pictures for a model that cannot.", pending=True)] = Task()
+    vision: Annotated[VisionTask, key("Looking at pictures, for `vision_analyze`.")] = VisionTask()
     web_extract: Annotated[Task, key("Boiling pages down.", pending=True)] = Task(timeout=360)
     session_search: Annotated[Task, key("Summing up sessions that were found.", pending=True)] = Task(timeout=30)
     skills_hub: Annotated[Task, key("Checking skills before they are installed.", pending=True)] = Task(timeout=30)

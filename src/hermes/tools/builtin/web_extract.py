@@ -7,12 +7,13 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hermes.errors import MissingPart, ToolError
-from hermes.seams import Action, ToolContext
+from hermes.seams import ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, touches_nothing
-from hermes.tools.web.addresses import AddressRules, Refused, Target
+from hermes.tools.web.addresses import Refused
 from hermes.tools.web.fetching import Fetcher, FetchLimits, Page
+from hermes.tools.web.gating import gated_fetcher
 from hermes.tools.web.readers import read_through, reader_of
 from hermes.tools.web.reading import Text, read_page, without_embedded
 
@@ -47,27 +48,11 @@ async def web_extract(args: Mapping[str, object], *, ctx: ToolContext, **_: obje
 
 
 def _fetcher(ctx: ToolContext, settings: Mapping[str, Any]) -> Fetcher:
-    async def allow(target: Target) -> None:
-        action = Action(
-            kind="network",
-            tool="web_extract",
-            text=target.url,
-            cwd=ctx.environment.cwd,
-            backend=ctx.environment.kind,
-            route=ctx.route,
-            session_id=ctx.session_id,
-            task_id=ctx.task_id,
-            details={"method": "GET", "host": target.host, "private": target.is_private},
-        )
-        decision = await ctx.gate.decide(action, ctx.scope)
-        if not decision.allowed:
-            raise Refused(decision.reason or "fetching this was not allowed", by_policy=True)
-
     limits = FetchLimits(
         timeout_s=float(settings.get("extract_timeout_s") or 30),
         max_bytes=int(float(settings.get("extract_max_mb") or 10) * 1_000_000),
     )
-    return Fetcher(rules=AddressRules.of(ctx.settings), limits=limits, in_thread=ctx.in_thread, allow=allow)
+    return gated_fetcher(ctx, "web_extract", limits)
 
 
 async def _one(url: str, fetcher: Fetcher, ctx: ToolContext, limit: int) -> dict[str, Any]:

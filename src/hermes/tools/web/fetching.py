@@ -33,8 +33,8 @@ Allow: TypeAlias = Callable[[Target], Awaitable[None]]
 
 MAX_REDIRECTS = 10
 USER_AGENT = "hermes-runtime (+web_extract)"
+PAGES_FIRST = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
 _HEADERS = {
-    "accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5",
     "accept-encoding": "gzip, deflate",
     "accept-language": "en,*;q=0.5",
     "user-agent": USER_AGENT,
@@ -70,6 +70,7 @@ class Fetcher:
     in_thread: InThread
     allow: Allow
     lookup: Lookup = look_up
+    accept: str = PAGES_FIRST
 
     async def fetch(self, url: str) -> Page:
         """The page; `Refused` when a hop may not be made, `ToolError` when there is no page to have.
@@ -124,9 +125,8 @@ class Fetcher:
             auto_decompress=False,
         ) as session:
             try:
-                async with session.get(
-                    _address(target), headers=_HEADERS, allow_redirects=False, proxy=proxy
-                ) as answer:
+                headers = {**_HEADERS, "accept": self.accept}
+                async with session.get(_address(target), headers=headers, allow_redirects=False, proxy=proxy) as answer:
                     return await self._read(answer, target)
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 raise ToolError(f"it could not be fetched: {type(error).__name__}: {error}") from error

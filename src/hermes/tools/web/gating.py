@@ -1,0 +1,28 @@
+"""A call's way to the web: the user's rules for addresses, and the session's gate before each hop."""
+
+from hermes.seams import Action, ToolContext
+from hermes.tools.web.addresses import AddressRules, Refused, Target
+from hermes.tools.web.fetching import PAGES_FIRST, Fetcher, FetchLimits
+
+
+def gated_fetcher(ctx: ToolContext, tool: str, limits: FetchLimits, accept: str = PAGES_FIRST) -> Fetcher:
+    """What `tool` fetches with in this call; `accept` says what it would like to get."""
+
+    async def allow(target: Target) -> None:
+        action = Action(
+            kind="network",
+            tool=tool,
+            text=target.url,
+            cwd=ctx.environment.cwd,
+            backend=ctx.environment.kind,
+            route=ctx.route,
+            session_id=ctx.session_id,
+            task_id=ctx.task_id,
+            details={"method": "GET", "host": target.host, "private": target.is_private},
+        )
+        decision = await ctx.gate.decide(action, ctx.scope)
+        if not decision.allowed:
+            raise Refused(decision.reason or "fetching this was not allowed", by_policy=True)
+
+    rules = AddressRules.of(ctx.settings)
+    return Fetcher(rules=rules, limits=limits, in_thread=ctx.in_thread, allow=allow, accept=accept)
