@@ -144,6 +144,8 @@ class _Judge:
             self._getattr(node.args if dotted.endswith("attrgetter") else node.args[:1])
         elif dotted in _table("start") or _EXECS.fullmatch(dotted):
             self._starts(node, dotted)
+        elif dotted in ("timeit.timeit", "timeit.repeat") and self._times_a_function(node):
+            return
         elif dotted == "os.open":
             self._os_open(node)
         elif dotted == "open" or dotted.endswith(".open"):
@@ -166,6 +168,18 @@ class _Judge:
                 self.ask("code loads a module that is only known when it runs")
         else:
             self.ask(f"code calls {name}")
+
+    def _times_a_function(self, node: ast.Call) -> bool:
+        """Whether what is timed is a function, judged where it is written, and no text to be run."""
+        return (
+            len(node.args) == 1
+            and all(key.arg in ("number", "repeat") for key in node.keywords)
+            and (
+                isinstance(node.args[0], ast.Lambda)
+                or self.values.dotted(node.args[0]) == "functools.partial()"
+                or (self.values.dotted(node.args[0]) in self.values.bindings.functions)
+            )
+        )
 
     def _is_decoded(self, node: ast.expr) -> bool:
         return any(isinstance(part, ast.Call) for part in ast.walk(node))

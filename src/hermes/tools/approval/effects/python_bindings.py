@@ -25,6 +25,7 @@ class Each(ast.expr):
         super().__init__()
         self.source = source
         self.place = place
+        self.holder = ""  # the name that it is bound to
 
 
 class Bindings:
@@ -46,6 +47,10 @@ class Bindings:
         for node in nodes:
             self._bind(node)
         self._pass_all(nodes)
+        self.changed: dict[ast.expr, set[str]] = {}  # by list, the names under which it grows or is reordered
+        for name in sorted(self.grown.keys() | self.reordered):
+            for meant in self.meanings(_named(name)):
+                self.changed.setdefault(meant, set()).add(name)
 
     # Collecting
 
@@ -70,7 +75,11 @@ class Bindings:
     def _bind(self, node: ast.AST) -> None:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                self._target(target, node.value)
+                more = _added(target, node.value)
+                if more:
+                    self.grown.setdefault(_key(target), []).extend(more)
+                else:
+                    self._target(target, node.value)
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             self._target(node.target, node.value)
         elif isinstance(node, ast.AugAssign):
@@ -130,6 +139,8 @@ class Bindings:
             self._hold(_key(target), value)
 
     def _hold(self, name: str, value: ast.expr) -> None:
+        if isinstance(value, Each):
+            value.holder = name
         if name and _key(value) != name:
             self.bound.setdefault(name, []).append(value)
 
@@ -234,16 +245,32 @@ class Bindings:
         """The lists of expressions that `node` may be; empty when it is no list that is written out."""
         found: list[list[ast.expr]] = []
         for meant in self.meanings(node):
-            if isinstance(meant, ast.BinOp) and isinstance(meant.op, ast.Add) and depth < 8:
-                sides = (self.words(meant.left, depth + 3), self.words(meant.right, depth + 3))
-                for left, right in itertools.product(*sides):
-                    found.append([*left, *right])
-            elif isinstance(meant, ast.List | ast.Tuple) and _key(node) in self.reordered:
+            names = self.changed.get(meant, set())
+            parts = _joined_lists(meant)
+            if isinstance(meant, ast.List | ast.Tuple):
+                lists = self._spread(meant.elts)
+            elif parts and depth < 8:
+                lists = self._joined([self.words(part, depth + 3) for part in parts], parts)
+            else:
+                continue
+            grown = [more for name in sorted(names) for more in self.grown.get(name, [])]
+            if lists and names & self.reordered:
                 found.append([DARK])
-            elif isinstance(meant, ast.List | ast.Tuple):
-                grown = self.grown.get(_key(node), []) if isinstance(meant, ast.List) else []
-                found.extend(self._spread([*meant.elts, *grown]))
-        return found[:MOST]
+            elif grown:  # run before it has grown, or after
+                found.extend(words for words in lists if words)
+                found.extend([*words, *more] for words in lists for more in self._spread(grown))
+            else:
+                found.extend(lists)
+        return found if len(found) <= MOST else [*found[:MOST], [DARK]]
+
+    def _joined(self, sides: list[list[list[ast.expr]]], parts: list[ast.expr]) -> list[list[ast.expr]]:
+        """The lists that `parts` make one after another; none when no part is a list, as of texts that are added."""
+        if not any(sides):
+            return []
+        for side, part in zip(sides, parts, strict=True):
+            if not all(isinstance(meant, ast.List | ast.Tuple) or self.words(meant) for meant in self.meanings(part)):
+                side.append([DARK])
+        return [list(itertools.chain(*lists)) for lists in itertools.islice(itertools.product(*sides), MOST + 1)]
 
     def _spread(self, elements: list[ast.expr]) -> list[list[ast.expr]]:
         lists: list[list[ast.expr]] = [[]]
@@ -295,6 +322,8 @@ class Bindings:
             if node.place is None:
                 yield from self._meanings(item, seen)
             elif isinstance(item, ast.Tuple | ast.List) and node.place < len(item.elts):
+                if node.holder and _key(item.elts[node.place]) == node.holder:
+                    continue  # it was put there under the same name, which holds nothing more by that
                 yield from self._meanings(item.elts[node.place], seen)
             elif isinstance(item, ast.Call) and node.place == 0 and _last(item.func)[:1] == "\0":
                 yield item  # `os.walk` yields the folder first
@@ -380,6 +409,25 @@ def _all_dark(bindings: Bindings, function: Function | ast.Lambda) -> None:
             bindings.bound.setdefault(part.arg, []).append(DARK)
 
 
+def _joined_lists(node: ast.expr) -> list[ast.expr]:
+    """The expressions whose items `node` holds in their order: both sides of a sum, or what `list(...)` copies."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [node.left, node.right]
+    is_copy = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple")
+    return node.args[:1] if is_copy and isinstance(node, ast.Call) else []
+
+
+def _added(target: ast.expr, value: ast.expr) -> list[ast.expr]:
+    """What `x = x + [...]` and `x = [*x, ...]` add to the end of x."""
+    if not isinstance(target, ast.Name):
+        return []
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and isinstance(value.right, ast.List | ast.Tuple):
+        return value.right.elts if _key(value.left) == target.id else []
+    if isinstance(value, ast.List) and value.elts and isinstance(value.elts[0], ast.Starred):
+        return value.elts[1:] if _key(value.elts[0].value) == target.id else []
+    return []
+
+
 def _some(found: Iterable[ast.expr]) -> list[ast.expr]:
     some = list(itertools.islice(found, MOST + 1))
     return some if len(some) <= MOST else [*some[:MOST], DARK]
@@ -388,6 +436,11 @@ def _some(found: Iterable[ast.expr]) -> list[ast.expr]:
 def _key(node: ast.AST) -> str:
     """The name under which what `node` holds is kept: `x` for a name, `.x` for an attribute, "" for neither."""
     return node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def _named(name: str) -> ast.expr:
+    """An expression whose key is `name`."""
+    return ast.Attribute(DARK, name[1:], ast.Load()) if name[:1] == "." else ast.Name(name, ast.Load())
 
 
 def _last(node: ast.AST) -> str:

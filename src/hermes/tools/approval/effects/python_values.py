@@ -209,7 +209,7 @@ class Values:
             if next(choices, None) is not None:
                 found.append([UNKNOWN])
         for meant in self.bindings.meanings(node):
-            if not isinstance(meant, ast.List | ast.Tuple):
+            if not isinstance(meant, ast.List | ast.Tuple) and not self.bindings.words(meant):
                 found.extend([text] for text in self.of(self._unsplit(meant)))
         return found or [[UNKNOWN]]
 
