@@ -123,6 +123,8 @@ async def test_a_broad_yes_to_something_not_understood_is_refused() -> None:
         ("write", "/etc/passwd", False),
         ("network", "https://example.org/x", True),
         ("tool", "anything", True),
+        ("write", "app/main.py", True),
+        ("write", "server.js", True),
     ],
 )
 async def test_every_kind_of_action_passes_the_same_gate(kind: str, text: str, *, allowed: bool) -> None:

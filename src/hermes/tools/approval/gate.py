@@ -123,7 +123,7 @@ class ApprovalGate:
         if action.kind == "code":
             text = f"python3 - <<'{_END}'\n{text}\n{_END}\n"
         elif action.kind == "write":
-            text = f": > {shlex.quote(text)}"
+            text = f'printf %s "$text" > {shlex.quote(text)}'  # not `: >`, which would empty it
         elif action.kind == "network":
             text = f"curl {shlex.quote(text)}"
         elif action.kind == "tool":
