@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 from collections.abc import AsyncIterator
@@ -128,48 +129,49 @@ async def test_a_background_process_begins_where_the_call_says(
 
 
 async def test_watched_text_is_found_behind_a_long_log_that_only_its_user_may_read(environment: SshEnvironment) -> None:
-    background = background_of(environment)
+    background, task = background_of(environment), secrets.token_hex(4)  # others may have run on this machine
     flood = "umask; head -c 3000000 /dev/zero | tr '\\0' '\\n'"
     command = f"{flood}; while [ ! -e go ]; do sleep 0.1; done; echo half; sleep 7602"
-    order = Order(command=command, cwd=environment.cwd, session_id="watched", task_id="w", watch=("half",))
+    order = Order(command=command, cwd=environment.cwd, session_id=task, task_id=task, watch=("half",))
     record = await background.start(order, ALLOWED)
     stem = f"/tmp/hermes_bg_{record.id}"
     async with asyncio.timeout(20):
         while (await run(environment, f"stat -c %s {stem}.log")).output < "3000005":  # noqa: ASYNC110 - it is written there
             await asyncio.sleep(0.1)
-    assert await background.notices("watched") == []
+    assert await background.notices(task) == []
     assert (await run(environment, f"stat -c %a {stem}.json {stem}.log; umask; head -c 4 {stem}.log")).output == (
         "600\n600\n0022\n0022"
     )
     await run(environment, "touch go")
     async with asyncio.timeout(20):
-        while not (told := await background.notices("watched")):  # noqa: ASYNC110
+        while not (told := await background.notices(task)):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     assert "printed 'half'" in told[0]
     await background.kill(record)
     await run(environment, f"touch -d '-1 hour' {stem}.exit")
-    quick = await background.start(Order(command="true", cwd="/", session_id="watched", task_id="w"), ALLOWED)
-    assert [each.id for each in await background.records("w")] == [quick.id]
+    quick = await background.start(Order(command="true", cwd="/", session_id=task, task_id=task), ALLOWED)
+    assert [each.id for each in await background.records(task)] == [quick.id]
+    await run(environment, f"rm -f /tmp/hermes_bg_{quick.id}*")
 
 
 async def test_background_processes_live_on_the_other_side(environment: SshEnvironment) -> None:
-    background = background_of(environment)
-    order = Order(command="echo $WORD; sleep 7401", cwd=environment.cwd, session_id="there", task_id="t", notify=True)
+    background, task = background_of(environment), secrets.token_hex(4)  # others may have run on this machine
+    order = Order(command="echo $WORD; sleep 7401", cwd=environment.cwd, session_id=task, task_id=task, notify=True)
     await run(environment, "export WORD=up")
     record = await background.start(order, ALLOWED)
     async with asyncio.timeout(20):
         while b"up" not in await background.log(record):  # noqa: ASYNC110 - a process there writes it
             await asyncio.sleep(0.05)
     assert (await background.state(record)).status == "running"
-    assert [(each.id, each.pid) for each in await background.records("t")] == [(record.id, record.pid)]
+    assert [(each.id, each.pid) for each in await background.records(task)] == [(record.id, record.pid)]
     with pytest.raises(ToolError, match="no stdin"):
         await background.write(record, b"x")
     assert await background.kill(record)
     assert (await background.state(record)).status == "exited"
     assert not await background.kill(record)
-    assert len(await background.notices("there")) == 1
-    assert await background.notices("there") == []
-    quick = await background.start(Order(command="exit 6", cwd="/", session_id="there", task_id="t"), ALLOWED)
+    assert len(await background.notices(task)) == 1
+    assert await background.notices(task) == []
+    quick = await background.start(Order(command="exit 6", cwd="/", session_id=task, task_id=task), ALLOWED)
     async with asyncio.timeout(20):
         while (state := await background.state(quick)).status == "running":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
