@@ -257,3 +257,13 @@ def test_a_turn_leaves_its_calls_its_end_and_its_failure_in_the_log(run: Run) ->
 def test_logs_refuse_a_bad_age_and_say_that_there_are_none(run: Run) -> None:
     assert run("logs", "--since", "1x").returncode == Exit.FAILED
     assert "Nothing has been logged yet." in run("logs", "list").stderr
+
+
+def test_more_is_told_where_the_configuration_asks_for_it_and_logged_once(run: Run, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "config.yaml").write_text("agent:\n  verbose: true\n", encoding="utf-8")
+    with ServerThread([calls("terminal", command="true"), says("Done.")]) as server:
+        done = run("chat", "-q", "Go", "--model", "m", "--base-url", server.base_url)
+    assert "terminal" in done.stderr
+    records = [json.loads(line)["message"] for line in run("logs", "--json").stdout.splitlines()]
+    assert len([text for text in records if text.startswith("terminal")]) == 1

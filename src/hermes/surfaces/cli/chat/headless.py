@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hermes import AIAgent
 from hermes.config.load import bound_settings
+from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
 from hermes.runtime.shared import shared
@@ -85,7 +86,8 @@ async def _somewhere(run: _Run) -> int:
 
 
 async def _turn(run: _Run) -> int:
-    cli, wish, settings = run.cli, run.wish, run.settings
+    cli, settings = run.cli, run.settings
+    wish = replace(run.wish, verbose=run.wish.verbose or settings.of(agent_section.Section).verbose)
     approval = _approval(cli, settings)
     listener = _Listener(cli, wish)
     agent = AIAgent(

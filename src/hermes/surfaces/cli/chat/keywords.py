@@ -38,7 +38,6 @@ def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
         "skip_context_files": wish.ignore_rules,
         "skip_memory": wish.ignore_rules,
         "quiet_mode": wish.quiet,
-        "verbose_logging": wish.verbose or agent.verbose,
     }
 
 
