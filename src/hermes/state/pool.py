@@ -5,7 +5,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -27,10 +27,10 @@ class ReadPool:
         self._connect = connect
         self._file = file  # which file has the name now; a kept connection to another one is not used again
         self._kept: list[tuple[int, sqlite3.Connection]] = []
-        self._lock = threading.Lock()  # guards _kept, _threads, _closed
+        self._lock = threading.Lock()  # guards _kept, _threads, _free, _closed
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads = 0
-        self._idle = 0
+        self._free = 0  # threads without work minus work on its way to them
         self._closed = False
 
     @contextmanager
@@ -103,36 +103,33 @@ class ReadPool:
         with self._lock:
             if self._closed:
                 raise StoreError("the store is closed")
-            start = self._idle == 0 and self._threads < MAX_THREADS
+            self._free -= 1
+            start = self._free < 0 and self._threads < MAX_THREADS
             if start:
                 self._threads += 1
-            elif self._idle:
-                self._idle -= 1
-        self._work.put(job)
+                self._free += 1
+            self._work.put(job)  # under the lock, or a thread that leaves at this moment would not see it
         if start:  # not handed the job: a thread keeps its arguments, and with them the first transcript it read
             threading.Thread(target=self._serve, name="hermes-store-reader", daemon=True).start()
 
     def _serve(self) -> None:
-        job = self._work.get()
-        while job is not None:
+        while (job := self._next()) is not None:
             job()
             del job  # an idle thread must not keep a transcript alive
             with self._lock:
-                self._idle += 1
-            try:
-                job = self._work.get(timeout=THREAD_IDLE_S)
-            except Empty:
-                job = self._retire()
-        with self._lock:
-            self._threads -= 1
+                self._free += 1
 
-    def _retire(self) -> Callable[[], None] | None:
-        with self._lock:
-            try:
-                return self._work.get_nowait()  # it arrived in the very moment of leaving
-            except Empty:
-                self._idle = max(0, self._idle - 1)
-                return None
+    def _next(self) -> Callable[[], None] | None:
+        """The next piece of work; with None the thread no longer counts."""
+        while True:
+            with suppress(Empty):
+                if (job := self._work.get(timeout=THREAD_IDLE_S)) is not None:
+                    return job
+            with self._lock:
+                if self._closed or self._work.empty():  # else something arrived in the very moment of leaving
+                    self._threads -= 1
+                    self._free -= 1
+                    return None
 
 
 def _settle(waiter: asyncio.Future[Any], answer: Any, failure: BaseException | None) -> None:

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from hermes.state.salvage import Salvaged
 
 INDEX_BATCH = 256
-TAIL_WAKES = 64  # not indexed messages for which it is worth waking the writing thread
-TAIL_LIMIT = 1024  # ... before indexing no longer waits for a quiet moment
+TAIL_LIMIT = 1024  # not indexed messages before indexing no longer waits for a quiet moment
 CHECK_EVERY = 16
-CHECKPOINT_EVERY = 256
+CHECKPOINT_EVERY = 64  # commits; writing anew over a short log costs half of making it longer
 STRANGER_POLL_S = 0.005
 
 _log = logging.getLogger(__name__)
@@ -145,9 +144,7 @@ class WriteFile:
 
     def wants_work(self) -> bool:
         """Whether enough is waiting to wake the writing thread for it; asked after each commit."""
-        if self._commits % CHECK_EVERY or self._conn is None:
-            return False
-        return self._commits - self._checkpointed >= CHECKPOINT_EVERY or self._behind(self._conn) >= TAIL_WAKES
+        return self._commits - self._checkpointed >= CHECKPOINT_EVERY
 
     def committed(self) -> None:
         """Index when much is waiting, also while the writer is never idle: searches scan what is not indexed."""

@@ -189,22 +189,22 @@ class Writer:
         try:
             while not ending:
                 group, ending = self._next_group(wait_s)
-                nudges = group.count(_NUDGE)
-                if nudges:
+                nudged = _NUDGE in group
+                if nudged:
+                    self._nudged = False
                     group = [job for job in group if job is not _NUDGE]
-                    wait_s = IDLE_S
                 if group:
                     with self._turn:
                         self._write_group(group)
                     _acknowledge(group)
+                if group or nudged:
                     group = []  # an idle thread must not keep what it wrote
                     wait_s = IDLE_S
                     self._guarded(self._backend.committed)
-                elif not ending and not nudges:
+                elif not ending:
                     if self._guarded(self._backend.is_busy) is True:
                         wait_s = IDLE_S  # loops that write themselves are not quiet, although nothing comes here
                         continue
-                    self._nudged = False
                     wait_s = BETWEEN_IDLE_S if self._guarded(self._backend.idle) is True else None
         finally:
             self._guarded(self._backend.shut)
