@@ -62,9 +62,12 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _follow(text: str, run: Run, cwd: str) -> None:
-    run.depth = 0
+    run.depth, run.traps = 0, []
     try:
-        Follower(run).script(text, Scope(cwd), NOTHING, ())
+        follower = Follower(run)
+        follower.script(text, Scope(cwd), NOTHING, ())
+        for body, scope in run.traps[:8]:
+            follower.script(body, scope.fork(), NOTHING, ("trap",))
     except RecursionError:
         run.unknown("commands are nested too deeply to be followed")
 

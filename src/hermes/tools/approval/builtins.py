@@ -17,7 +17,7 @@ def cd(cmd: Cmd) -> Out:
         return NOTHING
     previous = cmd.scope.cwd
     cmd.scope.cwd = resolve(operands[0] if operands else cmd.run.places.home, cmd.scope, cmd.run)
-    cmd.scope.variables["OLDPWD"] = (previous,)
+    cmd.scope.put("OLDPWD", (previous,))
     return NOTHING
 
 
@@ -28,15 +28,16 @@ def read_line(cmd: Cmd) -> Out:
     names = options.operands or ["REPLY"]
     if "a" in options.values:
         words = (UNKNOWN,) if text is None else tuple(text.split())
-        cmd.scope.variables[options.values["a"]] = words
+        cmd.scope.put(options.values["a"], words)
         return NOTHING
+    labels = cmd.stdin.labels or ({"dark"} if text is None else frozenset())
     first = None if text is None else text.split("\n", 1)[0]
     words_left = [] if first is None else first.split(None, len(names) - 1)
     for number, name in enumerate(names):
         known = "" if number >= len(words_left) else words_left[number]
-        cmd.scope.variables[name] = (UNKNOWN if first is None else known,)
-        if cmd.stdin.labels:
-            cmd.scope.labels[name] = cmd.stdin.labels
+        cmd.scope.put(name, (UNKNOWN if first is None else known,))
+        if labels:
+            cmd.scope.labels[name] = frozenset(labels)
     return NOTHING
 
 
@@ -44,17 +45,21 @@ def mapfile(cmd: Cmd) -> Out:
     options = read_options(cmd.args, "dnOsuCc")
     name = options.operands[0] if options.operands else "MAPFILE"
     text = cmd.stdin.text
-    cmd.scope.variables[name] = (UNKNOWN,) if text is None else tuple(text.splitlines())[:64]
+    cmd.scope.put(name, (UNKNOWN,) if text is None else tuple(text.splitlines())[:64])
+    return NOTHING
+
+
+def leave(cmd: Cmd) -> Out:
+    cmd.scope.is_over = True
     return NOTHING
 
 
 def set_arguments(cmd: Cmd) -> Out:
     if not cmd.args:
         return Out(None, frozenset({"environment"}))
-    if "--" in cmd.args:
-        cmd.scope.args = tuple(cmd.args[cmd.args.index("--") + 1 :])
-    elif cmd.args and cmd.args[0][:1] not in ("-", "+"):
-        cmd.scope.args = tuple(cmd.args)
+    if "--" in cmd.args or cmd.args[0][:1] not in ("-", "+"):
+        cmd.scope.args = tuple(cmd.args[cmd.args.index("--") + 1 :] if "--" in cmd.args else cmd.args)
+        cmd.scope.choices.pop("@", None)
     if "+o" in cmd.args and "history" in cmd.args:
         cmd.run.add("defence_off", "switch off the shell history")
     return NOTHING
@@ -63,6 +68,8 @@ def set_arguments(cmd: Cmd) -> Out:
 def shift(cmd: Cmd) -> Out:
     count = int(cmd.args[0][:4]) if cmd.args and cmd.args[0].isdigit() else 1
     cmd.scope.args = cmd.scope.args[count:]
+    if "@" in cmd.scope.choices:
+        cmd.scope.choices["@"] = tuple(args[count:] for args in cmd.scope.choices["@"])
     return NOTHING
 
 
@@ -74,7 +81,7 @@ def unset(cmd: Cmd) -> Out:
         if name == "HISTFILE":
             cmd.run.add("defence_off", "switch off the shell history")
         elif not name.startswith("-"):
-            cmd.scope.variables[name] = ("",)
+            cmd.scope.put(name, ("",))
     return NOTHING
 
 
@@ -119,6 +126,7 @@ def trap(cmd: Cmd) -> Out:
     operands = read_options(cmd.args, stop=True).operands
     if len(operands) > 1 and operands[0] not in ("", "-"):
         cmd.run.script(operands[0], cmd.scope.fork(), NOTHING, (*cmd.via, "trap"))
+        cmd.run.traps.append((operands[0], cmd.scope))
     return NOTHING
 
 
@@ -202,5 +210,6 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "fc": from_history,
     "bind": bind_key,
     **dict.fromkeys(words("compgen complete"), completes),
-    **dict.fromkeys(words("shopt let test [ ulimit return exit"), inert),
+    **dict.fromkeys(words("shopt let test [ ulimit return"), inert),
+    "exit": leave,
 }

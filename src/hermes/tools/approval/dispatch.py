@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from hermes.tools.approval import builtins, wrappers
+from hermes.tools.approval import bombs, builtins, wrappers
 from hermes.tools.approval.effects import (
     awk,
     carried,
@@ -29,7 +29,7 @@ from hermes.tools.approval.model import Severity, SimpleCommand
 from hermes.tools.approval.outputs import PURE, labelled
 from hermes.tools.approval.paths import classify, is_credential, matters, resolve, show, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
-from hermes.tools.approval.streams import fork_bomb, read
+from hermes.tools.approval.streams import read
 from hermes.tools.approval.tables import names
 from hermes.tools.approval.text import UNKNOWN, quoted, words
 
@@ -76,6 +76,7 @@ _SETTINGS_VERBS = frozenset(
 )
 _HIDDEN = re.compile(r"(?:\A|[\s;&|/!+:`=])((?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s)")
 _BRACKETS = str.maketrans(dict.fromkeys("\"'()[],", " "))
+_KEYED = re.compile("[\\[\ue05b]([^]]*)\\]=(.*)", re.DOTALL)
 _MAX_TEXT = 4096
 # Compilers for other machines, and names that only ever mean one thing.
 _FAMILY = re.compile(
@@ -160,6 +161,7 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if handler is None:
         _without_handler(cmd, name)
     out = (handler(cmd) if handler is not None else None) or labelled(cmd, DARK)
+    out = bombs.judge_stream(cmd, out)
     if prints:
         return Out(None, out.labels | {"private"})
     if program in _SETTINGS and _prints_settings(cmd.args):
@@ -343,17 +345,29 @@ def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:
     ]
 
 
-def bind(target: str, values: tuple[str, ...], scope: Scope, run: Run, *, labels: frozenset[str] = frozenset()) -> None:
-    """Assign a variable as the script does: `name`, `name+`, `name[index]`."""
+def bind(
+    target: str,
+    values: tuple[str, ...],
+    scope: Scope,
+    run: Run,
+    *,
+    labels: frozenset[str] = frozenset(),
+    is_list: bool = False,
+) -> None:
+    """Assign a variable as the script does: `name`, `name+`, `name[index]`, `name=([key]=value)`."""
     name, bracket, index = target.rstrip("+").partition("[")
     known = scope.variables.get(name, ())
     if bracket:
-        values = _element(known, index.rstrip("]"), values[0] if values else "")
+        values = _element(name, plain(index).rstrip("]"), values[0] if values else "", scope)
+    elif is_list and any(map(_KEYED.match, values)):
+        scope.put(name, known if target.endswith("+") else ())
+        for value in values[:64]:
+            found = _KEYED.match(value)
+            values = _element(name, plain(found[1] if found else ""), found[2] if found else value, scope)
+            scope.put(name, values)
     elif target.endswith("+"):
-        values = (
-            ((known[0] if known else "") + values[0],) if len(values) == 1 and len(known) < 2 else (*known, *values)
-        )
-    scope.variables[name] = tuple(value[:4096] + UNKNOWN if len(value) > 4096 else value for value in values[:64])
+        values = (*known, *values) if is_list else ((known[0] if known else "") + values[0], *known[1:])
+    scope.put(name, tuple(value[:4096] + UNKNOWN if len(value) > 4096 else value for value in values[:64]))
     if labels:
         scope.labels[name] = labels
     first = values[0] if values else ""
@@ -385,14 +399,15 @@ def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:
     )
 
 
-def _element(known: tuple[str, ...], index: str, value: str) -> tuple[str, ...]:
-    slots = list(known)
+def _element(name: str, index: str, value: str, scope: Scope) -> tuple[str, ...]:
+    slots = list(scope.variables.get(name, ()))
     if index.isdigit() and int(index[:4]) < 64:
         slots += [""] * (int(index) + 1 - len(slots))
         slots[int(index)] = value
     else:
-        slots.append(UNKNOWN)
+        slots.append(value)
+        scope.put(f"{name}[{index}]", (value,))
     return tuple(slots)
 
 
-__all__ = ["bind", "fork_bomb", "judge", "read"]
+__all__ = ["bind", "judge", "read"]

@@ -31,8 +31,11 @@ class Expansions:
     def substitution(self, script: str) -> str:
         before = self.run.substituted
         out = self.run.script(script, self.scope.fork(), NOTHING, (*self.via, "$()"))
-        self.run.substituted = before | out.labels
-        return UNKNOWN if out.text is None else out.text.rstrip("\n")
+        if "endless" in out.labels:
+            self.run.add("exhaustion", "hold in memory what never comes to an end")
+        # `dark`: printed by a program of which nothing is known.
+        self.run.substituted = before | (out.labels or ({"dark"} if out.text is None else frozenset()))
+        return UNKNOWN if out.text is None or "either" in out.labels else out.text.rstrip("\n")
 
     def process(self, script: str, direction: str) -> str:
         stdin: Out = NOTHING if direction == "<" else DARK

@@ -72,7 +72,7 @@ def printf(cmd: Cmd) -> Out:
         return Out("")
     text = _format(ansi(_octal(args[0])), args[1:])
     if variable:
-        cmd.scope.variables[variable.partition("[")[0]] = (text,)
+        cmd.scope.put(variable.partition("[")[0], (text,))
         return Out("")
     return Out(text)
 

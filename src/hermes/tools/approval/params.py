@@ -34,6 +34,8 @@ def parameter(body: str, scope: Scope, run: Run, expand: Expand) -> Values:
     if found is None:
         return Values((UNKNOWN,))
     mark, name, index, rest = found.groups()
+    if mark == "!" and index in ("[@]", "[*]"):
+        return _keys(name, scope)
     if mark == "!":
         inner = lookup(name, scope, run).texts
         if len(inner) != 1 or UNKNOWN in inner[0] or not inner[0].isidentifier():
@@ -41,16 +43,18 @@ def parameter(body: str, scope: Scope, run: Run, expand: Expand) -> Values:
         name = inner[0]
     if index and ("$(" in index or "`" in index):
         expand(index)
-    values = _indexed(name, index, scope, run)
+    values = _indexed(name, index and expand(index) if index and "$" in index else index, scope, run)
     if mark == "#":
         return Values((str(len(values.texts)) if values.is_list else str(len("".join(values.texts))),))
     if not rest:
         return values
-    return _operator(rest, name, values, scope, expand)
+    return _operator(rest, name, values, scope, run, expand)
 
 
 def lookup(name: str, scope: Scope, run: Run) -> Values:
     """A variable's value; `$@` and arrays are lists."""
+    if scope.choices and ("@" if name == "*" or name.isdigit() else name) in scope.choices:
+        return Values((UNKNOWN,), is_list=name in ("@", "*"))
     if name in ("@", "*"):
         return Values(scope.args, is_list=True)
     if name.isdigit():
@@ -86,18 +90,26 @@ def _indexed(name: str, index: str | None, scope: Scope, run: Run) -> Values:
     if index is None:
         return lookup(name, scope, run)
     known = scope.variables.get(name)
-    if known is None:
+    inner = plain(index)[1:-1]
+    if known is None or name in scope.choices:
         return Values((UNKNOWN,))
-    inner = index[1:-1]
     if inner in ("@", "*"):
         return Values(known, is_list=True)
     if re.fullmatch(r"-?\d{1,4}", inner):
         number = int(inner)
         return Values((known[number],) if -len(known) <= number < len(known) else ("",))
-    return Values((UNKNOWN,))
+    return Values(scope.variables.get(f"{name}[{inner}]", (UNKNOWN,)))
 
 
-def _operator(rest: str, name: str, values: Values, scope: Scope, expand: Expand) -> Values:
+def _keys(name: str, scope: Scope) -> Values:
+    known = scope.variables.get(name)
+    if known is None or name in scope.choices:
+        return Values((UNKNOWN,))
+    keys = [key[len(name) + 1 : -1] for key in scope.variables if key.startswith(f"{name}[")]
+    return Values(tuple(keys or map(str, range(len(known)))), is_list=True)
+
+
+def _operator(rest: str, name: str, values: Values, scope: Scope, run: Run, expand: Expand) -> Values:
     sliced = _SLICE.match(rest)
     if sliced:
         offset = int(sliced[1][:6]) - (1 if name in ("@", "*") and int(sliced[1][:6]) > 0 else 0)
@@ -116,6 +128,8 @@ def _operator(rest: str, name: str, values: Values, scope: Scope, expand: Expand
         pattern, replacement = expand(pattern), expand(replacement)
         return Values(tuple(_replace(head, text, pattern, replacement) for text in values.texts), values.is_list)
     if head == "@":
+        if operand == "P" and any(UNKNOWN in text for text in values.texts):
+            run.unknown("text that is only known when it runs is expanded as a prompt, with the commands in it")
         return values
     expand(operand)
     return Values((UNKNOWN,))
@@ -129,7 +143,7 @@ def _default(operator: str, name: str, values: Values, scope: Scope, operand: st
     if operator == "?" or (is_known and text):
         return values
     if operator == "=":
-        scope.variables[name] = (operand,)
+        scope.put(name, (operand,))
     # A variable from outside may be set or not; the default is what the script shows, so that is what is judged.
     return Values((operand,)) if is_known or operand else Values((UNKNOWN,))
 

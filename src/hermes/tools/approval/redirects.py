@@ -35,6 +35,8 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
             run.add("destroy_data", f"empty every file of {plain(redirect.target)}", (plain(redirect.target),))
         if redirect.op in (">", ">|") and out.text == "" and _DATA.fullmatch(redirect.target):
             run.add("destroy_data", f"empty {plain(redirect.target)}", (plain(redirect.target),))
+        if "endless" in out.labels and classify(path, run.places) != "device":
+            run.add("exhaustion", f"fill {plain(redirect.target)} without end", (plain(redirect.target),))
         write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
         pour(path, out, scope, run)
         if redirect.op != "<>" and redirect.fd in ("", "1") and path not in ("/dev/stdout", "/dev/stderr", "/dev/tty"):

@@ -4,7 +4,7 @@ import itertools
 import re
 from typing import NamedTuple
 
-from hermes.tools.approval.text import words
+from hermes.tools.approval.text import UNKNOWN, words
 
 _TOKENS = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*|'(?:[^'\\]|''|\\.)*'?|\"(?:[^\"]|\"\")*\"?|`[^`]*`?"
@@ -17,7 +17,7 @@ _DROPS = frozenset(
         "materialized type sequence extension procedure column constraint"
     )
 )
-_STARTS = frozenset(words("explain begin with do execute call"))
+_STARTS = frozenset(words("explain begin with do execute call prepare declare if"))
 _KEPT = frozenset(words("constraint index default not expression identity primary foreign check key"))
 _CONSTANT = frozenset(words("' \" $ true false null not is = < > ! ( ) + - * / % and between like in"))
 _MAX_DEPTH = 3
@@ -36,6 +36,7 @@ _FAMILIAR = frozenset(
 class Statement(NamedTuple):
     words: list[str]  # in lower case; a string is its quote, a line break itself
     bodies: list[str]  # what stands between dollar quotes
+    strings: list[str]  # the texts in single quotes, in their order
     shown: str
 
 
@@ -43,7 +44,7 @@ def judge_sql(text: str, depth: int = 0) -> list[tuple[str, str]]:
     """The destructive statements of `text`, as (effect kind, statement)."""
     found: list[tuple[str, str]] = []
     for statement in _statements(text):
-        kind = _statement(statement.words)
+        kind = _statement(statement.words) or _runs_text(statement, depth)
         if kind:
             found.append((kind, statement.shown))
         elif depth < _MAX_DEPTH and {"do", "execute"} & set(statement.words):
@@ -67,12 +68,13 @@ def _statements(text: str) -> list[Statement]:
     statements: list[Statement] = []
     words: list[str] = []
     bodies: list[str] = []
+    strings: list[str] = []
     start = 0
     for token in _TOKENS.finditer(text):
         part = token.group()
         if part == ";":
-            statements.append(Statement(words, bodies, text[start : token.start()].strip()[:160]))
-            words, bodies, start = [], [], token.end()
+            statements.append(Statement(words, bodies, strings, text[start : token.start()].strip()[:160]))
+            words, bodies, strings, start = [], [], [], token.end()
         elif part.startswith(("--", "/*")) or (part.startswith("#") and len(part) > 1):
             continue
         elif part == "\n" or part[0].isalnum() or part[0] == "_":
@@ -80,7 +82,33 @@ def _statements(text: str) -> list[Statement]:
         else:
             words.append(part[0])
             bodies += [token["body"]] if token["body"] else []
-    return [*statements, Statement(words, bodies, text[start:].strip()[:160])]
+            strings += [part.strip("'").replace("''", "'")] if part[0] == "'" else []
+    return [*statements, Statement(words, bodies, strings, text[start:].strip()[:160])]
+
+
+def _runs_text(statement: Statement, depth: int) -> str:
+    """SQL that is made by SQL: one whole literal is judged, a text that is put together could be anything."""
+    plain = [word for word in statement.words if word != "\n"]
+    if depth >= _MAX_DEPTH or not plain:
+        return ""
+    if plain[0] in (":", "@", UNKNOWN):  # a variable of the client, or of the shell, where a verb belongs
+        return "sql_made" if plain[0] != "@" or len(plain) == 1 else ""
+    for position, word in enumerate(plain):
+        after = plain[position + 1 : position + 3]
+        if word in ("execute", "exec") and after[:1] in (["immediate"], ["("], ["sp_executesql"]):
+            text = plain[position + 2 :]
+        elif (word == "execute" and depth and after) or (word == "from" and position == 2 and plain[0] == "prepare"):
+            text = plain[position + 1 :]
+        else:
+            continue
+        if text[:1] == ["n"]:
+            text = text[1:]
+        if text[:1] == ["'"] and (len(text) < 2 or text[1] in (")", ",", "using", "into", "end")):
+            texts = (judge_sql(made, depth + 1) for made in statement.strings)
+            return next((kind for found in texts for kind, _ in found), "")
+        if text[:1] != ["$"]:  # what stands between dollar quotes is judged as a body
+            return "sql_made"
+    return ""
 
 
 def _statement(words: list[str]) -> str:

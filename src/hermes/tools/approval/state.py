@@ -13,7 +13,8 @@ class Out(NamedTuple):
     """What is known of a stream: its text (None when only running would tell) and where it came from.
 
     Labels: `remote` (downloaded), `decoded` (turned from an encoding), `private` (a credential or private file),
-    `environment`, `file` (an existing file, unchanged), `settings` (lines a well-known program prints to be evaluated).
+    `environment`, `file` (an existing file, unchanged), `settings` (lines a well-known program prints to be evaluated),
+    `endless` (never comes to an end), `dark` (printed by a program of which nothing is known).
     """
 
     text: str | None = None
@@ -22,25 +23,34 @@ class Out(NamedTuple):
 
 NOTHING = Out("")
 DARK = Out()
+Functions = dict[str, tuple[tuple[object, str], ...]]  # by name, the bodies it may have, each with its source
 
 
 class Scope:
     """Variables, functions and working directory of one shell or subshell."""
 
-    __slots__ = ("aliases", "args", "cwd", "functions", "labels", "stack", "variables")
+    __slots__ = ("aliases", "args", "choices", "cwd", "functions", "is_over", "labels", "stack", "variables")
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
         self.variables: dict[str, tuple[str, ...]] = {}
+        self.choices: dict[str, tuple[tuple[str, ...], ...]] = {}  # of variables that may have several values, all
         self.labels: dict[str, frozenset[str]] = {}
-        self.functions: dict[str, tuple[object, str]] = {}
+        self.functions: Functions = {}
         self.aliases: dict[str, str] = {}
         self.args: tuple[str, ...] = ()
         self.stack: tuple[str, ...] = ()
+        self.is_over = False  # the script has left by `exit`
+
+    def put(self, name: str, values: tuple[str, ...]) -> None:
+        """Give a variable its one value."""
+        self.variables[name] = values
+        self.choices.pop(name, None)
 
     def fork(self) -> "Scope":
         child = Scope(self.cwd)
         child.variables = self.variables.copy()
+        child.choices = self.choices.copy()
         child.labels = self.labels.copy()
         child.functions = self.functions.copy()
         child.aliases = self.aliases.copy()
@@ -103,6 +113,7 @@ class Run:
         self.executables: set[str] = set()
         self.cloned: list[str] = []  # folders that the script itself downloads
         self.lifted: list[str] = []
+        self.traps: list[tuple[str, Scope]] = []  # what runs at the end, with the values of then
         self.substituted: frozenset[str] = frozenset()  # labels that command substitutions brought into the words
         self.script: Script
         self.start: Start

@@ -1,6 +1,5 @@
 """Database clients: the SQL they are given, and the commands that drop whole databases."""
 
-import itertools
 import re
 from collections.abc import Callable
 
@@ -13,9 +12,9 @@ from hermes.tools.approval.streams import read
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
 
-_SHELL_ESCAPE = re.compile(r"(?m)^\s*(?:\\!|\.(?:shell|system)|system|!)\s+(.+)$")
+_SHELL_ESCAPE = re.compile(r"(?m)(?:^\s*(?:\.(?:shell|system)|system|!)\s+|\\!\s*)(.+)$")
 _PROGRAM = re.compile(r"(?i)\bprogram\s+'([^']+)'")
-_EXECUTED = re.compile(r"(?i)\bexecute\s+(?:immediate\s+)?'((?:[^']|'')*)'")  # SQL that a procedure makes
+_IS_TEXT = re.compile(r"[\s;]|/\*")
 _META = re.compile(r"(?m)^\s*[.\\][a-z]\w*[^\n]*$")  # commands of the client itself
 _CHANGES = re.compile(r"(?is)\s*(?:insert|update|delete|drop|alter|replace|create|pragma|attach|vacuum|reindex)\b")
 _MONGO_CALL = re.compile(r"(?<!\w)([A-Za-z_$]\w{0,60})\s{0,8}\(")
@@ -63,10 +62,12 @@ def client(cmd: Cmd) -> Out | None:
     ]
     named = options.value("f", "file")
     texts += [cmd.stdin.text or "", read(named, cmd.scope, cmd.run).text or "" if named else ""]
-    spoken = {*texts, *(word for word in options.operands if " " in word)}
-    texts += [word for word in cmd.args if " " in word or word.startswith(".")]
+    spoken = {*texts, *(word for word in options.operands if _IS_TEXT.search(word))}
+    texts += [word for word in cmd.args if _IS_TEXT.search(word) or word.startswith(".")]
     made = (cmd.run.files.get(resolve(word, cmd.scope, cmd.run)) for word in cmd.args if "/" in word)
     texts += [out.text for out in made if out is not None and out.text]
+    if "\\gexec" in "".join(texts) or any(text and not text.strip(UNKNOWN + " ;\n") for text in texts):
+        cmd.run.add("sql_made", line(cmd))
     for text in dict.fromkeys(texts):
         sql(cmd, _META.sub("", text))
         _client_commands(cmd, text)
@@ -78,7 +79,14 @@ def client(cmd: Cmd) -> Out | None:
             cmd.shell(script, NOTHING)
     if cmd.stdin.text is None and cmd.stdin.labels & {"remote", "decoded"}:
         cmd.run.add("remote_code", f"run downloaded statements with {cmd.name}")
-    return None
+    elif cmd.stdin.text is None and "file" not in cmd.stdin.labels:
+        cmd.run.add("sql_made", f"run what another program prints with {cmd.name}")
+    return dump(cmd) if any(text.startswith(".dump") for text in texts) else None
+
+
+def dump(_cmd: Cmd) -> Out:
+    """A copy of a database as statements: what a person has in a file, or could have."""
+    return Out(None, frozenset({"file"}))
 
 
 def _own_database(cmd: Cmd, names: list[str]) -> None:
@@ -88,8 +96,7 @@ def _own_database(cmd: Cmd, names: list[str]) -> None:
 
 
 def sql(cmd: Cmd, text: str) -> None:
-    made = [body.replace("''", "'") for body in _EXECUTED.findall(text)]
-    for kind, statement in itertools.chain(judge_sql(text), *map(judge_sql, made)):
+    for kind, statement in judge_sql(text):
         cmd.run.add(kind, statement.replace(UNKNOWN, "…"))
 
 
@@ -152,6 +159,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
         client,
     ),
     **dict.fromkeys(words("drop DROP delete DELETE update UPDATE TRUNCATE SELECT INSERT CREATE ALTER"), bare),
+    **dict.fromkeys(words("pg_dump pg_dumpall mysqldump mariadb-dump"), dump),
     **dict.fromkeys(words("mongo mongosh"), mongo),
     **dict.fromkeys(words("redis-cli valkey-cli"), redis),
 }

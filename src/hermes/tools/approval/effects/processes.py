@@ -14,8 +14,29 @@ from hermes.tools.approval.text import UNKNOWN, words
 
 _OWN = re.compile(r"(?i)hermes|\bgateway\b")
 _EVERYONE = frozenset(("", ".", ".*", "^", "systemd", "init", "sshd", "dockerd", "containerd"))
+# Programs that keep watch: without them nobody sees what is done next.
+_GUARDS = re.compile(
+    r"(?:auditd|auditbeat|filebeat|r?syslogd?|syslog-ng|(?:systemd-)?journald|falco|osqueryd?|clamd|freshclam|firewalld|ufw|fail2ban"
+    r"(?:-server)?|apparmor\w*|falcon-sensor|wdavdaemon|mdatp|wazuh\S*|ossec\S*|snort|suricata|aide|tripwire|samhain|crowdsec)"
+)
 _MANY = 24  # numbers of processes in one call: nobody has looked at each
 _FORCE = re.compile(r"(?i)-?(?:9|kill|sigkill)\Z")
+_FOUND = frozenset(["process", "file", "listed"])  # where the number of a process comes from every day
+
+
+def _names_own(words: list[str]) -> bool:
+    """Whether a pattern names the runtime, also one such as `h[e]rmes` that does not name itself."""
+    for word in words:
+        text = plain(word)
+        if _OWN.search(text):
+            return True
+        if 3 < len(text) <= 64 and text.count("*") + text.count("+") < 3 and re.search(r"[\[(.?*\\]", text):
+            try:
+                if re.search(text, "hermes gateway", re.IGNORECASE):
+                    return True
+            except re.error:
+                continue
+    return False
 
 
 def kill(cmd: Cmd) -> Out | None:
@@ -48,20 +69,20 @@ def kill(cmd: Cmd) -> Out | None:
             cmd.run.add("mass_kill", line(cmd))
         elif force and "process" in found:
             cmd.run.add("force_kill", line(cmd))
+        elif "dark" in found and not found & _FOUND:
+            cmd.run.unknown(f"it stops a process that is only known when it runs ({line(cmd)})")
     return None
 
 
 def by_name(cmd: Cmd) -> Out | None:
-    options = read_options(cmd.args, "sugGtPUF", frozenset({"signal", "user", "euid", "uid"}))
+    words = [arg for arg in cmd.args if not re.fullmatch(r"-(?:[A-Z]{3,}\d?|\d+)", arg)]  # a signal is no cluster
+    options = read_options(words, "sugGtPUF", frozenset({"signal", "user", "euid", "uid"}))
     signal = options.value("s", "signal") or ""
-    force = (
-        options.has("9")
-        or any(_FORCE.match(arg) for arg in cmd.args if arg.startswith("-"))
-        or bool(_FORCE.match(signal))
-    )
-    text = " ".join(options.operands)
-    if _OWN.search(text):
+    force = any(_FORCE.match(arg) for arg in cmd.args if arg.startswith("-")) or bool(_FORCE.match(signal))
+    if _names_own(options.operands):
         cmd.run.add("self_kill", line(cmd))
+    elif any(map(_GUARDS.fullmatch, options.operands)):
+        cmd.run.add("defence_off", line(cmd))
     elif (cmd.name == "pkill" and options.values.get("P") in ("0", "1")) or any(
         word in _EVERYONE for word in options.operands
     ):
@@ -75,8 +96,8 @@ def by_name(cmd: Cmd) -> Out | None:
 
 def find_process(cmd: Cmd) -> Out:
     """pgrep, pidof, ps, lsof: numbers of processes; of the runtime, of everybody, or of those that were looked for."""
-    labels = {"process"} if cmd.name != "lsof" else set()
-    if _OWN.search(" ".join(cmd.args)):
+    labels = {"process" if cmd.name != "lsof" else "file"}
+    if _names_own(cmd.args):
         labels.add("own")
     if cmd.name == "lsof" and any(
         re.fullmatch(r"-\w*i", word) and (after[:1] == "-" or not after)
@@ -86,7 +107,8 @@ def find_process(cmd: Cmd) -> Out:
     if cmd.name == "pgrep" and read_options(cmd.args, "uUGgtPs").has("uU", "euid", "uid"):
         labels.add("everyone")
     if cmd.name != "ps" and any(
-        word in _EVERYONE or (word.startswith("/") and is_wide(word, cmd.run.places)) for word in map(plain, cmd.args)
+        word in _EVERYONE or _GUARDS.fullmatch(word) or (word.startswith("/") and is_wide(word, cmd.run.places))
+        for word in map(plain, cmd.args)
     ):
         labels.add("everyone")
     return Out(None, frozenset(labels))
@@ -94,7 +116,7 @@ def find_process(cmd: Cmd) -> Out:
 
 def search(cmd: Cmd) -> Out | None:
     """`ps | grep hermes | awk … | xargs kill` keeps what it looks for."""
-    if "process" in cmd.stdin.labels and _OWN.search(" ".join(cmd.args)):
+    if "process" in cmd.stdin.labels and _names_own(cmd.args):
         return Out(None, cmd.stdin.labels | {"own"})
     if not any(arg[:1] == "-" and ("l" in arg or "L" in arg) for arg in cmd.args):
         return None
@@ -108,6 +130,10 @@ _SERVICE_VERBS = frozenset(
     words("stop restart disable mask kill isolate try-restart reload-or-restart revert emergency rescue")
 )
 _POWER = frozenset(["poweroff", "reboot", "halt", "kexec", "soft-reboot", "hibernate", "suspend"])
+_POWER_UNIT = re.compile(
+    r"(?:systemd-)?(?:poweroff|reboot|halt|kexec|soft-reboot|hibernate|suspend|shutdown|rescue|emergency|exit|hybrid-sleep"
+    r"|suspend-then-hibernate|ctrl-alt-del|runlevel[016])\.(?:target|service)"
+)
 
 
 def systemctl(cmd: Cmd) -> Out | None:
@@ -115,7 +141,9 @@ def systemctl(cmd: Cmd) -> Out | None:
         cmd.args, "tHMpsno", frozenset({"type", "host", "machine", "property", "signal", "root"})
     ).operands
     verb = operands[0] if operands else ""
-    if verb in _POWER:
+    if verb in ("show", "status", "list-units"):
+        return find_process(cmd)
+    if verb in _POWER or any(map(_POWER_UNIT.fullmatch, operands[1:])):
         cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
     elif verb in _SERVICE_VERBS or UNKNOWN in verb:
         cmd.run.add("service_control", line(cmd))
@@ -180,7 +208,7 @@ def fuser(cmd: Cmd) -> Out | None:
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "kill": kill,
     **dict.fromkeys(words("pkill killall skill"), by_name),
-    **dict.fromkeys(words("pgrep pidof ps lsof"), find_process),
+    **dict.fromkeys(words("pgrep pidof ps lsof ss netstat pstree jobs launchctl supervisorctl"), find_process),
     "grep": search,
     "systemctl": systemctl,
     **dict.fromkeys(words("shutdown reboot halt poweroff"), power),

@@ -51,6 +51,9 @@ disk_layout: fsck e2fsck: -[a-xz]*y[a-z]*
 disk_layout: fsfreeze xfs_repair flashrom: -\w*[fLwE]|--(?:freeze|write|erase)
 disk_layout: hdparm nvme sg_format sg_sanitize smartctl: (?i:\S*(?:erase|format|sanitize|trim-sector|write-sector|discard|delete-ns)\S*)
 destroy_data: fallocate: -\w*[pcz]\w*|--(?:punch-hole|collapse-range|zero-range|dig-holes)
+exhaustion: fallocate: -\w*l ?(?:\d{11,}|\d{2,}[GgTtPp]\w*|\d[TtPp]\w*|\S*…\S*)|--length[ =](?:\d{11,}|\d{2,}[GgTtPp]\w*|\S*…\S*)
+exhaustion: hping3 hping nping ping ping6 t50 mz: --flood|-f|--faster|--rate[ =]\d{4,}
+exhaustion: stress stress-ng slowloris: (?!--version|--help).+
 mass_delete: hdfs hadoop: (?:dfs|fs) (?:.* )?-(?:rm\S*|expunge|truncate)
 mass_delete: gio kioclient: trash|remove|delete
 mass_delete: 7z 7za 7zz: -sdel

@@ -1,0 +1,114 @@
+"""What a script may have set at one point: after a branch, the values of every way that leads there."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from hermes.tools.approval.paths import classify
+from hermes.tools.approval.state import Functions, Out, Run, Scope
+from hermes.tools.approval.text import UNKNOWN
+
+_MENTIONED = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*|[@*\d])", re.ASCII)
+_MAX_VALUES = 8
+_MAX_WAYS = 12
+_DANGEROUS = ("root", "top", "system", "own", "credential", "disk")
+
+
+class Moment(NamedTuple):
+    """A copy of all that a branch can change."""
+
+    variables: dict[str, tuple[str, ...]]
+    choices: dict[str, tuple[tuple[str, ...], ...]]
+    functions: Functions
+    aliases: dict[str, str]
+    args: tuple[str, ...]
+    cwd: str
+    files: dict[str, Out]
+
+
+def moment(scope: Scope, run: Run) -> Moment:
+    run.steps -= len(scope.variables) // 64  # copies count, so that they stay linear in the script's length
+    return Moment(
+        scope.variables.copy(),
+        scope.choices.copy(),
+        scope.functions.copy(),
+        scope.aliases.copy(),
+        scope.args,
+        scope.cwd,
+        run.files.copy(),
+    )
+
+
+def back_to(then: Moment, scope: Scope, run: Run) -> None:
+    scope.variables, scope.choices = then.variables.copy(), then.choices.copy()
+    scope.functions, scope.aliases = then.functions.copy(), then.aliases.copy()
+    scope.args, scope.cwd, run.files = then.args, then.cwd, then.files.copy()
+    scope.is_over = False
+
+
+def merge(ways: list[Moment], scope: Scope, run: Run) -> None:
+    """Go on from where `ways` meet: what differs between them has several values."""
+    first = ways[0]
+    back_to(ways[-1], scope, run)
+    if all(way == first for way in ways[1:]):
+        return
+    for name in dict.fromkeys(name for way in ways for name in way.variables):
+        found = dict.fromkeys(
+            value for way in ways for value in way.choices.get(name) or (way.variables.get(name, ("",)),)
+        )
+        _choose(scope, name, tuple(found))
+    args = dict.fromkeys(value for way in ways for value in way.choices.get("@") or (way.args,))
+    _choose(scope, "@", tuple(args))
+    for way in ways[:-1]:
+        for word, bodies in way.functions.items():
+            scope.functions[word] = tuple(dict.fromkeys((*scope.functions.get(word, ()), *bodies)))
+        for word, body in way.aliases.items():
+            if scope.aliases.setdefault(word, body) != body:
+                scope.aliases[word] = "${_}"
+        for path, out in way.files.items():
+            have = run.files.setdefault(path, out)
+            if have != out:
+                text = None if have.text is None or out.text is None else f"{have.text}\n{out.text}"
+                run.files[path] = Out(text, have.labels | out.labels)
+        if classify(way.cwd, run.places) in _DANGEROUS:
+            scope.cwd = way.cwd  # the folder where most can be lost
+
+
+def _choose(scope: Scope, name: str, values: tuple[tuple[str, ...], ...]) -> None:
+    if len(values) > _MAX_VALUES:
+        values = (*values[: _MAX_VALUES - 1], (UNKNOWN,))
+    if len(values) > 1:
+        scope.choices[name] = values
+    else:
+        scope.choices.pop(name, None)
+
+
+def chosen(text: str, scope: Scope) -> list[str]:
+    """The names in `text` that have several values."""
+    names = dict.fromkeys("@" if name in "*@" or name.isdigit() else name for name in _MENTIONED.findall(text))
+    return [key for key in scope.choices if key in names or key.partition("[")[0] in names]
+
+
+def each_way(names: list[str], scope: Scope, run: Run, follow: Callable[[], Out]) -> list[Out]:
+    """Follow a statement once for each combination of the values of `names`; go on from where they meet."""
+    start = moment(scope, run)
+    values: Iterable[tuple[tuple[str, ...], ...]] = itertools.islice(
+        itertools.product(*(start.choices[name] for name in names)), _MAX_WAYS + 1
+    )
+    outputs: list[Out] = []
+    ways: list[Moment] = []
+    for number, picked in enumerate(values):
+        back_to(start, scope, run)
+        for name, value in zip(names, picked, strict=True):
+            scope.choices.pop(name)
+            given = (UNKNOWN,) if number == _MAX_WAYS else value
+            if name == "@":
+                scope.args = given
+            else:
+                scope.variables[name] = given
+        outputs.append(follow())
+        if not scope.is_over:
+            ways.append(moment(scope, run))
+    merge(ways or [start], scope, run)
+    return outputs
