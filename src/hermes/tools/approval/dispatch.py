@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shlex
 from collections.abc import Callable
 from functools import partial
 
@@ -44,6 +45,25 @@ _EXEC_VARIABLES = re.compile(
 _LOADING_VARIABLES = re.compile(
     r"(?:LD|DYLD)_\w+|\w*(?:PATH|LIB|OPTS?|OPTIONS|STARTUP|_ENV|CLASSPATH|AGENT|HOOKS?|PLUGINS?|MODULES|INIT|CONFIG|RC)|ENV"
 )
+# programs: the variable whose words they read as if they stood behind their name
+_ARGUMENTS = {
+    name: variable
+    for programs, variable in {
+        "terraform tofu terragrunt": "TF_CLI_ARGS",
+        "tar gtar": "TAR_OPTIONS",
+        "perl": "PERL5OPT",
+        "ruby": "RUBYOPT",
+        "node nodejs": "NODE_OPTIONS",
+        "make gmake": "MAKEFLAGS",
+        "less man": "LESS",
+        "zip": "ZIPOPT",
+        "ansible ansible-playbook": "ANSIBLE_ARGS",
+        "rg": "RIPGREP_ARGS",
+        "fzf": "FZF_DEFAULT_OPTS",
+        "java": "JAVA_TOOL_OPTIONS",
+    }.items()
+    for name in programs.split()
+}
 _NO_COMMAND = frozenset(
     words("true false yes no 0 1 never always auto production development test staging dev prod local ci")
 )
@@ -155,8 +175,12 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if name.startswith("/etc/init.d/"):
         program = "service"
     handler = _HANDLERS.get(program)
+    if program in _ARGUMENTS and scope.variables:
+        argv = [*argv[:1], *_given(_ARGUMENTS[program], argv[1:], scope)]
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)
     prints = program in tools.RULES and tools.judge_words(cmd)
+    if handler is None and "/dev/" in " ".join(argv):
+        disks.judge_device(cmd)
     _options(cmd)
     if handler is None:
         _without_handler(cmd, name)
@@ -169,6 +193,25 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if "listed" in out.labels and program not in _FILTERS:
         return Out(out.text, out.labels - {"listed"})
     return out
+
+
+def _given(variable: str, args: list[str], scope: Scope) -> list[str]:
+    """The words of a command with those that `variable` (also `variable_verb`) puts before them."""
+    verb = next((arg for arg in args if arg[:1] != "-"), "")
+    before = [
+        word
+        for name in (variable, f"{variable}_{verb}")
+        for text in scope.variables.get(name, ())
+        for word in _split(text)
+    ]
+    return [*args, *before] if verb and variable.startswith("TF_") else [*before, *args]
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote that is not closed
+        return [UNKNOWN]
 
 
 def _meant(program: str) -> str:
@@ -380,8 +423,8 @@ def bind(
     if "$(" in first or "`" in first:
         # `${x@P}`, a prompt or an arithmetic expression would run what stands in the text.
         run.script(f'echo "{first}"', scope.fork(), NOTHING, (name,))
-    elif first and UNKNOWN not in first and _EXEC_VARIABLES.fullmatch(name) and first not in _NO_COMMAND:
-        run.script(first, scope.fork(), NOTHING, (name,))
+    elif first.strip(UNKNOWN) and _EXEC_VARIABLES.fullmatch(name) and first not in _NO_COMMAND:
+        run.script(first.replace(UNKNOWN, "${_}"), scope.fork(), NOTHING, (name,))
         if first.startswith("/") and classify(resolve(first, scope, run), run.places) == "temp":
             run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
 

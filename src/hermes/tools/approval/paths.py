@@ -46,6 +46,7 @@ _SYSTEM_SECRETS = re.compile(
     r"/(?:private/)?etc/(?:passwd|shadow|gshadow|sudoers|ssh|ssl/private|krb5\.keytab)|/proc/[^/]+/(?:environ|mem)"
 )
 _PROJECT_ENV = re.compile(r"\.env(?:\.(?!example|sample|template|dist|defaults?\b)[\w-]+)*\Z|config\.ya?ml\Z|\.envrc\Z")
+EMPTIES = "empty "  # how the detail of a write begins that leaves nothing in the file
 GIT_RUNS = re.compile(r"/\.git/(?:hooks/|config\Z)")  # what git runs, or is told to run, later
 _STREAMS = ("/dev/fd/", "/dev/std", "/proc/self/fd/")  # of the command to come, not of this process
 _OWN_STATE = re.compile(
@@ -265,8 +266,8 @@ def delete_path(run: Run, scope: Scope, word: str, how: str, *, recursive: bool 
 
 
 def deletes_since(run: Run, before: int) -> bool:
-    """Whether a file was deleted after the first `before` effects; done for each of a list, that is many files."""
-    return any(effect.kind == "delete" for effect in run.effects[before:])
+    """Whether a file was deleted or emptied after the first `before` effects; of a list, that is many files."""
+    return any(effect.kind == "delete" or effect.detail.startswith(EMPTIES) for effect in run.effects[before:])
 
 
 def _is_floor(path: str, places: Places) -> bool:

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from hermes.tools.approval.glob import has_glob, plain
-from hermes.tools.approval.paths import classify, resolve, write_path
+from hermes.tools.approval.paths import EMPTIES, classify, resolve, write_path
 from hermes.tools.approval.state import DARK, Out, Run, Scope
 from hermes.tools.approval.streams import pour
 
@@ -37,7 +37,8 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
             run.add("destroy_data", f"empty {plain(redirect.target)}", (plain(redirect.target),))
         if "endless" in out.labels and classify(path, run.places) != "device":
             run.add("exhaustion", f"fill {plain(redirect.target)} without end", (plain(redirect.target),))
-        write_path(run, scope, redirect.target, f"{redirect.op} {plain(redirect.target)}")
+        how = EMPTIES if redirect.op in (">", ">|") and out.text == "" else f"{redirect.op} "
+        write_path(run, scope, redirect.target, how + plain(redirect.target))
         pour(path, out, scope, run)
         if redirect.op != "<>" and redirect.fd in ("", "1") and path not in ("/dev/stdout", "/dev/stderr", "/dev/tty"):
             run.files[path] = out

@@ -16,6 +16,12 @@ from hermes.tools.approval.text import join_lines, without_invisible
 
 # A command word that is one brace expansion: bash takes it, the grammar does not.
 _BRACE_COMMAND = re.compile(r"((?:^|[;&|\n(])\s*)(\{[^\s;&|(){}'\"$`]*,[^\s;&|(){}'\"$`]*\})(?=[\s;&|)]|$)")
+_HEAD = r"((?:^|[;&|\n({!]|\b(?:then|do|else|if|while|until)\s)\s*)"
+_TIMED = re.compile(_HEAD + r"time\s+(?:-p\s+)?(?=\(|\{\s)", re.MULTILINE)
+# What a filter is told through its pipes is text; of any other program behind `coproc` nothing is assumed.
+_COPROC = re.compile(
+    _HEAD + r"coproc\s+(?:([A-Za-z_]\w*)\s+)?([({]\s*(?:bc|cat|tr|sort|jq|grep|rev|nl)\s)", re.MULTILINE
+)
 # Statements that are followed once for each value of a variable that has several.
 _SPLIT = frozenset(
     {
@@ -56,6 +62,10 @@ class Follower:
         run.depth += 1
         outputs: list[Out] = []
         errors = 0
+        if "time" in text:
+            text = _TIMED.sub(r"\1", text)
+        if "coproc" in text:
+            text = _COPROC.sub(lambda found: f"{found[1]}{found[2] or 'COPROC'}=(8 9); {found[3]}", text)
         if "{" in text:
             text = _BRACE_COMMAND.sub(lambda found: found[1] + " ".join(braces(found[2])), text)
         for piece in pieces(text, run.lifted):

@@ -179,6 +179,8 @@ def command(cmd: Cmd) -> Out:
 def shell(cmd: Cmd) -> Out | None:
     args = [arg for arg in cmd.args if not re.fullmatch(r"\+[a-zA-Z]+", arg)]  # `+x` switches an option off
     options = read_options(args, "oO", _longs("rcfile init-file command"), stop=True)
+    if options.has("n", "no-execute"):
+        return None  # it only parses
     if "command" in options.values:
         return cmd.shell(options.values["command"])
     if options.has("c"):

@@ -54,6 +54,7 @@ _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 _HOME_INSIDE = re.compile(
     r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:os\.homedir\(\)|process\.env\.HOME)\}"
 )
+_DEFINES = frozenset(words("function def fn func fun sub"))
 _HOME_NAMES = frozenset(words("HOME home expanduser homedir USERPROFILE expand_path"))
 _SHELL_TICKS = frozenset(words("perl ruby php julia"))
 _JAVASCRIPT = frozenset(words("node nodejs bun deno"))
@@ -116,7 +117,7 @@ def inline(cmd: Cmd, code: str) -> None:
 
         judge_python(cmd, code)
         return
-    _Code(cmd, code).judge()
+    _Code(cmd, re.sub(r"<\?(?:php|=)?|\?>", " ", code) if cmd.name == "php" else code).judge()
 
 
 class _Code:
@@ -213,6 +214,8 @@ class _Code:
         elif name in ("setTimeout", "setInterval", "setImmediate"):
             if first_argument(self.parts, position, self.known) is not None:
                 self.ask("code runs a text later")
+        elif self._text(position - 1) in _DEFINES:
+            return
         elif name in self.table.ask and not (name == "kill" and self._kills(position)) and not is_key:
             self.ask(f"code calls {name}")
         else:
@@ -347,9 +350,14 @@ class _Code:
                 "code deletes what is only known when it runs", "mass_delete" if self.names & self.table.list else kind
             )
 
+    def _target(self, position: int) -> str | None:
+        """The path that a call is given first; one that is put together from a list is not known."""
+        is_list = "[" in (self._text(position + 1), self._text(position + 2))
+        return None if is_list else first_argument(self.parts, position, self.known)
+
     def _writes(self, position: int) -> None:
         name = self._text(position)
-        target = first_argument(self.parts, position, self.known)
+        target = self._target(position)
         if name in ("copy", "cpSync", "copyFileSync", "copyFile", "symlinkSync", "symlink", "linkSync", "copyfile"):
             _, literals, _ = arguments(self.parts, position, self.known)
             target = literals[1] if len(literals) > 1 else None
@@ -382,7 +390,7 @@ class _Code:
             return self._perl_open(literals)
         modes = [text for text in literals[1:] if re.fullmatch(r"[rwaxbtc+<>]{1,3}(?::.*)?", text)]
         if any(re.search(r"[wax>+c]", mode) for mode in modes):
-            self._write(first_argument(self.parts, position, self.known))
+            self._write(self._target(position))
         elif dark and name in ("fopen", "openSync", "sysopen"):
             self.ask("code opens a file that is only known when it runs")
         return True

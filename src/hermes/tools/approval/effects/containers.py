@@ -127,14 +127,22 @@ def vagrant(cmd: Cmd) -> Out | None:
     return cmd.shell(cmd.args[cmd.args.index("-c") + 1]) if "-c" in cmd.args[:-1] else None
 
 
+_ANSIBLE_LOOKS = frozenset(
+    words("ping setup debug stat gather_facts win_ping service_facts package_facts assert slurp find getent")
+)
+
+
 def ansible(cmd: Cmd) -> Out | None:
-    """`ansible hosts -a 'command'`: what every host would run."""
-    options = read_options(cmd.args, "ameiuflt", frozenset({"args", "module-name", "extra-vars", "inventory"}))
-    text = options.value("a", "args")
-    if text and "state=absent" in text:
-        cmd.run.add("infrastructure", line(cmd))
-    elif text and (options.value("m", "module-name") or "command") in ("command", "shell", "raw", "script"):
+    """ansible: a module on other machines; those that run a text are judged by it, those that only look pass."""
+    options = read_options(
+        cmd.args, "maiuefMTtl", frozenset(words("module-name args inventory limit extra-vars become-user"))
+    )
+    module = (options.value("m", "module-name") or "command").rpartition(".")[2]
+    text = options.value("a", "args") or ""
+    if module in ("command", "shell", "raw"):
         return cmd.shell(text, NOTHING)
+    if not options.has("", "list-hosts", "version", "help") and module not in _ANSIBLE_LOOKS:
+        cmd.run.add("infrastructure", f"change other machines: {line(cmd)}")
     return None
 
 

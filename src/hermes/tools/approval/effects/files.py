@@ -26,6 +26,7 @@ from hermes.tools.approval.text import UNKNOWN, words
 
 _NOWHERE = frozenset({"/dev/null", "/dev/zero"})
 _HERE = Out(None, listed([]))
+_FIND_NAMES = frozenset(words("-name -iname -path -ipath -wholename -iwholename -regex -iregex"))
 _FIND_STARTS = ("-", "(", ")", "!", ",")
 
 
@@ -90,7 +91,11 @@ def truncate(cmd: Cmd) -> Out | None:
 
 
 def _copy_words(cmd: Cmd) -> tuple[Options, list[str], list[str]]:
-    options = read_options(cmd.args, "tS", frozenset({"target-directory", "suffix"}))
+    options = read_options(
+        cmd.args,
+        "tSmog" if cmd.name == "install" else "tS",
+        frozenset({"target-directory", "suffix", "mode", "owner", "group"}),
+    )
     folder = options.value("t", "target-directory")
     if folder is not None:
         return options, options.operands, [folder]
@@ -98,12 +103,14 @@ def _copy_words(cmd: Cmd) -> tuple[Options, list[str], list[str]]:
 
 
 def copy(cmd: Cmd) -> Out:
-    _, sources, targets = _copy_words(cmd)
+    options, sources, targets = _copy_words(cmd)
+    is_folder = options.value("t", "target-directory") is not None
     run = cmd.run
     for target in targets:
         path = resolve(target, cmd.scope, run)
-        if classify(path, run.places) in ("top", "root") and path != run.places.home:
-            write_path(run, cmd.scope, f"{path}/x", line(cmd))
+        if classify(path, run.places) in ("top", "root") or is_folder:
+            for source in sources or ["x"]:
+                write_path(run, cmd.scope, f"{path}/{source.rstrip('/').rsplit('/', 1)[-1] or 'x'}", line(cmd))
         else:
             write_path(run, cmd.scope, target, line(cmd))
         for source in sources:
@@ -280,10 +287,11 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
     if base in ("rm", "unlink", "shred", "rmdir"):
         _find_delete(cmd, roots, f"find -exec {base}")
         return
-    named = [plain(word) for flag, word in itertools.pairwise(cmd.args) if flag in ("-name", "-iname", "-path")]
+    named = [plain(word) for flag, word in itertools.pairwise(cmd.args) if flag in _FIND_NAMES]
     name = next((word for word in named if not set(word) & set("*?[")), "found")
+    own = any(re.search(r"(?i)hermes", word) for word in named)
     for root in roots[:4]:
-        place = f"{root.rstrip('/')}/{name}"
+        place = f"{cmd.run.places.own_home}/config.yaml" if own else f"{root.rstrip('/')}/{name}"
         before = len(cmd.run.effects)
         cmd.nested([word.replace("{}", place) for word in argv], NOTHING)
         if deletes_since(cmd.run, before):
@@ -368,14 +376,14 @@ def archive(cmd: Cmd) -> Out | None:
 
 def install(cmd: Cmd) -> Out:
     options = read_options(cmd.args, "mogtS", frozenset({"mode", "owner", "group", "target-directory"}))
-    targets = options.operands if options.has("d", "directory") else options.operands[-1:]
+    targets = options.operands
     mode = options.value("m", "mode")
     if mode and (_opens(mode) or _sets_user(mode)):
         cmd.run.add("world_writable", line(cmd))
+    if cmd.name == "install" and not options.has("d", "directory"):
+        return copy(cmd)
     for word in targets if cmd.name == "install" else ():
         write_path(cmd.run, cmd.scope, word, line(cmd))
-        for source in options.operands[:-1]:
-            _carry(cmd, source, resolve(word, cmd.scope, cmd.run))
     return NOTHING
 
 

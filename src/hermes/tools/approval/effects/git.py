@@ -9,12 +9,14 @@ from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, write_path
 from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.text import UNKNOWN
 
 # Settings that name a program: git starts it, now or later.
 _RUNS = re.compile(
     r"(?:alias|pager)\..+|(?!https?\.).*(?:command|cmd|helper|textconv|clean|smudge|process|driver|editor|pager|program|proxy|hook|hookspath|templatedir"
     r"|fsmonitor|external|askpass|\.exec)"
 )
+_FORCES = re.compile(r"remote\..*\.(?:push|mirror)")
 _LASTING = re.compile(r"core\.(?:sshcommand|fsmonitor|hookspath|askpass)|credential\.helper")
 
 
@@ -23,10 +25,30 @@ _STARTERS = (
 )  # fmt: skip
 
 
+# Editors that a person sits at, and those that leave the list of commits as it is.
+_SEATED = re.compile(r"|:|true|cat|(?:\S*/)?(?:vi|vim|nvim|nano|emacs|code|micro|hx|subl|ed|pico)(?: -\S+)*")
+
+
+def _from_environment(cmd: Cmd, verb: str) -> None:
+    """Variables that speak to git like its options."""
+    known = cmd.scope.variables
+    for name, (key, *_) in [pair for pair in known.items() if pair[0].startswith("GIT_CONFIG_KEY_")]:
+        _setting(cmd, f"{key}={''.join(known.get(name.replace('KEY', 'VALUE'), (UNKNOWN,)))}")
+    for text in known.get("GIT_CONFIG_PARAMETERS", ()):
+        for setting in re.findall(r"'([^']+)'(?:='([^']*)')?", text):
+            _setting(cmd, "=".join(part for part in setting if part))
+    editor = "".join(known.get("GIT_SEQUENCE_EDITOR", ()))
+    if verb == "rebase" and not _SEATED.fullmatch(editor):
+        cmd.run.add("git_history", f"{editor} edits the list of commits: {line(cmd)}".replace(UNKNOWN, "…"))
+
+
 def git(cmd: Cmd) -> Out | None:
     args = _without_globals(cmd)
     if not args:
         return None
+    _from_environment(cmd, args[0])
+    if UNKNOWN in args[0]:
+        cmd.run.unknown("git is given a command that is only known when it runs")
     verb, rest = args[0], [plain(word) for word in args[1:]]
     if verb == "clone":
         _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
@@ -115,7 +137,11 @@ def _setting(cmd: Cmd, text: str) -> None:
         cmd.shell(value[1:], NOTHING)
     elif key.lower().startswith("alias."):
         cmd.shell(f"git {value}", NOTHING)
-    elif key.lower() == "clean.requireforce" and value.lower() in ("false", "no", "off", "0"):
+    elif (
+        (_FORCES.fullmatch(key.lower()) and ("+" in value or UNKNOWN in value or value.lower() == "true"))
+        or (key.lower() == "sequence.editor" and not _SEATED.fullmatch(value))
+        or (key.lower() == "clean.requireforce" and value.lower() in ("false", "no", "off", "0"))
+    ):
         cmd.run.add("git_history", line(cmd))
     elif key.lower() == "core.hookspath":
         if classify(resolve(value, cmd.scope, cmd.run), cmd.run.places) != "workspace":
@@ -160,6 +186,7 @@ def _reset(rest: list[str]) -> bool:
 def _push(rest: list[str]) -> bool:
     options = read_options(rest, "o")
     forced = options.has("f", "force", "mirror") or any(flag.startswith("force") for flag in options.flags)
+    forced = forced or UNKNOWN in "".join(options.operands[:1])  # where the remote is named, options can stand, too
     deleted = options.has("d", "delete", "prune") or any(
         word.startswith(":") and len(word) > 1 for word in options.operands[1:]
     )

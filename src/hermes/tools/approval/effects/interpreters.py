@@ -18,6 +18,8 @@ from hermes.tools.approval.text import words
 def interpreter(cmd: Cmd) -> Out | None:
     """python -c, perl -e, node -e, ruby -e, php -r: the code among the words, in a file or on standard input."""
     args = cmd.args
+    if args[:1] and args[0] in _CHECKS.get(cmd.name, ()):
+        return _checked(cmd)
     if cmd.name in ("deno", "crystal"):
         return _deno(cmd)
     given: list[str] = []
@@ -53,6 +55,19 @@ def interpreter(cmd: Cmd) -> Out | None:
         _file(cmd, rest[0])
     elif not {"--version", "-V", "--help", "-h", "-v"} & set(args) and cmd.stdin is not NOTHING:
         _stdin(cmd)
+    return None
+
+
+def _checked(cmd: Cmd) -> Out | None:
+    """`node --check`, `php -l`: the code is only parsed; but perl runs BEGIN blocks and what they load."""
+    for word in cmd.args[1:] if cmd.name == "perl" else ():
+        out = cmd.run.files.get(resolve(word, cmd.scope, cmd.run))
+        if out is not None and (
+            out.text is None or re.search(r"\b(?:BEGIN|CHECK|UNITCHECK)\b|^\s*use lib\b", out.text)
+        ):
+            _file(cmd, word)
+        elif word == "-e" or word.startswith(("-M", "-I")):
+            cmd.run.add("inline_code", line(cmd))
     return None
 
 
@@ -234,6 +249,13 @@ _VALUES = {  # the options whose next word is no code
     "julia": ("-t", "-p", "-J", "-L"),
     "elixir": ("-r", "-S", "--sname", "-pa"),
     "Rscript": ("--default-packages",),
+}
+
+_CHECKS = {  # the first words that make them parse only
+    **dict.fromkeys(words("node nodejs"), ("--check", "-c")),
+    "php": ("-l", "--syntax-check"),
+    **dict.fromkeys(words("ruby perl"), ("-c", "-wc", "-cw")),
+    **dict.fromkeys(words("lua luac"), ("-p",)),
 }
 
 HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {

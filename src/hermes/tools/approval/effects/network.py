@@ -1,5 +1,6 @@
 """Programs that talk to other hosts: what comes in is remote, what goes out may be private."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 
@@ -36,7 +37,7 @@ def sent(cmd: Cmd, words: Iterable[str], host: str) -> None:
     """Record that the named files leave for `host`; private ones ask."""
     run = cmd.run
     private: list[str] = []
-    for word in words:
+    for word in itertools.chain.from_iterable(part.strip("{}").split(",") for part in words):  # curl knows braces, too
         path = resolve(word, cmd.scope, run)
         made = run.files.get(path)
         if (made is not None and made.labels & {"private", "environment"}) or (

@@ -101,9 +101,12 @@ def make(cmd: Cmd) -> Out | None:
         texts.append(source.text or "")
         if source.text is None and source.labels & {"remote", "decoded"}:
             feed(cmd, source)
+    only_prints = options.has("n", "dry-run", "just-print", "recon")
     for text in texts:
-        for found in _RECIPE.findall(text):
-            cmd.shell(next((part for part in found if part), ""), NOTHING)
+        for found in _RECIPE.finditer(text):
+            runs = not only_prints or found[1] or "$(MAKE)" in found[0] or re.match(r"\t[@-]*\+", found[0])
+            if runs:
+                cmd.shell(next((part for part in found.groups() if part), ""), NOTHING)
     return None
 
 

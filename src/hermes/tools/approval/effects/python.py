@@ -20,6 +20,7 @@ from hermes.tools.approval.text import UNKNOWN
 
 _EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
 _SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
+_RUNS_TEXT = frozenset({"exec", "eval", "FunctionType", "CodeType", "runcode", "runsource", "getattr", "builtins"})
 _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _LOCAL = ("/", "http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
 
@@ -46,6 +47,12 @@ def _without_service() -> frozenset[str]:
     return (sys.stdlib_module_names | _table("without a service")) - _table("network")
 
 
+@cache
+def _without_sql() -> frozenset[str]:
+    """The modules that speak to no database, by themselves or through a program."""
+    return (sys.stdlib_module_names | {"hermes_tools"}) - {"sqlite3", "subprocess", "asyncio", "ctypes", "importlib"}
+
+
 def judge_python(cmd: Cmd, code: str) -> None:
     """Record the effects of `code`; code that Python cannot read is asked about."""
     text = textwrap.dedent(code.replace(UNKNOWN, MARK)).strip("\n")
@@ -69,6 +76,13 @@ class _Judge:
         self.called: set[int] = set()  # expressions that stand where a call names its function
         self.closed: set[int] = set()  # and those that are closed as soon as they are opened
         self.fine: set[int] = set()  # and those that stand where a module may be named as a whole
+        named = {
+            node.attr if isinstance(node, ast.Attribute) else node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute | ast.Name)
+        }
+        self.runs_text = bool(named & _RUNS_TEXT)
+        self.speaks_sql = not self.values.modules() <= _without_sql() or "terminal" in named
 
     def run(self) -> None:
         nodes = list(ast.walk(self.tree))
@@ -82,14 +96,19 @@ class _Judge:
             elif isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
                 self.fine.add(id(node.value))
                 self.called.add(id(node.value))  # an alias: what it stands for is judged where it is called
-            elif isinstance(node, ast.Expr):
+            elif isinstance(node, ast.Expr | ast.FormattedValue):
                 self.fine.add(id(node.value))
         for node in nodes:
             if isinstance(node, ast.Call):
                 self._call(node)
             elif isinstance(node, ast.Attribute | ast.Name):
                 self._reference(node)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _SQL.match(node.value):
+            elif (
+                self.speaks_sql
+                and isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and _SQL.match(node.value)
+            ):
                 sql(self.cmd, node.value)
         self._whole(nodes)
 
@@ -139,7 +158,10 @@ class _Judge:
         if dotted in _table("evaluate"):
             self._evaluates(node, dotted)
         elif dotted == "getattr":
-            self._getattr(node.args[1:2])
+            if id(node) not in self.fine:
+                self._getattr(node.args[1:2])
+        elif dotted in ("os.kill", "os.killpg") and node.args and self._is_own_child(node.args[0]):
+            return
         elif dotted in ("operator.attrgetter", "operator.methodcaller"):
             self._getattr(node.args if dotted.endswith("attrgetter") else node.args[:1])
         elif dotted in _table("start") or _EXECS.fullmatch(dotted):
@@ -154,6 +176,8 @@ class _Judge:
             self._other(node, dotted)
 
     def _evaluates(self, node: ast.Call, name: str) -> None:
+        if name == "compile" and not self.runs_text:
+            return  # a check of the syntax: nothing here would run what it makes
         if name in ("exec", "eval", "compile") and node.args:
             for text in self.values.of(node.args[0]):
                 if UNKNOWN in text:
@@ -168,6 +192,16 @@ class _Judge:
                 self.ask("code loads a module that is only known when it runs")
         else:
             self.ask(f"code calls {name}")
+
+    def _is_own_child(self, node: ast.expr) -> bool:
+        """Whether `node` is the number of a process that the code itself has started, or its own."""
+        if isinstance(node, ast.Call) and self.values.dotted(node.func) in ("os.getpgid", "os.getpid"):
+            return all(map(self._is_own_child, node.args))
+        return (
+            isinstance(node, ast.Attribute)
+            and node.attr == "pid"
+            and self.values.dotted(node.value) in ("subprocess.Popen()", "multiprocessing.Process()")
+        )
 
     def _times_a_function(self, node: ast.Call) -> bool:
         """Whether what is timed is a function, judged where it is written, and no text to be run."""
@@ -379,6 +413,8 @@ class _Judge:
     def _whole(self, nodes: list[ast.AST]) -> None:
         names = self.values.modules()
         run = self.cmd.run
+        if any(module.startswith("tools.approval") for module in self.values.whole):
+            run.add("own_runtime", f"code reaches into the runtime's own gate: {line(self.cmd)}")
         forks = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in ("fork", "forkpty")]
         if forks and any(isinstance(node, _LOOPS) for node in nodes):
             run.add("fork_bomb", line(self.cmd), severity=Severity.HARDLINE)

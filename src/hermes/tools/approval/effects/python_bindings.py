@@ -126,6 +126,8 @@ class Bindings:
     def _target(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            if isinstance(value, ast.Call) and _last(value.func) == "mkstemp":
+                parts = [value] * len(target.elts)  # a new file: its descriptor and its name
             for number, inner in enumerate(target.elts):
                 whole = len(parts) == len(target.elts)
                 part = parts[number] if whole else Each(value.source, number) if isinstance(value, Each) else DARK

@@ -11,7 +11,7 @@ from hermes.tools.approval.text import UNKNOWN
 MARK = "HERMES_UNKNOWN"  # stands in the source for what the shell would put there
 _MAX_TEXT = 4096
 MADE = "/tmp/made-by-tempfile"  # noqa: S108 - a name for what the code makes, never a path that is opened here
-_MAKES = frozenset({"mkdtemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile"})
+_MAKES = frozenset({"mkdtemp", "mkstemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile"})
 _MAX_DEPTH = 40
 _SAME = frozenset(
     {
@@ -42,6 +42,7 @@ class Values:
         self.stars: list[str] = []
         self.bindings = Bindings(tree, has_arguments=has_arguments)
         self.imported: set[str] = set()
+        self.whole: set[str] = set()  # the same with all parts of their names
         self.depth = 0
         self.names: dict[str, str] = {}  # what names stand for, and the texts they hold, once found out
         self.texts: dict[str, list[str]] = {}
@@ -86,6 +87,7 @@ class Values:
             elif name.name == "*":
                 self.stars.append(prefix)
             elif not node.level:
+                self.whole.add(f"{prefix}.{name.name}")
                 self.aliases[name.asname or name.name] = f"{prefix}.{name.name}"
 
     def _module_of(self, node: ast.expr | None) -> None:
@@ -94,6 +96,7 @@ class Values:
 
     def _module(self, name: str) -> None:
         self.imported.add(name.partition(".")[0])
+        self.whole.add(name)
 
     def dotted(self, node: ast.AST) -> str:
         """The full name an expression stands for: `os.system`, `pathlib.Path().unlink`; "?" where it has none."""
@@ -311,6 +314,8 @@ class Values:
             return (
                 self._joined(self.of(receiver)[0], parts.elts) if isinstance(parts, ast.List | ast.Tuple) else [UNKNOWN]
             )
+        if last in ("with_suffix", "with_name", "with_stem") and receiver is not None:
+            return [self._sibling(text, last, self.list_of(node.args[:1])) for text in self.of(receiver)]
         if last == "home":
             return [self.home]
         if last in _MAKES and self.dotted(node.func) == f"tempfile.{last}":
@@ -338,6 +343,17 @@ class Values:
             )
             return self.of(inner) if inner is not None else [UNKNOWN]
         return self._replaced(node)
+
+    @staticmethod
+    def _sibling(path: str, how: str, given: list[str]) -> str:
+        """A file beside `path`: these methods take no separator."""
+        folder, slash, name = path.rpartition("/")
+        part = given[0] if given else ""
+        if UNKNOWN in name + part:
+            return f"{folder or '.'}/{UNKNOWN}"
+        stem, dot, suffix = name.rpartition(".")
+        made = {"with_name": part, "with_suffix": (stem or name) + part, "with_stem": part + dot + suffix}[how]
+        return folder + slash + made
 
     def _joins_path(self, node: ast.Call, last: str) -> bool:
         return last != "join" or self.dotted(node.func).endswith("path.join")

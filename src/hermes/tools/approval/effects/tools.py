@@ -61,7 +61,8 @@ mass_delete: timeshift bleachbit: --delete\S*|-c|--clean
 defence_off: iptables ip6tables iptables-nft ip6tables-nft iptables-legacy ip6tables-legacy xtables-multi xtables-nft-multi xtables-legacy-multi nft ebtables arptables ipset ipfw: -[FXDZ]\w*|--flu\w*|--delete(?:-chain)?|flush|delete|destroy|-P \w+ ACCEPT|--policy \w+ ACCEPT
 defence_off: iptables-restore ip6tables-restore iptables-nft-restore iptables-legacy-restore: .*
 defence_off: nft: -f|--file
-defence_off: ufw: default allow(?: incoming)?|allow from any
+defence_off: ufw: default allow(?: incoming)?|allow (?:in )?from (?:any|0\.0\.0\.0/0|::/0)(?! (?:to any )?port)|allow (?:1|0):6\d{4}\S*|allow proto \S+ from any to any(?! port)
+defence_off: firewall-cmd: --(?:add-port|add-source-port)=[01]-6\d{4}\S*|--add-source=(?:0\.0\.0\.0/0|::/0)|--zone=trusted .*--(?:add|change)-\S+|--(?:add|change)-\S+ .*--zone=trusted|--add-rich-rule=\S*|--set-target=ACCEPT|--set-default-zone=trusted
 defence_off: auditctl: -d
 defence_off: semanage: permissive -a
 defence_off: osqueryctl falconctl: stop|-d|unload
