@@ -44,6 +44,7 @@ class Branches(Phrases):
         outputs = [self.statement(node, scope, stdin)]
         scope.is_over = False
         failed = [moment(scope, self.run)]  # how things stand where the last command failed, or was left out
+        held: Moment | None = None
         for number, (operator_type, right) in enumerate(reversed(links)):
             held = None
             if operator_type == "||":
@@ -57,7 +58,7 @@ class Branches(Phrases):
                 merge([*failed, held], scope, self.run)
             elif scope.is_over:
                 merge(failed, scope, self.run)
-        merge([*failed, moment(scope, self.run)], scope, self.run)
+        merge([*failed, moment(scope, self.run)] if held is not None else failed, scope, self.run)
         return joined(outputs)
 
     def branches(self, node: Node, scope: Scope, stdin: Out) -> Out:

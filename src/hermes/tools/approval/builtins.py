@@ -1,11 +1,12 @@
 """The shell's own commands: those that move, set, read or evaluate."""
 
+import re
 from collections.abc import Callable
 
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.state import NOTHING, Cmd, Out, Scope
 from hermes.tools.approval.streams import feed, run_file
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -27,18 +28,26 @@ def read_line(cmd: Cmd) -> Out:
     text = cmd.stdin.text
     names = options.operands or ["REPLY"]
     if "a" in options.values:
-        words = (UNKNOWN,) if text is None else tuple(text.split())
+        words = (UNKNOWN,) if text is None else tuple(_fields(text, cmd.scope))
         cmd.scope.put(options.values["a"], words)
         return NOTHING
     labels = cmd.stdin.labels or ({"dark"} if text is None else frozenset())
     first = None if text is None else text.split("\n", 1)[0]
-    words_left = [] if first is None else first.split(None, len(names) - 1)
+    words_left = [] if first is None else _fields(first, cmd.scope, len(names) - 1)
     for number, name in enumerate(names):
         known = "" if number >= len(words_left) else words_left[number]
         cmd.scope.put(name, (UNKNOWN if first is None else known,))
         if labels:
             cmd.scope.labels[name] = frozenset(labels)
     return NOTHING
+
+
+def _fields(text: str, scope: Scope, most: int = -1) -> list[str]:
+    """The parts of a line as `read` takes it apart."""
+    separators = "".join(scope.variables.get("IFS", ("",))).strip()
+    if not separators or UNKNOWN in separators:
+        return text.split(None, most)
+    return re.split(f"[{re.escape(separators)}]", text.rstrip("\n"), maxsplit=max(most, 0))
 
 
 def mapfile(cmd: Cmd) -> Out:

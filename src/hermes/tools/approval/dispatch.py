@@ -179,7 +179,7 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
         argv = [*argv[:1], *_given(_ARGUMENTS[program], argv[1:], scope)]
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)
     prints = program in tools.RULES and tools.judge_words(cmd)
-    if handler is None and "/dev/" in " ".join(argv):
+    if handler is None and any(map(_is_device, argv)):
         disks.judge_device(cmd)
     _options(cmd)
     if handler is None:
@@ -193,6 +193,10 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if "listed" in out.labels and program not in _FILTERS:
         return Out(out.text, out.labels - {"listed"})
     return out
+
+
+def _is_device(word: str) -> bool:
+    return "/dev/" in word
 
 
 def _given(variable: str, args: list[str], scope: Scope) -> list[str]:

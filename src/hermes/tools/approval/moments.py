@@ -49,18 +49,20 @@ def back_to(then: Moment, scope: Scope, run: Run) -> None:
 
 def merge(ways: list[Moment], scope: Scope, run: Run) -> None:
     """Go on from where `ways` meet: what differs between them has several values."""
+    if not ways:  # each of them has left the script
+        return
     first = ways[0]
     back_to(ways[-1], scope, run)
-    if all(way == first for way in ways[1:]):
-        return
-    for name in dict.fromkeys(name for way in ways for name in way.variables):
-        found = dict.fromkeys(
-            value for way in ways for value in way.choices.get(name) or (way.variables.get(name, ("",)),)
-        )
-        _choose(scope, name, tuple(found))
-    args = dict.fromkeys(value for way in ways for value in way.choices.get("@") or (way.args,))
-    _choose(scope, "@", tuple(args))
+    if any(way[:2] != first[:2] for way in ways[1:]):
+        for name in dict.fromkeys(name for way in ways for name in way.variables):
+            found = (way.choices.get(name) or (way.variables.get(name, ("",)),) for way in ways)
+            _choose(scope, name, tuple(dict.fromkeys(itertools.chain.from_iterable(found))))
+    if any(way.args != first.args for way in ways) or any("@" in way.choices for way in ways):
+        several = (way.choices.get("@") or (way.args,) for way in ways)
+        _choose(scope, "@", tuple(dict.fromkeys(itertools.chain.from_iterable(several))))
     for way in ways[:-1]:
+        if way[2:] == ways[-1][2:]:
+            continue
         for word, bodies in way.functions.items():
             scope.functions[word] = tuple(dict.fromkeys((*scope.functions.get(word, ()), *bodies)))
         for word, body in way.aliases.items():
@@ -71,7 +73,7 @@ def merge(ways: list[Moment], scope: Scope, run: Run) -> None:
             if have != out:
                 text = None if have.text is None or out.text is None else f"{have.text}\n{out.text}"
                 run.files[path] = Out(text, have.labels | out.labels)
-        if classify(way.cwd, run.places) in _DANGEROUS:
+        if way.cwd != scope.cwd and classify(way.cwd, run.places) in _DANGEROUS:
             scope.cwd = way.cwd  # the folder where most can be lost
 
 

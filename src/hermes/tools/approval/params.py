@@ -139,7 +139,7 @@ def _default(operator: str, name: str, values: Values, scope: Scope, operand: st
     text = "".join(values.texts)
     is_known = UNKNOWN not in text
     if operator == "+":
-        return Values((operand,)) if text and is_known else Values(("",) if is_known else (UNKNOWN,))
+        return Values((operand,)) if text else Values(("",))  # one from outside may be set: what it adds is judged
     if operator == "?" or (is_known and text):
         return values
     if operator == "=":

@@ -281,6 +281,8 @@ class _Script(Branches):
         out = self.follower.start(argv, inner, stdin, self.via) if argv else NOTHING
         if inner is not scope:
             scope.cwd = inner.cwd
+            # `IFS=: read a b` leaves a and b behind.
+            scope.take(inner, {self.text(part).partition("=")[0].rstrip("+") for part in assignments})
         if run.substituted:
             out = Out(out.text, out.labels | run.substituted)
         run.substituted = before

@@ -11,6 +11,7 @@ _TOKENS = re.compile(
     r"|\$(?P<tag>[A-Za-z_]*)\$(?P<body>.*?)(?:\$(?P=tag)\$|\Z)|[A-Za-z_][\w$]*|\d+|\n|[^\s]",
     re.DOTALL,
 )
+_VERSIONED = re.compile(r"/\*M?!\d*")  # a comment that MySQL runs
 _DROPS = frozenset(
     words(
         "table database schema view index user role tablespace keyspace collection function trigger owned "
@@ -43,7 +44,7 @@ class Statement(NamedTuple):
 def judge_sql(text: str, depth: int = 0) -> list[tuple[str, str]]:
     """The destructive statements of `text`, as (effect kind, statement)."""
     found: list[tuple[str, str]] = []
-    for statement in _statements(text):
+    for statement in _statements(_VERSIONED.sub(" ", text)):
         kind = _statement(statement.words) or _runs_text(statement, depth)
         if kind:
             found.append((kind, statement.shown))

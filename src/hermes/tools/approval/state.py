@@ -47,6 +47,12 @@ class Scope:
         self.variables[name] = values
         self.choices.pop(name, None)
 
+    def take(self, inner: "Scope", but: set[str]) -> None:
+        """Take over what was set in `inner`, but for these names."""
+        for name in inner.variables.keys() - but:
+            if self.variables.get(name) != inner.variables[name]:
+                self.put(name, inner.variables[name])
+
     def fork(self) -> "Scope":
         child = Scope(self.cwd)
         child.variables = self.variables.copy()

@@ -14,6 +14,7 @@ from hermes.tools.approval.text import UNKNOWN, words
 
 _SHELL_ESCAPE = re.compile(r"(?m)(?:^\s*(?:\.(?:shell|system)|system|!)\s+|\\!\s*)(.+)$")
 _PROGRAM = re.compile(r"(?i)\bprogram\s+'([^']+)'")
+_FILES = frozenset(words("sqlite3 sqlite duckdb litecli"))  # a file comes first, then statements
 _IS_TEXT = re.compile(r"[\s;]|/\*")
 _META = re.compile(r"(?m)^\s*[.\\][a-z]\w*[^\n]*$")  # commands of the client itself
 _CHANGES = re.compile(r"(?is)\s*(?:insert|update|delete|drop|alter|replace|create|pragma|attach|vacuum|reindex)\b")
@@ -41,7 +42,7 @@ _SQL_RUNS = re.compile(
 
 def _client_commands(cmd: Cmd, text: str) -> None:
     """What a client does beside its SQL: files it writes, libraries it loads."""
-    has_dots = cmd.name in ("sqlite3", "sqlite", "duckdb", "litecli")
+    has_dots = cmd.name in _FILES
     for row in map(str.strip, text.split("\n") if has_dots else ()):
         if found := _DOT_WRITES.match(row):
             write_path(cmd.run, cmd.scope, found[1], line(cmd)) if found[1] else None
@@ -60,6 +61,8 @@ def client(cmd: Cmd) -> Out | None:
         for key, value in options.values.items()
         if key in ("c", "e", "command", "execute", "eval", "query", "Q", "q")
     ]
+    if cmd.name in _FILES:
+        texts += options.operands[1:]
     named = options.value("f", "file")
     texts += [cmd.stdin.text or "", read(named, cmd.scope, cmd.run).text or "" if named else ""]
     spoken = {*texts, *(word for word in options.operands if _IS_TEXT.search(word))}

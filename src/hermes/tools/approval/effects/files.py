@@ -150,7 +150,7 @@ def move(cmd: Cmd) -> Out:
         kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
         if target in _NOWHERE or kind in ("root", "top", "system", "own", "credential"):
             delete_path(run, cmd.scope, source, line(cmd), recursive=kind in ("root", "top"), kind="move_away")
-        elif classify(target, run.places) == "temp" and kind in ("home", "rc"):
+        elif classify(target, run.places) == "temp" and (kind in ("home", "rc") or path.endswith("/.git")):
             run.add("move_away", line(cmd), (show(path, run.places),), path_class=kind)
     copy(cmd)
     return NOTHING

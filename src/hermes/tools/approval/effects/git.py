@@ -57,7 +57,7 @@ def git(cmd: Cmd) -> Out | None:
     for text in _started(rest):
         cmd.shell(text, NOTHING)
     rule = _RULES.get(verb)
-    if rule is not None and rule(rest):
+    if rule is not None and (rule(rest) or any(word[:1] == "-" and UNKNOWN in word.partition("=")[0] for word in rest)):
         cmd.run.add("git_history", line(cmd))
     if verb == "config":
         _config(cmd, rest)
@@ -195,12 +195,12 @@ def _push(rest: list[str]) -> bool:
 
 def _clean(rest: list[str]) -> bool:
     options = read_options(rest, "e")
-    return options.has("f", "force") and not options.has("n", "dry-run")
+    return (options.has("f", "force") or UNKNOWN in rest) and not options.has("n", "dry-run")
 
 
 def _branch(rest: list[str]) -> bool:
     options = read_options(rest, "u")
-    return options.has("DMCf", "force")
+    return options.has("DMCf", "force") or (UNKNOWN in options.operands[:1] and len(rest) > 1 and rest[0] == UNKNOWN)
 
 
 def _checkout(rest: list[str]) -> bool:

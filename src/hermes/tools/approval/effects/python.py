@@ -21,6 +21,22 @@ from hermes.tools.approval.text import UNKNOWN
 _EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
 _SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
 _RUNS_TEXT = frozenset({"exec", "eval", "FunctionType", "CodeType", "runcode", "runsource", "getattr", "builtins"})
+_SQL_RUNS = frozenset({"execute", "executescript", "exec_driver_sql", "run_sql"})
+_FROM_ELSEWHERE = frozenset(
+    {
+        "stdin",
+        "input",
+        "argv",
+        "b64decode",
+        "fromhex",
+        "unhexlify",
+        "decompress",
+        "urlopen",
+        "chr",
+        "reversed",
+        "codecs",
+    }
+)
 _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _LOCAL = ("/", "http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
 
@@ -170,6 +186,8 @@ class _Judge:
             return
         elif dotted == "os.open":
             self._os_open(node)
+        elif self.speaks_sql and dotted.rpartition(".")[2] in _SQL_RUNS and node.args:
+            self._runs_sql(node.args[0])
         elif dotted == "open" or dotted.endswith(".open"):
             self._open(node, dotted)
         elif not self._file_call(node, dotted):
@@ -202,6 +220,19 @@ class _Judge:
             and node.attr == "pid"
             and self.values.dotted(node.value) in ("subprocess.Popen()", "multiprocessing.Process()")
         )
+
+    def _runs_sql(self, node: ast.expr) -> None:
+        """SQL that comes from elsewhere, or is turned from an encoding, while the code runs."""
+        named = {
+            part.attr if isinstance(part, ast.Attribute) else part.id
+            for part in ast.walk(node)
+            if isinstance(part, ast.Attribute | ast.Name)
+        }
+        for text in self.values.of(node):
+            if _SQL.match(text):
+                sql(self.cmd, text)
+        if named & _FROM_ELSEWHERE:
+            self.ask("code runs SQL that is only known then", "sql_made")
 
     def _times_a_function(self, node: ast.Call) -> bool:
         """Whether what is timed is a function, judged where it is written, and no text to be run."""

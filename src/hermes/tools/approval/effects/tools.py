@@ -99,7 +99,7 @@ user_files: security: delete-\S+|set-\S+
 user_files: kubectl: config (?:delete-\S+|unset|set-credentials|set-cluster)
 user_files: gh glab: auth logout
 user_files: pass gopass: rm|generate -f|edit
-service_control: service invoke-rc.d rc-service initctl rc-update chkconfig update-rc.d supervisorctl sv monit: stop|restart|disable|force-stop|delete|down|del|remove|off|shutdown
+service_control: service invoke-rc.d rc-service initctl rc-update chkconfig update-rc.d supervisorctl sv monit: \S+ …|stop|restart|disable|force-stop|delete|down|del|remove|off|shutdown
 service_control: snap: stop|restart|disable
 service_control: brew: services (?:stop|restart|kill)
 service_control: s6-svc svc: -\w*[dxkt]\w*
@@ -194,9 +194,19 @@ def judge_words(cmd: Cmd) -> bool:
             prints = True
         else:
             cmd.run.add(kind, line(cmd), severity=severity)
-    if UNKNOWN in "".join(cmd.args[:1]):
+    verb = next((arg for arg in cmd.args if arg[:1] != "-"), "") if cmd.name in _VERB_FIRST else "".join(cmd.args[:1])
+    if UNKNOWN in verb:
         cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
     return prints
+
+
+_VERB_FIRST = frozenset(
+    words(
+        "terraform tofu terragrunt helm pulumi kubectl oc apt apt-get dnf yum zypper apk brew npm pnpm yarn pip gh "
+        "glab aws gcloud az heroku fly ufw launchctl supervisorctl pm2 zpool zfs vagrant virsh snap flatpak cargo gem "
+        "poetry vault"
+    )
+)
 
 
 # A cloud's own command line: one of its leading words must be a verb that looks, makes or changes one thing.
