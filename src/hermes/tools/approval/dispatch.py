@@ -39,11 +39,11 @@ Handler = Callable[[Cmd], Out | None]
 _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
 # Variables whose value programs run as a command; and those from which they take folders, options or files of code.
 _EXEC_VARIABLES = re.compile(
-    r"(?:\w*_)?(?:PAGER|EDITOR|VISUAL|BROWSER|ASKPASS|SSH|COMMAND|EXTERNAL_DIFF|OPENER|SHELL_CMD|HELPER)|MANPAGER|PS0|LESSOPEN|LESSCLOSE|"
-    r"PROMPT_COMMAND|BASH_ENV|ENV"
+    r"(?:\w*_)?(?:PAGER|EDITOR|VISUAL|BROWSER|ASKPASS|SSH|RSH|COMMAND|EXTERNAL_DIFF|OPENER|SHELL_CMD|HELPER)|MANPAGER|PS0|LESSOPEN|LESSCLOSE|"
+    r"PROMPT_COMMAND|BASH_ENV|ENV|npm_config_(?:script_)?shell"
 )
 _LOADING_VARIABLES = re.compile(
-    r"(?:LD|DYLD)_\w+|\w*(?:PATH|LIB|OPTS?|OPTIONS|STARTUP|_ENV|CLASSPATH|AGENT|HOOKS?|PLUGINS?|MODULES|INIT|CONFIG|RC)|ENV"
+    r"(?:LD|DYLD)_\w+|\w*(?:PATH|LIB|OPTS?|OPTIONS|STARTUP|_ENV|CLASSPATH|AGENT|HOOKS?|PLUGINS?|MODULES|INIT|CONFIG|RC)|ENV|GIT_CONFIG\w*|ANSIBLE_\w+"
 )
 # programs: the variable whose words they read as if they stood behind their name
 _ARGUMENTS = {
@@ -125,6 +125,9 @@ _BUILDERS = frozenset(
 _COMPILERS = frozenset(words("gcc cc clang tcc rustc go kotlinc"))
 # They keep the lines they are given, so that names of files are still names of files.
 _FILTERS = frozenset(words("grep egrep fgrep rg sort uniq head tail tac shuf cat tee find fd fdfind git ls"))
+# They pick some of the lines they are given, by a pattern with a name in it.
+_PICKERS = frozenset(words("grep egrep fgrep rg awk gawk mawk sed"))
+_PICKS = re.compile(r"[A-Za-z]{3}|:\d{2}|\d{4}")
 # They are handed credentials and the runtime's files every day, and show them to the person or use them as keys.
 _READERS = frozenset(
     words(
@@ -177,6 +180,8 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     handler = _HANDLERS.get(program)
     if program in _ARGUMENTS and scope.variables:
         argv = [*argv[:1], *_given(_ARGUMENTS[program], argv[1:], scope)]
+        if UNKNOWN in argv[1:] and UNKNOWN in scope.variables.get(_ARGUMENTS[program], ()):
+            run.unknown(f"{program} takes words from {_ARGUMENTS[program]} that are only known when it runs")
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)
     prints = program in tools.RULES and tools.judge_words(cmd)
     if handler is None and any(map(_is_device, argv)):
@@ -190,6 +195,8 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
         return Out(None, out.labels | {"private"})
     if program in _SETTINGS and _prints_settings(cmd.args):
         return Out(None, frozenset({"settings"}))
+    if "everyone" in out.labels and program in _PICKERS and any(map(_PICKS.search, cmd.args)):
+        out = Out(out.text, out.labels - {"everyone"})
     if "listed" in out.labels and program not in _FILTERS:
         return Out(out.text, out.labels - {"listed"})
     return out
@@ -440,7 +447,7 @@ def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:
     if "/" not in value or not _LOADING_VARIABLES.fullmatch(name):
         return False
     return any(
-        classify(resolve(part, scope, run), run.places) == "temp"
+        classify(resolve(part, scope, run), run.places) == "temp" or part.startswith("/dev/fd/")
         for part in re.split(r"[:=,; ]|(?<=-[IrM])", value)
         if part[:1] == "/"
     )

@@ -109,8 +109,10 @@ class Phrases:
         for child in node.children:
             if child.type == "variable_assignment":
                 self.assign(child, scope)
-                if any(word[:1] == "-" and "n" in word for word in words[1:4]):  # it stands for another variable
-                    scope.put(self.text(child).partition("=")[0], (UNKNOWN,))
+                name, _, value = self.text(child).partition("=")
+                is_list = value[:2] in ("'(", '"(')  # read once more, as the words of a list
+                if is_list or any(word[:1] == "-" and "n" in word for word in words[1:4]):  # or it stands for another
+                    scope.put(name, (UNKNOWN,))
             else:
                 words += self.words([child], scope)
         for field in words[1:]:

@@ -214,7 +214,7 @@ class _Code:
         elif name in ("setTimeout", "setInterval", "setImmediate"):
             if first_argument(self.parts, position, self.known) is not None:
                 self.ask("code runs a text later")
-        elif self._text(position - 1) in _DEFINES:
+        elif self._text(position - 1) in _DEFINES or (name == "package" and self._text(position + 1) not in (".", "[")):
             return
         elif name in self.table.ask and not (name == "kill" and self._kills(position)) and not is_key:
             self.ask(f"code calls {name}")
@@ -233,6 +233,7 @@ class _Code:
             or name in owned
             or name in self.local
             or len(name) < 3
+            or name.startswith(("assert_", "refute_", "test_", "expect_"))
             or (name[0] == "$" and len(name) > 1)
             or self._text(position + 1) == ":"
             or self._text(position - 1) in (":", "@", "#")
@@ -365,6 +366,8 @@ class _Code:
 
     def _write(self, target: str | None) -> None:
         cmd = self.cmd
+        if target is not None and cmd.name in ("perl", "php"):
+            target = re.sub(r"\$\w+", lambda found: self.known.get(found[0], "${}"), target)
         if target is None or (re.search(r"[#$]\{", target) and not _HOME_INSIDE.search(target)):
             cmd.run.unknown(f"code writes to a path that is only known when it runs ({line(cmd)})")
             return

@@ -32,7 +32,7 @@ _DOT_HARMLESS = re.compile(
 )
 _DOT_WRITES = re.compile(r"\.(?:output|once|backup|save|log|excel|clone|trace)\b\s*(\S*)")
 _SQL_FILES = re.compile(
-    r"(?i)\binto\s+(?:outfile|dumpfile)\s+'([^']+)'|\bcopy\b.*\bto\s+'([^']+)'|^\s*\\(?:o|g|w|out)\s+(\S+)"
+    r"(?i)\binto\s+(?:outfile|dumpfile)\s+'([^']+)'|\bcopy\b.*\bto\s+'([^']+)'|^\s*\\(?:o|g|w|out)\s+(\S+)|\w*log_file\s*=\s*'([^']+)'"
 )
 _SQL_RUNS = re.compile(
     r"(?i)\b(?:writefile|edit|load_extension|xp_cmdshell|sp_oacreate|sys_exec|sys_eval|lo_export|dbms_scheduler|utl_file|pg_terminate_backend"

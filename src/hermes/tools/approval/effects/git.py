@@ -37,8 +37,13 @@ def _from_environment(cmd: Cmd, verb: str) -> None:
     for text in known.get("GIT_CONFIG_PARAMETERS", ()):
         for setting in re.findall(r"'([^']+)'(?:='([^']*)')?", text):
             _setting(cmd, "=".join(part for part in setting if part))
-    editor = "".join(known.get("GIT_SEQUENCE_EDITOR", ()))
-    if verb == "rebase" and not _SEATED.fullmatch(editor):
+    if verb != "rebase" or not read_options(cmd.args, "cCxs").has("i", "interactive", "edit-todo"):
+        return
+    names = ("GIT_SEQUENCE_EDITOR", "GIT_EDITOR", "VISUAL", "EDITOR")
+    editors = [text for name in names for text in known.get(name, ())[:1]][:1]
+    editors += [arg.partition("=")[2] for arg in cmd.args if arg.lower().startswith("core.editor=")]
+    editor = next((text for text in editors if not _SEATED.fullmatch(text)), "")
+    if editor:
         cmd.run.add("git_history", f"{editor} edits the list of commits: {line(cmd)}".replace(UNKNOWN, "…"))
 
 
@@ -52,7 +57,7 @@ def git(cmd: Cmd) -> Out | None:
     verb, rest = args[0], [plain(word) for word in args[1:]]
     if verb == "clone":
         _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
-    if any(word.startswith("ext::") for word in rest):
+    if any("ext::" in word for word in rest):
         cmd.run.add("inline_code", f"git talks to a program: {line(cmd)}")
     for text in _started(rest):
         cmd.shell(text, NOTHING)
@@ -124,6 +129,9 @@ def _without_globals(cmd: Cmd) -> list[str]:
             _setting(cmd, args.pop(0))
         elif option in ("-C", "--git-dir", "--work-tree", "--namespace", "--exec-path") and args:
             args.pop(0)
+        elif option.startswith("--config-env="):
+            key, _, name = option.partition("=")[2].partition("=")
+            _setting(cmd, f"{key}={cmd.scope.variables.get(name, (UNKNOWN,))[0]}")
         elif option.startswith("-c") and "=" in option:
             _setting(cmd, option[2:])
         elif option.startswith("--exec-path="):
@@ -133,7 +141,9 @@ def _without_globals(cmd: Cmd) -> list[str]:
 
 def _setting(cmd: Cmd, text: str) -> None:
     key, _, value = text.partition("=")
-    if value.startswith("!"):
+    if not value.strip(UNKNOWN) and UNKNOWN in value and _RUNS.fullmatch(key.lower()):
+        cmd.run.add("inline_code", f"git runs what is only known then: {line(cmd)}")
+    elif value.startswith("!"):
         cmd.shell(value[1:], NOTHING)
     elif key.lower().startswith("alias."):
         cmd.shell(f"git {value}", NOTHING)
@@ -258,6 +268,7 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "send-pack": lambda rest: read_options(rest).has("", "force", "mirror"),
     "fast-import": lambda rest: read_options(rest).has("", "force"),
     "symbolic-ref": lambda rest: read_options(rest).has("d", "delete"),
+    "fetch": lambda rest: read_options(rest).has("f", "force") and any(":" in word.rpartition("/")[2] for word in rest),
     "submodule": lambda rest: rest[:1] == ["deinit"] and read_options(rest).has("f", "force"),
     "worktree": _worktree,
     "tag": _tag,

@@ -21,6 +21,7 @@ _GUARDS = re.compile(
 )
 _MANY = 24  # numbers of processes in one call: nobody has looked at each
 _FORCE = re.compile(r"(?i)-?(?:9|kill|sigkill)\Z")
+_EVERY_PROCESS = re.compile(r"\A(?!.*(?:\A|\s)-(?:[pCqtU]|-p?pid))(?:.*\s)?(?:[a-z]*[ax][a-z]*(?:\s|\Z)|-\w*[eAax])")
 _FOUND = frozenset(["process", "file", "listed"])  # where the number of a process comes from every day
 
 
@@ -104,6 +105,8 @@ def find_process(cmd: Cmd) -> Out:
         for word, after in zip(cmd.args, [*cmd.args[1:], ""], strict=True)
     ):
         labels.add("everyone")
+    if cmd.name == "ps" and _EVERY_PROCESS.search(" ".join(cmd.args)):
+        labels.add("everyone")  # until a filter picks some of them
     if cmd.name == "pgrep" and read_options(cmd.args, "uUGgtPs").has("uU", "euid", "uid"):
         labels.add("everyone")
     if cmd.name != "ps" and any(

@@ -209,6 +209,8 @@ def arguments(parts: list[Token], position: int, known: dict[str, str]) -> tuple
                 literals.append(value)
                 index = max(after, index + 1)
                 continue
+        elif token.text in ("my", "our", "local"):
+            dark = True
         elif token.kind == "name" and not (index + 1 < len(parts) and parts[index + 1].text in ("=", ":")):
             if token.text not in _NO_VALUES:
                 dark = True

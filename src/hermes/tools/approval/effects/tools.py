@@ -24,6 +24,7 @@ infrastructure: helm: (?:un|del) \S+
 infrastructure: kubeadm: reset
 infrastructure: kubectl oc: \A(?=.*finalizers)(?:.* )?patch
 infrastructure: ibmcloud: \S+-delete
+inline_code: tar gtar bsdtar: --checkpoint-action[ =]exec=\S*
 inline_code: snap flatpak: run (?:.* )?--(?:shell|command)(?:=\S+)?
 cron_write: systemd-run: --on-\S+
 system_config: tailscale wg-quick: down
