@@ -2,11 +2,11 @@
 
 import itertools
 import re
-import shlex
 from collections.abc import Callable
 from functools import partial
 
 from hermes.tools.approval import bombs, builtins, wrappers
+from hermes.tools.approval.assignments import ARGUMENTS, given
 from hermes.tools.approval.effects import (
     awk,
     carried,
@@ -37,36 +37,6 @@ from hermes.tools.approval.text import UNKNOWN, quoted, words
 Handler = Callable[[Cmd], Out | None]
 
 _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
-# Variables whose value programs run as a command; and those from which they take folders, options or files of code.
-_EXEC_VARIABLES = re.compile(
-    r"(?:\w*_)?(?:PAGER|EDITOR|VISUAL|BROWSER|ASKPASS|SSH|RSH|COMMAND|EXTERNAL_DIFF|OPENER|SHELL_CMD|HELPER)|MANPAGER|PS0|LESSOPEN|LESSCLOSE|"
-    r"PROMPT_COMMAND|BASH_ENV|ENV|npm_config_(?:script_)?shell"
-)
-_LOADING_VARIABLES = re.compile(
-    r"(?:LD|DYLD)_\w+|\w*(?:PATH|LIB|OPTS?|OPTIONS|STARTUP|_ENV|CLASSPATH|AGENT|HOOKS?|PLUGINS?|MODULES|INIT|CONFIG|RC)|ENV|GIT_CONFIG\w*|ANSIBLE_\w+"
-)
-# programs: the variable whose words they read as if they stood behind their name
-_ARGUMENTS = {
-    name: variable
-    for programs, variable in {
-        "terraform tofu terragrunt": "TF_CLI_ARGS",
-        "tar gtar": "TAR_OPTIONS",
-        "perl": "PERL5OPT",
-        "ruby": "RUBYOPT",
-        "node nodejs": "NODE_OPTIONS",
-        "make gmake": "MAKEFLAGS",
-        "less man": "LESS",
-        "zip": "ZIPOPT",
-        "ansible ansible-playbook": "ANSIBLE_ARGS",
-        "rg": "RIPGREP_ARGS",
-        "fzf": "FZF_DEFAULT_OPTS",
-        "java": "JAVA_TOOL_OPTIONS",
-    }.items()
-    for name in programs.split()
-}
-_NO_COMMAND = frozenset(
-    words("true false yes no 0 1 never always auto production development test staging dev prod local ci")
-)
 # Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
 _INERT = frozenset(
     words(
@@ -96,7 +66,6 @@ _SETTINGS_VERBS = frozenset(
 )
 _HIDDEN = re.compile(r"(?:\A|[\s;&|/!+:`=])((?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s)")
 _BRACKETS = str.maketrans(dict.fromkeys("\"'()[],", " "))
-_KEYED = re.compile("[\\[\ue05b]([^]]*)\\]=(.*)", re.DOTALL)
 _MAX_TEXT = 4096
 # Compilers for other machines, and names that only ever mean one thing.
 _FAMILY = re.compile(
@@ -178,10 +147,8 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if name.startswith("/etc/init.d/"):
         program = "service"
     handler = _HANDLERS.get(program)
-    if program in _ARGUMENTS and scope.variables:
-        argv = [*argv[:1], *_given(_ARGUMENTS[program], argv[1:], scope)]
-        if UNKNOWN in argv[1:] and UNKNOWN in scope.variables.get(_ARGUMENTS[program], ()):
-            run.unknown(f"{program} takes words from {_ARGUMENTS[program]} that are only known when it runs")
+    if program in ARGUMENTS and scope.variables:
+        argv = [*argv[:1], *given(program, argv[1:], scope, run)]
     cmd = Cmd(program, argv[1:], scope, stdin, via, run)
     prints = program in tools.RULES and tools.judge_words(cmd)
     if handler is None and any(map(_is_device, argv)):
@@ -204,25 +171,6 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
 
 def _is_device(word: str) -> bool:
     return "/dev/" in word
-
-
-def _given(variable: str, args: list[str], scope: Scope) -> list[str]:
-    """The words of a command with those that `variable` (also `variable_verb`) puts before them."""
-    verb = next((arg for arg in args if arg[:1] != "-"), "")
-    before = [
-        word
-        for name in (variable, f"{variable}_{verb}")
-        for text in scope.variables.get(name, ())
-        for word in _split(text)
-    ]
-    return [*args, *before] if verb and variable.startswith("TF_") else [*before, *args]
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:  # a quote that is not closed
-        return [UNKNOWN]
 
 
 def _meant(program: str) -> str:
@@ -399,69 +347,4 @@ def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:
     ]
 
 
-def bind(
-    target: str,
-    values: tuple[str, ...],
-    scope: Scope,
-    run: Run,
-    *,
-    labels: frozenset[str] = frozenset(),
-    is_list: bool = False,
-) -> None:
-    """Assign a variable as the script does: `name`, `name+`, `name[index]`, `name=([key]=value)`."""
-    name, bracket, index = target.rstrip("+").partition("[")
-    known = scope.variables.get(name, ())
-    if bracket:
-        values = _element(name, plain(index).rstrip("]"), values[0] if values else "", scope)
-    elif is_list and any(map(_KEYED.match, values)):
-        scope.put(name, known if target.endswith("+") else ())
-        for value in values[:64]:
-            found = _KEYED.match(value)
-            values = _element(name, plain(found[1] if found else ""), found[2] if found else value, scope)
-            scope.put(name, values)
-    elif target.endswith("+"):
-        values = (*known, *values) if is_list else ((known[0] if known else "") + values[0], *known[1:])
-    scope.put(name, tuple(value[:4096] + UNKNOWN if len(value) > 4096 else value for value in values[:64]))
-    if labels:
-        scope.labels[name] = labels
-    first = values[0] if values else ""
-    if (name == "HISTFILE" and first in ("", "/dev/null")) or (name in ("HISTSIZE", "HISTFILESIZE") and first == "0"):
-        run.add("defence_off", f"switch off the shell history ({name})")
-    if name.startswith("HERMES_YOLO") or name == "HERMES_HOME":
-        run.add("own_runtime", f"set {name}", severity=Severity.ASK)
-    if _is_injection(name, first, scope, run):
-        run.add("inline_code", f"programs load code from {plain(first)} ({name})", (plain(first),))
-    if "$(" in first or "`" in first:
-        # `${x@P}`, a prompt or an arithmetic expression would run what stands in the text.
-        run.script(f'echo "{first}"', scope.fork(), NOTHING, (name,))
-    elif first.strip(UNKNOWN) and _EXEC_VARIABLES.fullmatch(name) and first not in _NO_COMMAND:
-        run.script(first.replace(UNKNOWN, "${_}"), scope.fork(), NOTHING, (name,))
-        if first.startswith("/") and classify(resolve(first, scope, run), run.places) == "temp":
-            run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
-
-
-def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:
-    """Whether programs that start from here on would load code, or be found, where anybody may write."""
-    if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"):
-        return bool(value) and not value.startswith(("/usr/", "/lib"))
-    if "/" not in value or not _LOADING_VARIABLES.fullmatch(name):
-        return False
-    return any(
-        classify(resolve(part, scope, run), run.places) == "temp" or part.startswith("/dev/fd/")
-        for part in re.split(r"[:=,; ]|(?<=-[IrM])", value)
-        if part[:1] == "/"
-    )
-
-
-def _element(name: str, index: str, value: str, scope: Scope) -> tuple[str, ...]:
-    slots = list(scope.variables.get(name, ()))
-    if index.isdigit() and int(index[:4]) < 64:
-        slots += [""] * (int(index) + 1 - len(slots))
-        slots[int(index)] = value
-    else:
-        slots.append(value)
-        scope.put(f"{name}[{index}]", (value,))
-    return tuple(slots)
-
-
-__all__ = ["bind", "judge", "read"]
+__all__ = ["judge", "read"]

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hermes.tools.approval import dispatch
+from hermes.tools.approval.assignments import bind
 from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.grammar import LIFTED, Node
 from hermes.tools.approval.lexer import SIMPLE, expand, expand_one, expand_quoted
 from hermes.tools.approval.redirects import Redirect
 from hermes.tools.approval.state import DARK, NOTHING, Out, Scope
+from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import SECRET, UNKNOWN
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Phrases:
         labels, self.run.substituted = self.run.substituted, before
         if "[" in target and "$" in target:
             target = expand_one(target, Expansions(self.run, self.via, scope))
-        dispatch.bind(target, values, scope, self.run, labels=labels, is_list=is_list)
+        bind(target, values, scope, self.run, labels=labels, is_list=is_list)
 
     def declaration(self, node: Node, scope: Scope) -> None:
         words: list[str] = []
@@ -120,7 +121,7 @@ class Phrases:
                 self.follower.script(f'echo "{plain(field)}"', scope.fork(), NOTHING, self.via)
             name, equals, value = field.partition("=")
             if equals and name.rstrip("+").isidentifier():
-                dispatch.bind(name, (value,), scope, self.run)
+                bind(name, (value,), scope, self.run)
 
     def redirections(self, nodes: Iterable[Node], scope: Scope) -> list[Redirect]:
         found: list[Redirect] = []
@@ -157,7 +158,7 @@ class Phrases:
         if target is None or (op in (">&", "<&") and target.rstrip("-").isdigit()) or target == "-":
             return Redirect("dup", fd, None)
         if op == "<":
-            return Redirect(op, fd, target, dispatch.read(target, scope, self.run))
+            return Redirect(op, fd, target, read(target, scope, self.run))
         return Redirect(op, fd, target)
 
     def _heredoc(self, node: Node, scope: Scope) -> Out:

@@ -6,17 +6,17 @@ import re
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterable
 from functools import cache
 
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.effects.python_values import MADE, MARK, Values
+from hermes.tools.approval.effects.python_files import PythonFiles, table
+from hermes.tools.approval.effects.python_values import MARK, Values
+from hermes.tools.approval.effects.python_whole import judge_whole
 from hermes.tools.approval.effects.words import line
-from hermes.tools.approval.model import Severity
-from hermes.tools.approval.paths import delete_path, is_credential, is_private, is_wide, matters, resolve, write_path
+from hermes.tools.approval.paths import matters, write_path
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, quoted
 
 _EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
 _SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
@@ -41,26 +41,22 @@ _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _LOCAL = ("/", "http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
 
 
-def _table(title: str) -> frozenset[str]:
-    return sections("python.txt")[title]
-
-
 @cache
 def _prefixes(title: str) -> tuple[str, ...]:
-    return tuple(_table(title))
+    return tuple(table(title))
 
 
 @cache
 def _harmless() -> dict[str, frozenset[str]]:
     """By module, the members that may be used; of the closed ones none."""
     listed = {title[7:]: names for title, names in sections("python.txt").items() if title.startswith("module ")}
-    return listed | dict.fromkeys(_table("closed"), frozenset())
+    return listed | dict.fromkeys(table("closed"), frozenset())
 
 
 @cache
 def _without_service() -> frozenset[str]:
     """The modules none of whose objects stands for something on another machine."""
-    return (sys.stdlib_module_names | _table("without a service")) - _table("network")
+    return (sys.stdlib_module_names | table("without a service")) - table("network")
 
 
 @cache
@@ -81,7 +77,7 @@ def judge_python(cmd: Cmd, code: str) -> None:
         cmd.run.add("inline_code", f"{cmd.name} code that does not parse: {line(cmd)}")
 
 
-class _Judge:
+class _Judge(PythonFiles):
     """One walk over a tree, with the names that it binds."""
 
     def __init__(self, cmd: Cmd, tree: ast.Module) -> None:
@@ -112,6 +108,8 @@ class _Judge:
             elif isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
                 self.fine.add(id(node.value))
                 self.called.add(id(node.value))  # an alias: what it stands for is judged where it is called
+            elif isinstance(node, ast.Assign):
+                self._set_by(node)
             elif isinstance(node, ast.Expr | ast.FormattedValue):
                 self.fine.add(id(node.value))
         for node in nodes:
@@ -126,16 +124,36 @@ class _Judge:
                 and _SQL.match(node.value)
             ):
                 sql(self.cmd, node.value)
-        self._whole(nodes)
+        judge_whole(self, nodes, self.fine)
+
+    def _set_by(self, node: ast.Assign) -> None:
+        """`os.environ["X"] = …`: programs that are started from here on see it."""
+        for target in node.targets:
+            if isinstance(target, ast.Subscript) and self.values.dotted(target.value) == "os.environ":
+                self._setting(target.slice, node.value)
+
+    def _environment(self, node: ast.expr) -> None:
+        """`env={"X": …}` and `env=dict(os.environ, X=…)`, also under a name."""
+        for meant in self.values.bindings.meanings(node):
+            if isinstance(meant, ast.Dict):
+                for name, value in zip(meant.keys, meant.values, strict=True):
+                    self._setting(name, value) if name is not None else None
+            elif isinstance(meant, ast.Call):
+                for keyword in meant.keywords:
+                    self._setting(ast.Constant(keyword.arg or ""), keyword.value)
+
+    def _setting(self, key: ast.expr, value: ast.expr) -> None:
+        for name, text in itertools.product(self.values.of(key)[:1], self.values.of(value)[:1]):
+            if name.isidentifier():
+                self.cmd.scope.put(name, (text,))
+                if UNKNOWN not in text:
+                    self.cmd.shell(f"{name}={quoted(text)}", NOTHING)
 
     def _mark(self, node: ast.Call) -> None:
         self.called.add(id(node.func))
         shown = self.values.dotted(node.func)
-        if shown in _table("show") or shown.startswith(("inspect.", "importlib.", "pprint.", "unittest.mock.patch.")):
+        if shown in table("show") or shown.startswith(("inspect.", "importlib.", "pprint.", "unittest.mock.patch.")):
             self.fine.update(id(argument) for argument in node.args)
-
-    def ask(self, why: str, kind: str = "inline_code") -> None:
-        self.cmd.run.add(kind, f"{why}: {line(self.cmd)}")
 
     # Names and attributes
 
@@ -145,7 +163,7 @@ class _Judge:
             is_field_list = name == "__dict__" and not self.values.is_imported(
                 self.values.dotted(node).partition(".")[0]
             )
-            if re.fullmatch("__.*__", name) and name not in _table("dunders") and not is_field_list:
+            if re.fullmatch("__.*__", name) and name not in table("dunders") and not is_field_list:
                 self.ask(f"code reaches into {name}")
         elif isinstance(node.ctx, ast.Store):
             return
@@ -171,7 +189,7 @@ class _Judge:
 
     def _call(self, node: ast.Call) -> None:
         dotted = self.values.dotted(node.func)
-        if dotted in _table("evaluate"):
+        if dotted in table("evaluate"):
             self._evaluates(node, dotted)
         elif dotted == "getattr":
             if id(node) not in self.fine:
@@ -180,7 +198,7 @@ class _Judge:
             return
         elif dotted in ("operator.attrgetter", "operator.methodcaller"):
             self._getattr(node.args if dotted.endswith("attrgetter") else node.args[:1])
-        elif dotted in _table("start") or _EXECS.fullmatch(dotted):
+        elif dotted in table("start") or _EXECS.fullmatch(dotted):
             self._starts(node, dotted)
         elif dotted in ("timeit.timeit", "timeit.repeat") and self._times_a_function(node):
             return
@@ -252,7 +270,7 @@ class _Judge:
     def _getattr(self, asked: list[ast.expr]) -> None:
         names = [name for node in asked for name in self.values.of(node)] or [UNKNOWN]
         if any(
-            UNKNOWN in name or (name.startswith("__") and name not in _table("dunders")) or _is_harmful(name)
+            UNKNOWN in name or (name.startswith("__") and name not in table("dunders")) or _is_harmful(name)
             for name in names
         ):
             self.ask("code looks a function up by its name")
@@ -260,7 +278,9 @@ class _Judge:
     def _starts(self, node: ast.Call, dotted: str) -> None:
         stdin = NOTHING
         for key in node.keywords:
-            if key.arg == "stdin" and "DEVNULL" not in ast.unparse(key.value):
+            if key.arg == "env":
+                self._environment(key.value)
+            elif key.arg == "stdin" and "DEVNULL" not in ast.unparse(key.value):
                 stdin = DARK
             elif key.arg == "input":
                 given = self.values.of(key.value)[0]
@@ -296,84 +316,6 @@ class _Judge:
         else:
             self.cmd.nested(argv, stdin)
 
-    def _open(self, node: ast.Call, dotted: str) -> None:
-        is_method = dotted.startswith("pathlib.")
-        place = 0 if is_method else 1
-        mode_node = next((key.value for key in node.keywords if key.arg == "mode"), None)
-        if mode_node is None and len(node.args) > place:
-            mode_node = node.args[place]
-        modes = self.values.of(mode_node) if mode_node is not None else ["r"]
-        if not any(UNKNOWN in mode or re.match(r"[rwaxnbtUc:|*+]*[wax+nc]", mode) for mode in modes):
-            return
-        target = next(iter(node.args), None)
-        if is_method and isinstance(node.func, ast.Attribute):
-            target = node.func.value
-        self._write(target)
-        if id(node) in self.closed and UNKNOWN in "".join(self._paths([target] if target is not None else [])):
-            self.ask("code empties what it finds", "destroy_data")
-
-    def _os_open(self, node: ast.Call) -> None:
-        flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
-        if flags not in ("os.O_RDONLY", "0"):
-            self._write(node.args[0] if node.args else None)
-
-    def _file_call(self, node: ast.Call, dotted: str) -> bool:
-        """The calls that delete, make, move or open up files, judged by their paths."""
-        receiver = (
-            node.func.value if isinstance(node.func, ast.Attribute) and dotted.startswith("pathlib.Path().") else None
-        )
-        operands: list[ast.expr] = [
-            *([receiver] if receiver is not None else []),
-            *node.args,
-            *(key.value for key in node.keywords if key.arg in ("path", "src", "dst")),
-        ]
-        how = line(self.cmd)
-        run, scope = self.cmd.run, self.cmd.scope
-        if dotted in _table("delete") or dotted in _table("delete trees"):
-            for path in self._paths(operands[:1]):
-                if path.startswith(MADE):
-                    continue
-                if UNKNOWN in path:
-                    run.add("recursive_delete" if dotted in _table("delete trees") else "mass_delete", how)
-                else:
-                    delete_path(run, scope, path, how, recursive=dotted in _table("delete trees"))
-        elif dotted in _table("make"):
-            self._write(operands[0] if operands else None)
-        elif dotted in _table("copy"):
-            self._write(operands[1] if len(operands) > 1 else None)
-        elif dotted in _table("move"):
-            self._moves(operands)
-        elif dotted == "os.truncate":
-            self.ask("code empties a file", "destroy_data")
-        elif dotted in ("os.chmod", "os.lchmod", "pathlib.Path().chmod", "os.chown", "shutil.chown"):
-            mode = next(
-                (
-                    part.value
-                    for part in operands[1:2]
-                    if isinstance(part, ast.Constant) and isinstance(part.value, int)
-                ),
-                None,
-            )
-            paths = self._paths(operands[:1])
-            if mode is None or dotted.endswith("chown"):
-                self.ask("code changes who may use a file", "open_permissions")
-            else:
-                self.cmd.nested(["chmod", f"{mode:o}", *paths], NOTHING)
-        elif dotted == "os.chdir":
-            for path in self._paths(operands[:1]):
-                scope.cwd = resolve(path, scope, run)
-        else:
-            return False
-        return True
-
-    def _moves(self, operands: list[ast.expr]) -> None:
-        for path in self._paths(operands[:1]):
-            if UNKNOWN not in path and (is_wide(path, self.cmd.run.places) or matters(self.cmd, path)):
-                self.ask("code moves files out of reach", "move_away")
-        if any(path == "/dev/null" for path in self._paths(operands[1:2])):
-            self.ask("code moves files out of reach", "move_away")
-        self._write(operands[1] if len(operands) > 1 else None)
-
     def _other(self, node: ast.Call, dotted: str) -> None:
         module, _, member = dotted.partition(".")
         method = node.func.attr if isinstance(node.func, ast.Attribute) else dotted
@@ -381,9 +323,9 @@ class _Judge:
             if "()." not in dotted.removeprefix("pathlib.Path().") and not self._is_harmless(dotted):
                 self.ask(f"code calls {dotted}")
                 return
-            harmful = _table("harmful methods")
-            if module in _table("starters") and not self.values.bindings.bound.keys() & {".name", ".pid"}:
-                harmful -= _table("own children")
+            harmful = table("harmful methods")
+            if module in table("starters") and not self.values.bindings.bound.keys() & {".name", ".pid"}:
+                harmful -= table("own children")
             if any(part in harmful for part in member.split(".")[1:]):
                 self.ask(f"code calls {dotted}")
         elif isinstance(node.func, ast.Attribute) and _is_harmful(method):
@@ -401,7 +343,7 @@ class _Judge:
         if method == "urlretrieve":
             self._write(node.args[1] if len(node.args) > 1 else None)
         elif module not in _harmless() and not method.startswith(_prefixes("reading")):
-            for path in self._paths([*node.args, *(key.value for key in node.keywords)]):
+            for path in self.paths([*node.args, *(key.value for key in node.keywords)]):
                 if UNKNOWN not in path and re.match(r"[/~]|\.{1,2}/", path) and matters(self.cmd, path):
                     write_path(self.cmd.run, self.cmd.scope, path, line(self.cmd))
 
@@ -412,79 +354,15 @@ class _Judge:
         owner = dotted.partition(".")[0].removesuffix("()")
         is_own = owner == "?" or owner in self.values.bindings.classes or owner in _without_service()
         if not is_own or not (
-            method in _table("own children")
-            or method in _table("means nothing without a service")
-            or method not in _table("harmful methods")
+            method in table("own children")
+            or method in table("means nothing without a service")
+            or method not in table("harmful methods")
         ):
             return False
         if method in self.values.bindings.methods:
             return True
         return self.values.modules() <= _without_service()
 
-    def _write(self, node: ast.expr | None) -> None:
-        run = self.cmd.run
-        for path in self._paths([node] if node is not None else []) or [UNKNOWN]:
-            if path == UNKNOWN:
-                run.unknown(f"code writes to a path that is only known when it runs ({line(self.cmd)})")
-                continue
-            write_path(run, self.cmd.scope, path, line(self.cmd))
-            # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
-            run.files[resolve(path, self.cmd.scope, run)] = Out(None, frozenset({"decoded"}))
-
-    def _paths(self, nodes: Iterable[ast.expr]) -> list[str]:
-        home = self.cmd.run.places.home
-        return [
-            home + text[1:] if text == "~" or text.startswith("~/") else text
-            for node in nodes
-            for text in self.values.of(node)
-        ]
-
-    # The code as a whole
-
-    def _whole(self, nodes: list[ast.AST]) -> None:
-        names = self.values.modules()
-        run = self.cmd.run
-        if any(module.startswith("tools.approval") for module in self.values.whole):
-            run.add("own_runtime", f"code reaches into the runtime's own gate: {line(self.cmd)}")
-        forks = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in ("fork", "forkpty")]
-        if forks and any(isinstance(node, _LOOPS) for node in nodes):
-            run.add("fork_bomb", line(self.cmd), severity=Severity.HARDLINE)
-        kills = [
-            node
-            for node in nodes
-            if isinstance(node, ast.Call) and self.values.dotted(node.func) in ("os.kill", "os.killpg")
-        ]
-        if any(ast.unparse(argument) == "-1" for node in kills for argument in node.args[:1]):
-            run.add("mass_kill", line(self.cmd), severity=Severity.HARDLINE)
-        if not names & _table("network"):
-            return
-        for node in nodes:
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and node.value.strip("/")  # "/" alone joins the parts of an address
-                and ("/" in node.value or node.value[:1] in ("~", "."))
-            ):
-                for path in self._paths([node]):
-                    if "://" not in path and is_private(resolve(path, self.cmd.scope, run), run.places):
-                        run.add("exfiltration", line(self.cmd), (node.value,))
-            elif isinstance(node, ast.BinOp | ast.JoinedStr) or (
-                isinstance(node, ast.Call) and self.values.dotted(node.func).endswith((".join", ".joinpath", "Path"))
-            ):
-                for path in self._paths([node]):
-                    if path.startswith(run.places.home) and is_credential(
-                        resolve(path, self.cmd.scope, run), run.places
-                    ):
-                        run.add("exfiltration", line(self.cmd), (path,))
-            elif (
-                isinstance(node, ast.Attribute | ast.Call)
-                and id(node) not in self.fine
-                and self.values.dotted(node) in ("os.environ", "os.environ.items()", "os.environ.copy()")
-            ):
-                run.add("exfiltration", line(self.cmd))
-        if "socket" in names and names & {"subprocess", "pty"}:
-            run.add("reverse_shell", line(self.cmd))
-
 
 def _is_harmful(method: str) -> bool:
-    return method in _table("harmful methods") or method.startswith(_prefixes("harmful prefixes"))
+    return method in table("harmful methods") or method.startswith(_prefixes("harmful prefixes"))

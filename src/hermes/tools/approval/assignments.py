@@ -1,0 +1,129 @@
+"""Variables that a script sets: their values, and what programs make of them later: code, commands, arguments."""
+
+import re
+import shlex
+
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.model import Severity
+from hermes.tools.approval.paths import classify, resolve
+from hermes.tools.approval.state import NOTHING, Run, Scope
+from hermes.tools.approval.text import UNKNOWN, words
+
+# Variables whose value programs run as a command; and those from which they take folders, options or files of code.
+_EXEC_VARIABLES = re.compile(
+    r"(?:\w*_)?(?:PAGER|EDITOR|VISUAL|BROWSER|ASKPASS|SSH|RSH|COMMAND|EXTERNAL_DIFF|OPENER|SHELL_CMD|HELPER)|MANPAGER|PS0|LESSOPEN|LESSCLOSE|"
+    r"PROMPT_COMMAND|BASH_ENV|ENV|npm_config_(?:script_)?shell"
+)
+_LOADING_VARIABLES = re.compile(
+    r"(?:LD|DYLD)_\w+|\w*(?:PATH|LIB|OPTS?|OPTIONS|STARTUP|_ENV|CLASSPATH|AGENT|HOOKS?|PLUGINS?|MODULES|INIT|CONFIG|RC)|ENV|GIT_CONFIG\w*|ANSIBLE_\w+"
+)
+# programs: the variable whose words they read as if they stood behind their name
+ARGUMENTS = {
+    name: variable
+    for programs, variable in {
+        "terraform tofu terragrunt": "TF_CLI_ARGS",
+        "tar gtar": "TAR_OPTIONS",
+        "perl": "PERL5OPT",
+        "ruby": "RUBYOPT",
+        "node nodejs": "NODE_OPTIONS",
+        "make gmake": "MAKEFLAGS",
+        "less man": "LESS",
+        "zip": "ZIPOPT",
+        "ansible ansible-playbook": "ANSIBLE_ARGS",
+        "rg": "RIPGREP_ARGS",
+        "fzf": "FZF_DEFAULT_OPTS",
+        "java": "JAVA_TOOL_OPTIONS",
+    }.items()
+    for name in programs.split()
+}
+_NO_COMMAND = frozenset(
+    words("true false yes no 0 1 never always auto production development test staging dev prod local ci")
+)
+_KEYED = re.compile("[\\[\ue05b]([^]]*)\\]=(.*)", re.DOTALL)
+
+
+def bind(
+    target: str,
+    values: tuple[str, ...],
+    scope: Scope,
+    run: Run,
+    *,
+    labels: frozenset[str] = frozenset(),
+    is_list: bool = False,
+) -> None:
+    """Assign a variable as the script does: `name`, `name+`, `name[index]`, `name=([key]=value)`."""
+    name, bracket, index = target.rstrip("+").partition("[")
+    known = scope.variables.get(name, ())
+    if bracket:
+        values = _element(name, plain(index).rstrip("]"), values[0] if values else "", scope)
+    elif is_list and any(map(_KEYED.match, values)):
+        scope.put(name, known if target.endswith("+") else ())
+        for value in values[:64]:
+            found = _KEYED.match(value)
+            values = _element(name, plain(found[1] if found else ""), found[2] if found else value, scope)
+            scope.put(name, values)
+    elif target.endswith("+"):
+        values = (*known, *values) if is_list else ((known[0] if known else "") + values[0], *known[1:])
+    scope.put(name, tuple(value[:4096] + UNKNOWN if len(value) > 4096 else value for value in values[:64]))
+    if labels:
+        scope.labels[name] = labels
+    first = values[0] if values else ""
+    if (name == "HISTFILE" and first in ("", "/dev/null")) or (name in ("HISTSIZE", "HISTFILESIZE") and first == "0"):
+        run.add("defence_off", f"switch off the shell history ({name})")
+    if name.startswith("HERMES_YOLO") or name == "HERMES_HOME":
+        run.add("own_runtime", f"set {name}", severity=Severity.ASK)
+    if _is_injection(name, first, scope, run):
+        run.add("inline_code", f"programs load code from {plain(first)} ({name})", (plain(first),))
+    if "$(" in first or "`" in first:
+        # `${x@P}`, a prompt or an arithmetic expression would run what stands in the text.
+        run.script(f'echo "{first}"', scope.fork(), NOTHING, (name,))
+    elif first.strip(UNKNOWN) and _EXEC_VARIABLES.fullmatch(name) and first not in _NO_COMMAND:
+        run.script(first.replace(UNKNOWN, "${_}"), scope.fork(), NOTHING, (name,))
+        if first.startswith("/") and classify(resolve(first, scope, run), run.places) == "temp":
+            run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
+
+
+def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:
+    """Whether programs that start from here on would load code, or be found, where anybody may write."""
+    if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"):
+        return bool(value) and not value.startswith(("/usr/", "/lib"))
+    if "/" not in value or not _LOADING_VARIABLES.fullmatch(name):
+        return False
+    return any(
+        classify(resolve(part, scope, run), run.places) == "temp" or part.startswith("/dev/fd/")
+        for part in re.split(r"[:=,; ]|(?<=-[IrM])", value)
+        if part[:1] == "/"
+    )
+
+
+def _element(name: str, index: str, value: str, scope: Scope) -> tuple[str, ...]:
+    slots = list(scope.variables.get(name, ()))
+    if index.isdigit() and int(index[:4]) < 64:
+        slots += [""] * (int(index) + 1 - len(slots))
+        slots[int(index)] = value
+    else:
+        slots.append(value)
+        scope.put(f"{name}[{index}]", (value,))
+    return tuple(slots)
+
+
+def given(program: str, args: list[str], scope: Scope, run: Run) -> list[str]:
+    """The words of a command with those that its variable (for some also one by verb) adds to them."""
+    variable = ARGUMENTS[program]
+    verb = next((arg for arg in args if arg[:1] != "-"), "")
+    before = [
+        word
+        for name in (variable, f"{variable}_{verb}")
+        for text in scope.variables.get(name, ())
+        for word in _split(text)
+    ]
+    if UNKNOWN in before:
+        run.unknown(f"{program} takes words from {variable} that are only known when it runs")
+    return [*args, *before] if verb and variable.startswith("TF_") else [*before, *args]
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote that is not closed
+        return [UNKNOWN]

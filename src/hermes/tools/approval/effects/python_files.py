@@ -1,0 +1,123 @@
+"""The calls of Python code that open, write, delete or move files, judged by their paths."""
+
+import ast
+import re
+from collections.abc import Iterable
+
+from hermes.tools.approval.effects.python_values import MADE, Values
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.paths import delete_path, is_wide, matters, resolve, write_path
+from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.tables import sections
+from hermes.tools.approval.text import UNKNOWN
+
+
+def table(title: str) -> frozenset[str]:
+    return sections("python.txt")[title]
+
+
+class PythonFiles:
+    """Code under judgement: what its expressions stand for, and what becomes of files."""
+
+    cmd: Cmd
+    values: Values
+    closed: set[int]
+
+    def ask(self, why: str, kind: str = "inline_code") -> None:
+        self.cmd.run.add(kind, f"{why}: {line(self.cmd)}")
+
+    def _open(self, node: ast.Call, dotted: str) -> None:
+        is_method = dotted.startswith("pathlib.")
+        place = 0 if is_method else 1
+        mode_node = next((key.value for key in node.keywords if key.arg == "mode"), None)
+        if mode_node is None and len(node.args) > place:
+            mode_node = node.args[place]
+        modes = self.values.of(mode_node) if mode_node is not None else ["r"]
+        if not any(UNKNOWN in mode or re.match(r"[rwaxnbtUc:|*+]*[wax+nc]", mode) for mode in modes):
+            return
+        target = next(iter(node.args), None)
+        if is_method and isinstance(node.func, ast.Attribute):
+            target = node.func.value
+        self._write(target)
+        if id(node) in self.closed and UNKNOWN in "".join(self.paths([target] if target is not None else [])):
+            self.ask("code empties what it finds", "destroy_data")
+
+    def _os_open(self, node: ast.Call) -> None:
+        flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
+        if flags not in ("os.O_RDONLY", "0"):
+            self._write(node.args[0] if node.args else None)
+
+    def _file_call(self, node: ast.Call, dotted: str) -> bool:
+        """The calls that delete, make, move or open up files, judged by their paths."""
+        receiver = (
+            node.func.value if isinstance(node.func, ast.Attribute) and dotted.startswith("pathlib.Path().") else None
+        )
+        operands: list[ast.expr] = [
+            *([receiver] if receiver is not None else []),
+            *node.args,
+            *(key.value for key in node.keywords if key.arg in ("path", "src", "dst")),
+        ]
+        how = line(self.cmd)
+        run, scope = self.cmd.run, self.cmd.scope
+        if dotted in table("delete") or dotted in table("delete trees"):
+            for path in self.paths(operands[:1]):
+                if path.startswith(MADE):
+                    continue
+                if UNKNOWN in path:
+                    run.add("recursive_delete" if dotted in table("delete trees") else "mass_delete", how)
+                else:
+                    delete_path(run, scope, path, how, recursive=dotted in table("delete trees"))
+        elif dotted in table("make"):
+            self._write(operands[0] if operands else None)
+        elif dotted in table("copy"):
+            self._write(operands[1] if len(operands) > 1 else None)
+        elif dotted in table("move"):
+            self._moves(operands)
+        elif dotted == "os.truncate":
+            self.ask("code empties a file", "destroy_data")
+        elif dotted in ("os.chmod", "os.lchmod", "pathlib.Path().chmod", "os.chown", "shutil.chown"):
+            mode = next(
+                (
+                    part.value
+                    for part in operands[1:2]
+                    if isinstance(part, ast.Constant) and isinstance(part.value, int)
+                ),
+                None,
+            )
+            paths = self.paths(operands[:1])
+            if mode is None or dotted.endswith("chown"):
+                self.ask("code changes who may use a file", "open_permissions")
+            else:
+                self.cmd.nested(["chmod", f"{mode:o}", *paths], NOTHING)
+        elif dotted == "os.chdir":
+            for path in self.paths(operands[:1]):
+                scope.cwd = resolve(path, scope, run)
+        else:
+            return False
+        return True
+
+    def _moves(self, operands: list[ast.expr]) -> None:
+        for path in self.paths(operands[:1]):
+            if UNKNOWN not in path and (is_wide(path, self.cmd.run.places) or matters(self.cmd, path)):
+                self.ask("code moves files out of reach", "move_away")
+        if any(path == "/dev/null" for path in self.paths(operands[1:2])):
+            self.ask("code moves files out of reach", "move_away")
+        self._write(operands[1] if len(operands) > 1 else None)
+
+    def _write(self, node: ast.expr | None) -> None:
+        run = self.cmd.run
+        for path in self.paths([node] if node is not None else []) or [UNKNOWN]:
+            if path == UNKNOWN:
+                run.unknown(f"code writes to a path that is only known when it runs ({line(self.cmd)})")
+                continue
+            write_path(run, self.cmd.scope, path, line(self.cmd))
+            # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
+            run.files[resolve(path, self.cmd.scope, run)] = Out(None, frozenset({"decoded"}))
+
+    def paths(self, nodes: Iterable[ast.expr]) -> list[str]:
+        home = self.cmd.run.places.home
+        return [
+            home + text[1:] if text == "~" or text.startswith("~/") else text
+            for node in nodes
+            for text in self.values.of(node)
+        ]
