@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple, Protocol
 
+from hermes.tools.approval.braces import MAX_FIELDS, MAX_TEXT, braces, closing, or_end
 from hermes.tools.approval.glob import active
 from hermes.tools.approval.grammar import LIFTED
 from hermes.tools.approval.text import UNKNOWN
@@ -10,15 +11,10 @@ from hermes.tools.approval.text import UNKNOWN
 SIMPLE = re.compile(r"[\w./:=@%+,^-]+\Z", re.ASCII)
 _RUN = re.compile(r"[^'\"\\$`*?\[~<>]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]", re.ASCII)
-_NUMBER_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\Z")
-_LETTER_RANGE = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?\Z")
 _ANSI_ESCAPE = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
 )
 _ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
-_HEREDOC = re.compile(r"<<-?[ \t]*('[^'\n]*'|\"[^\"\n]*\"|\\?[\w.!-]+)")
-MAX_FIELDS = 64
-MAX_TEXT = 16384
 
 
 class Values(NamedTuple):
@@ -69,36 +65,6 @@ def expand_quoted(raw: str, shell: Shell) -> str:
     return word.joined()
 
 
-def closing(text: str, start: int, opener: str = "(", closer: str = ")") -> int:
-    """The index of the bracket that closes the one opened just before `start`; `len(text)` when there is none."""
-    depth, position = 1, start
-    ends: list[str] = []
-    while position < len(text):
-        char = text[position]
-        if char == "\\":
-            position += 1
-        elif char == "'":
-            position = _or_end(text, text.find("'", position + 1))
-        elif char == '"':
-            position = _double_end(text, position + 1)
-        elif char == "<" and opener == "(" and (found := _HEREDOC.match(text, position)):
-            ends.append(found[1].strip("'\"\\"))
-            position = found.end() - 1
-        elif char == "\n" and ends:
-            position = _after_bodies(text, position, ends) - 1
-            ends = []
-        elif char == "#" and opener == "(" and text[position - 1].isspace():
-            position = _or_end(text, text.find("\n", position)) - 1
-        elif char == opener:
-            depth += 1
-        elif char == closer:
-            depth -= 1
-            if depth == 0:
-                return position
-        position += 1
-    return len(text)
-
-
 def ansi(body: str) -> str:
     """The text of `$'body'` and of `echo -e` and `printf` escapes."""
 
@@ -115,120 +81,6 @@ def ansi(body: str) -> str:
         return _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else "\\" + letter)
 
     return _ANSI_ESCAPE.sub(one, body)
-
-
-def braces(raw: str) -> list[str]:
-    """The words that brace expansion makes of `raw`; never more than `MAX_FIELDS` + an unknown one."""
-    done: list[str] = []
-    todo = [raw]
-    work = 0
-    while todo:
-        word = todo.pop()
-        work += len(word) + 1
-        if len(done) + len(todo) > MAX_FIELDS or work > MAX_TEXT:
-            done.append("${" + UNKNOWN + "}")
-            break
-        found = _first_brace(word)
-        if found is None:
-            done.append(word)
-            continue
-        head, parts, tail = found
-        todo += [head + part + tail for part in reversed(parts)]
-    return done
-
-
-def _first_brace(word: str) -> tuple[str, list[str], str] | None:
-    position = 0
-    while position < len(word):
-        char = word[position]
-        if char == "\\":
-            position += 1
-        elif char == "'":
-            position = _or_end(word, word.find("'", position + 1))
-        elif char == '"':
-            position = _double_end(word, position + 1)
-        elif word.startswith(("${", "$("), position):
-            position = closing(word, position + 2, *("{}" if word[position + 1] == "{" else "()"))
-        elif char == "{":
-            found = _alternatives(word, position + 1)
-            if found is not None:
-                parts, end = found
-                return word[:position], parts, word[end + 1 :]
-        position += 1
-    return None
-
-
-def _alternatives(word: str, start: int) -> tuple[list[str], int] | None:
-    depth, position, begin = 0, start, start
-    parts: list[str] = []
-    while position < len(word):
-        char = word[position]
-        if char == "\\":
-            position += 1
-        elif char == "'":
-            position = _or_end(word, word.find("'", position + 1))
-        elif char == '"':
-            position = _double_end(word, position + 1)
-        elif word.startswith(("${", "$("), position):
-            position = closing(word, position + 2, *("{}" if word[position + 1] == "{" else "()"))
-        elif char == "{":
-            depth += 1
-        elif char == "}" and depth:
-            depth -= 1
-        elif char == "}":
-            parts.append(word[begin:position])
-            if len(parts) > 1:
-                return parts, position
-            spread = _range(parts[0])
-            return (spread, position) if spread else None
-        elif char == "," and not depth:
-            parts.append(word[begin:position])
-            begin = position + 1
-        position += 1
-    return None
-
-
-def _range(body: str) -> list[str] | None:
-    found = _NUMBER_RANGE.match(body)
-    if found:
-        low, high = int(found[1][:9]), int(found[2][:9])
-        step = abs(int((found[3] or "1")[:9])) or 1
-        width = max(len(found[1]), len(found[2])) if found[1].lstrip("-").startswith("0") else 0
-        numbers = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
-        picked = [str(number).zfill(width) for number in numbers[:MAX_FIELDS]]
-        return picked + (["${" + UNKNOWN + "}"] if len(numbers) > MAX_FIELDS else [])
-    found = _LETTER_RANGE.match(body)
-    if found:
-        low, high = ord(found[1]), ord(found[2])
-        step = abs(int((found[3] or "1")[:9])) or 1
-        letters = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
-        return [chr(letter) for letter in letters]
-    return None
-
-
-def _after_bodies(text: str, position: int, ends: list[str]) -> int:
-    for end in ends:
-        found = re.compile(rf"\n\t*{re.escape(end)}(?=\n|\Z|[ \t]*\))").search(text, position)
-        position = found.end() if found else len(text)
-    return position
-
-
-def _or_end(text: str, index: int) -> int:
-    return index if index >= 0 else len(text)
-
-
-def _double_end(text: str, start: int) -> int:
-    position = start
-    while position < len(text):
-        char = text[position]
-        if char == "\\":
-            position += 1
-        elif char == '"':
-            return position
-        elif text.startswith("$(", position):
-            position = closing(text, position + 2)
-        position += 1
-    return len(text)
 
 
 class _Word:
@@ -267,7 +119,7 @@ class _Word:
     def _special(self, raw: str, position: int) -> int:
         char = raw[position]
         if char == "'":
-            end = _or_end(raw, raw.find("'", position + 1))
+            end = or_end(raw, raw.find("'", position + 1))
             body = raw[position + 1 : end]
             self._text(self.shell.literal(body) if LIFTED in body else body)
             self.is_real = True

@@ -3,11 +3,12 @@
 import re
 
 from hermes.tools.approval import bombs, dispatch
+from hermes.tools.approval.braces import braces
 from hermes.tools.approval.branches import BLOCKS, STATEMENTS, Branches, either, joined
 from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.grammar import Node, parse, pieces
-from hermes.tools.approval.lexer import braces, expand, expand_one
+from hermes.tools.approval.lexer import expand, expand_one
 from hermes.tools.approval.moments import Moment, back_to, chosen, each_way, merge, moment
 from hermes.tools.approval.phrases import REDIRECTS, extra_words
 from hermes.tools.approval.redirects import apply_writes

@@ -145,20 +145,7 @@ def cross_env(cmd: Cmd) -> Out:
 
 def mpirun(cmd: Cmd) -> Out:
     """mpirun: long options with one dash; the first word that is no option starts the program."""
-    skip = {
-        "-n",
-        "-np",
-        "-c",
-        "-H",
-        "--host",
-        "-hostfile",
-        "--hostfile",
-        "-x",
-        "--map-by",
-        "--bind-to",
-        "-machinefile",
-        "-ppn",
-    }
+    skip = words("-n -np -c -H --host -hostfile --hostfile -x --map-by --bind-to -machinefile -ppn")
     position = 0
     while position < len(cmd.args) and cmd.args[position].startswith("-"):
         position += 2 if cmd.args[position] in skip else 1

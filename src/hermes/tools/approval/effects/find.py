@@ -1,0 +1,87 @@
+"""find and fd: what is done to each of the files they find."""
+
+import itertools
+import re
+from collections.abc import Callable
+
+from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.glob import plain
+from hermes.tools.approval.options import read_options
+from hermes.tools.approval.paths import delete_path, deletes_since, is_private, resolve, write_path
+from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.streams import listed
+from hermes.tools.approval.text import words
+
+_FIND_NAMES = frozenset(words("-name -iname -path -ipath -wholename -iwholename -regex -iregex"))
+_FIND_STARTS = ("-", "(", ")", "!", ",")
+
+
+def find(cmd: Cmd) -> Out | None:
+    args = cmd.args
+    roots = []
+    for arg in args:
+        if arg.startswith(_FIND_STARTS) and arg not in ("-H", "-L", "-P"):
+            break
+        roots.append(arg)
+    roots = [root for root in roots if not root.startswith("-")] or ["."]
+    position = 0
+    while position < len(args):
+        arg = args[position]
+        if arg == "-delete":
+            _find_delete(cmd, roots, "find -delete")
+        elif arg in ("-exec", "-execdir", "-ok", "-okdir"):
+            end = next((i for i in range(position + 1, len(args)) if args[i] in (";", "+")), len(args))
+            _find_exec(cmd, roots, args[position + 1 : end])
+            position = end
+        elif arg in ("-fprint", "-fprintf", "-fls", "-fprint0") and position + 1 < len(args):
+            write_path(cmd.run, cmd.scope, args[position + 1], line(cmd))
+        position += 1
+    private = any(is_private(resolve(root, cmd.scope, cmd.run), cmd.run.places) for root in roots)
+    return Out(None, frozenset({"private"}) if private else listed(roots))
+
+
+def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
+    if not argv:
+        return
+    base = argv[0].rsplit("/", 1)[-1]
+    if base in ("rm", "unlink", "shred", "rmdir"):
+        _find_delete(cmd, roots, f"find -exec {base}")
+        return
+    named = [plain(word) for flag, word in itertools.pairwise(cmd.args) if flag in _FIND_NAMES]
+    name = next((word for word in named if not set(word) & set("*?[")), "found")
+    own = any(re.search(r"(?i)hermes", word) for word in named)
+    for root in roots[:4]:
+        place = f"{cmd.run.places.own_home}/config.yaml" if own else f"{root.rstrip('/')}/{name}"
+        before = len(cmd.run.effects)
+        cmd.nested([word.replace("{}", place) for word in argv], NOTHING)
+        if deletes_since(cmd.run, before):
+            cmd.run.add("find_delete", line(cmd))
+
+
+def _find_delete(cmd: Cmd, roots: list[str], how: str) -> None:
+    for root in roots:
+        delete_path(cmd.run, cmd.scope, root, f"{how}: {line(cmd)}", recursive=True, kind="find_delete")
+
+
+def fd(cmd: Cmd) -> Out | None:
+    for position, arg in enumerate(cmd.args):
+        if arg in ("-x", "--exec", "-X", "--exec-batch"):
+            rest = cmd.args[position + 1 :]
+            if rest and rest[0].rsplit("/", 1)[-1] in ("rm", "unlink", "shred"):
+                cmd.run.add("find_delete", line(cmd))
+            elif rest:
+                before = len(cmd.run.effects)
+                cmd.nested(
+                    [word.replace("{}", "found") for word in (rest if "{}" in " ".join(rest) else [*rest, "{}"])],
+                    NOTHING,
+                )
+                if deletes_since(cmd.run, before):
+                    cmd.run.add("find_delete", line(cmd))
+            break
+    return Out(None, listed([word for word in read_options(cmd.args, "etdEcj").operands if "/" in word]))
+
+
+HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+    **dict.fromkeys(words("find gfind"), find),
+    **dict.fromkeys(words("fd fdfind"), fd),
+}
