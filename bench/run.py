@@ -5,7 +5,6 @@ bench/run NAME...    only these: cold, first, turn, many, idle, install
 """
 
 import asyncio
-import gc
 import os
 import resource
 import sqlite3
@@ -195,6 +194,7 @@ async def _turn() -> None:
     from hermes.models.http import HttpClient
     from hermes.runtime.shared import shared
     from hermes.state import SqliteStore
+    from hermes.surfaces.cli.loading import settle
 
     with (
         canned() as server,
@@ -208,7 +208,7 @@ async def _turn() -> None:
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
         conn.execute("PRAGMA synchronous=FULL")
         http = HttpClient()
-        gc.freeze()  # as `hermes` does when it has started
+        settle()  # as `hermes` does when it has started
         figures = {}
         done = 0
         for target in (50, 500):
@@ -259,6 +259,7 @@ async def _many() -> None:
     from hermes.models.http import HttpClient
     from hermes.runtime.shared import shared
     from hermes.scope import TurnScope
+    from hermes.surfaces.cli.loading import settle
 
     with canned(0.05) as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder
@@ -276,7 +277,7 @@ async def _many() -> None:
                 async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
                     pass
 
-        gc.freeze()  # as `hermes` does when it has started
+        settle()  # as `hermes` does when it has started
         rates: dict[str, list[float]] = {"ours": [], "raw": []}
         for _ in range(3):
             start = time.perf_counter()

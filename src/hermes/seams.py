@@ -1,7 +1,7 @@
 """The seams: what each part owes the others. Every protocol has a fake in `hermes.testing` and a contract suite."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -42,6 +42,41 @@ class Unit:
         self._encoded.pop(key, None)
 
 
+class UnitLog(Sequence[Unit]):
+    """The units of a history as of now. The list behind it only grows, so nothing is copied for a request.
+
+    `memo` is the history's own, and starts anew when units are replaced.
+    """
+
+    __slots__ = ("_count", "_memo", "_units")
+
+    def __init__(self, units: list[Unit], memo: dict[str, tuple[int, Any]]) -> None:
+        self._units = units
+        self._count = len(units)
+        self._memo = memo
+
+    def recall(self, key: str, nothing: Result) -> tuple[int, Result]:
+        """Of how many units, counted from the first, something was made before, and what that was."""
+        known = self._memo.get(key)
+        return (0, nothing) if known is None or known[0] > self._count else known
+
+    def remember(self, key: str, count: int, made: object) -> None:
+        """Keep what was made of the first `count` units."""
+        self._memo[key] = (count, made)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Unit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Unit, ...]: ...
+    def __getitem__(self, place: int | slice) -> Unit | tuple[Unit, ...]:
+        if isinstance(place, slice):
+            return tuple([self._units[index] for index in range(*place.indices(self._count))])
+        return self._units[range(self._count)[place]]
+
+
 class RequestOptions(Struct, frozen=True, kw_only=True):
     """What is asked of one call beside its words."""
 
@@ -58,30 +93,29 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
     system: str
     tools: tuple[ToolDefinition, ...]
-    units: tuple[Unit, ...]
+    units: Sequence[Unit]
     options: RequestOptions = RequestOptions()
     session_id: str = ""
-    memo: dict[str, Any] = field(default_factory=dict)  # the history's own; transports keep joined bytes there
 
     def pieces(self, key: str, encode: Callable[[Unit], bytes], apart: int = 1) -> list[bytes]:
         """The encoded units, to be joined with commas: the last `apart` of them one by one, all before in few pieces.
 
-        Units that were sent before are neither encoded again nor looked at one by one. The newest unit may still be
-        given context, and so is never part of the joined piece.
+        Units of a log that were sent before are neither encoded again nor looked at one by one. The newest unit may
+        still be given context, and so is never part of the joined piece.
         """
-        known, joined = self.memo.get(key, ((), []))
-        if self.units[: len(known)] != known:
-            known, joined = (), []
-        settled = self.units[: -max(1, apart)]
-        new = settled[len(known) :]
-        if new:
+        units = self.units
+        if not isinstance(units, UnitLog):
+            return [unit.encoded(key, encode) for unit in units]
+        count, joined = units.recall(key, list[bytes]())
+        settled = len(units) - max(1, apart)
+        if settled > count:
+            new = units[count:settled]
             pieces = [*joined, *[unit.encoded(key, encode) for unit in new]]
             joined = pieces if len(pieces) < _JOINED_AT else [b",".join(pieces)]
-            self.memo[key] = (settled, joined)
+            units.remember(key, count := settled, joined)
             for unit in new:
                 unit.forget(key)
-        last = [unit.encoded(key, encode) for unit in self.units[max(len(known), len(settled)) :]]
-        return [*joined, *last]
+        return [*joined, *[unit.encoded(key, encode) for unit in units[count:]]]
 
 
 class Model(Protocol):

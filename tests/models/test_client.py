@@ -287,7 +287,7 @@ async def test_a_refusal_is_mended_once_and_costs_no_attempt() -> None:
     lighter = ModelRequest(system="s", tools=(), units=asked().units)
     answer = await room.ask(repair=lambda _request, error: lighter if error.subject == "read" else None)
     assert answer.response.message.content == "ok"
-    assert model.full_requests[1] is lighter
+    assert model.full_requests[1] == lighter
 
 
 @pytest.mark.parametrize(

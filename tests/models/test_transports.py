@@ -13,7 +13,7 @@ from hermes.models.http import HttpClient
 from hermes.models.transport import HttpModel
 from hermes.schemas import for_wire
 from hermes.scope import TurnScope
-from hermes.seams import HttpLimits, ModelRequest, Unit
+from hermes.seams import HttpLimits, ModelRequest, Unit, UnitLog
 from hermes.testing.replies import Reply, calls, calls_with, fault, says, thinks
 from hermes.testing.server import ScriptedServer
 from hermes.types import (
@@ -312,10 +312,10 @@ def test_a_unit_is_encoded_once(case: WireCase) -> None:
 
     wire.unit = counting
     units = request(*growing()[-1]).units
-    memo: dict[str, Any] = {}
+    memo: dict[str, tuple[int, Any]] = {}
+    whole = asked()
     for size in range(1, len(units) + 1, 2):
-        whole = asked()
-        model.body(ModelRequest(system=whole.system, tools=whole.tools, units=units[:size], memo=memo))
+        model.body(ModelRequest(system=whole.system, tools=whole.tools, units=UnitLog(list(units[:size]), memo)))
     assert len(encoded) == len(set(encoded)) == len(units)
 
 

@@ -1,9 +1,11 @@
 """How large a request is, about: no tokenizer is asked, and what was measured before is not measured again."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.json import encode
 
-from hermes.seams import ModelRequest, Unit
+from hermes.seams import ModelRequest, Unit, UnitLog
 from hermes.types import ImagePart, Message, OpaquePart, TextPart
 
 BYTES_PER_TOKEN = 4  # of most text; of hardly any is it less than half of that
@@ -30,18 +32,17 @@ class Size(Struct, frozen=True):
 
 def size_of(request: ModelRequest) -> Size:
     """All that the model is going to read."""
-    known, size = request.memo.get(_KEY, ((), Size()))
-    if request.units[: len(known)] != known:
-        known, size = (), Size()
-    settled, last = request.units[:-1], request.units[-1:]  # the newest unit may still be given context
-    size = _with(size, settled[len(known) :])
-    request.memo[_KEY] = (settled, size)
-    whole = _with(size, last)
+    units = request.units
+    count, size = units.recall(_KEY, Size()) if isinstance(units, UnitLog) else (0, Size())
+    size = _with(size, units[count:-1])  # the newest unit may still be given context
+    if isinstance(units, UnitLog):
+        units.remember(_KEY, max(count, len(units) - 1), size)
+    whole = _with(size, units[-1:])
     tools = sum(len(encode(tool.parameters)) + _bytes(tool.description) for tool in request.tools)
     return Size(whole.bytes + _bytes(request.system) + tools, whole.messages)
 
 
-def _with(size: Size, units: tuple[Unit, ...]) -> Size:
+def _with(size: Size, units: Sequence[Unit]) -> Size:
     messages = [message for unit in units for message in unit.messages]
     words = sum(_bytes(unit.context) for unit in units) + sum(_of_message(message) for message in messages)
     return Size(size.bytes + words, size.messages + len(messages))

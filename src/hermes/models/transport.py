@@ -167,7 +167,7 @@ class HttpModel:
             return kept[1]
         encoded = self._wire.head(request)
         # Without its history: an idle session keeps no transcript in memory.
-        self._head = (replace(request, units=(), memo={}), encoded)
+        self._head = (replace(request, units=()), encoded)
         return encoded
 
 

@@ -241,13 +241,13 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
 
 
 def _request(turn: Turn, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
+    units = sendable(turn.history.builder.finish())
     return ModelRequest(
         system=turn.system,
         tools=tools,
-        units=(*turn.prefill, *sendable(turn.history.builder.finish())),
+        units=(*turn.prefill, *units) if turn.prefill else units,
         options=turn.options,
         session_id=turn.session_id,
-        memo=turn.history.memo,
     )
 
 

@@ -28,7 +28,6 @@ class History(Struct):
     tasks: Message | None = None  # the newest message that holds the task list
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
     tokens_at: int = 0  # how many characters there were then
-    memo: dict[str, Any] = field(default_factory=dict)  # what transports keep of it, encoded
     places: dict[str, int] = field(default_factory=dict)  # of the newest calls, in the order they were asked for
 
     def add(self, message: Message, context: str = "") -> None:

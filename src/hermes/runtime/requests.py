@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hermes.seams import Unit
+from hermes.seams import Unit, UnitLog
 from hermes.types import Content, Message, OpaquePart, TextPart, ToolCall, text_of
 
 OUTCOME_UNKNOWN = (
@@ -30,7 +30,7 @@ _UNPARSED_LIMIT = 2000
 _any_json = msgspec.json.Decoder()
 
 
-def build_units(messages: Sequence[Message], contexts: Mapping[int, str] | None = None) -> list[Unit]:
+def build_units(messages: Sequence[Message], contexts: Mapping[int, str] | None = None) -> UnitLog:
     """The units of a history, in order. Nothing in `messages` makes this raise."""
     builder = UnitBuilder()
     for message in messages:
@@ -38,11 +38,11 @@ def build_units(messages: Sequence[Message], contexts: Mapping[int, str] | None 
     return builder.finish()
 
 
-def sendable(units: Sequence[Unit]) -> list[Unit]:
+def sendable(units: Sequence[Unit]) -> Sequence[Unit]:
     """`units` with the user's side last, as every provider wants a request to end."""
     if units and units[-1].messages[0].role != "assistant":
-        return list(units)
-    return [*units, Unit([Message(role="user", content=CONTINUES)])]
+        return units
+    return (*units, Unit([Message(role="user", content=CONTINUES)]))
 
 
 class UnitBuilder:
@@ -50,6 +50,7 @@ class UnitBuilder:
 
     def __init__(self) -> None:
         self._units: list[Unit] = []
+        self._memo: dict[str, tuple[int, Any]] = {}  # of the logs that are handed out
         self._ids: set[str] = set()
         self._asked: list[tuple[str, ToolCall]] = []  # the stored id of each open call, and the call as sent
         self._results: dict[str, Message] = {}
@@ -76,16 +77,16 @@ class UnitBuilder:
     def mend(self, change: Callable[[Unit], Unit]) -> None:
         """Replace units that a provider refused; one that `change` gives back as it is stays as it is."""
         self._settle()
-        self._units = [change(unit) for unit in self._units]
+        self._units, self._memo = [change(unit) for unit in self._units], {}
 
     def knows(self, call_id: str) -> bool:
         """Whether a call of this history has that id."""
         return call_id in self._ids
 
-    def finish(self) -> list[Unit]:
+    def finish(self) -> UnitLog:
         """The units so far; calls still open are answered with "outcome unknown"."""
         self._settle()
-        return self._units
+        return UnitLog(self._units, self._memo)
 
     def _take_result(self, message: Message, context: str) -> None:
         self._context = _joined(self._context, _clean(context))

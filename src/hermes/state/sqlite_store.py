@@ -69,7 +69,11 @@ class SqliteStore:
         The end of a session that was just written is in memory; reading it is quicker than asking a thread to.
         """
         if after and self._file.is_quick:
-            return self.load_sync(session_id, after)
+            try:
+                seen = self._writer.look(lambda conn: load_session(conn, session_id, self.blobs.get, after))
+            except (sqlite3.Error, OSError):  # told properly, or mended, by the read below
+                seen = None
+            return self.load_sync(session_id, after) if seen is None else seen[0]
         return await self._reads.run(lambda: self.load_sync(session_id, after))
 
     async def put_blob(self, data: bytes) -> str:

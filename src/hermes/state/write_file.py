@@ -88,7 +88,7 @@ class WriteFile:
     def begin(self) -> sqlite3.Connection:
         self._lock.acquire()
         try:
-            conn = self._current()
+            conn = self._reconnected()
             _begin_waiting(conn)
         except BaseException:
             self._lock.release()
@@ -99,9 +99,9 @@ class WriteFile:
         """`begin` if nobody has to be waited for, else None."""
         if self.mode != "wal" or self._conn is None or not self._lock.try_acquire():
             return None
-        conn = self._conn
         try:
-            if os.stat(self._name).st_ino == self._inode and _begin_now(conn):  # noqa: PTH116 - each commit pays it
+            conn = self.current()
+            if conn is not None and _begin_now(conn):
                 return conn
         except BaseException:
             self._lock.release()
@@ -113,7 +113,7 @@ class WriteFile:
         """Run `work` under the lock, outside a transaction."""
         self._lock.acquire()
         try:
-            conn = self._current()
+            conn = self._reconnected()
             _wait_for_strangers(conn, BUSY_TIMEOUT_MS)
             return work(conn)
         finally:
@@ -271,13 +271,19 @@ class WriteFile:
         if self.mode == "wal":
             _wait_for_strangers(conn, 0)  # from here on `begin` waits, where waiting is allowed
 
-    def _current(self) -> sqlite3.Connection:
+    def current(self) -> sqlite3.Connection | None:
+        """The connection, if it is open and to the file that has the name now."""
+        is_same = os.stat(self._name).st_ino == self._inode  # noqa: PTH116 - each commit pays it
+        return self._conn if is_same else None
+
+    def _reconnected(self) -> sqlite3.Connection:
         """The connection, to the file that has the name now: a repair may have put another in its place."""
         try:
-            if self._conn is not None and os.stat(self._name).st_ino == self._inode:  # noqa: PTH116 - each commit pays it
-                return self._conn
+            conn = self.current()
         except FileNotFoundError as error:
             raise StoreError(f"{str(self._path)!r} was removed while it was in use") from error
+        if conn is not None:
+            return conn
         if self._conn is not None:
             self._conn.close()
             self._conn = None

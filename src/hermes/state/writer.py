@@ -23,6 +23,7 @@ GROUP_LIMIT = 256
 BETWEEN_IDLE_S = 0.002  # between two pieces of deferred work: room for whoever else waits for the file
 QUICK_S = 0.002  # commits that take less may run on an event loop: a person who types does not feel them
 BREATHS = 16  # commits on a loop before it gets a turn
+RETRY_S, PATIENCE = 0.001, 20  # how a loop waits for the thread: to hand over a group costs it more than that
 IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,10 @@ class Backend(Protocol):
 
     def try_begin(self) -> sqlite3.Connection | None:
         """`begin` if nobody has to be waited for, else None."""
+        ...
+
+    def current(self) -> sqlite3.Connection | None:
+        """The connection, if it is open and to the file that has the name now."""
         ...
 
     def alone(self, work: Work[Any]) -> Any:
@@ -158,6 +163,16 @@ class Writer:
         job.done.acquire()
         return job.result()
 
+    def look(self, read: Work[Answer]) -> tuple[Answer] | None:
+        """Read with the writing connection, which has the newest pages at hand; None while that is in use."""
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            conn = self._backend.current()
+            return None if conn is None else (read(conn),)
+        finally:
+            self._turn.release()
+
     def close(self) -> None:
         """Finish what was asked for, then end the thread and close its connection."""
         with self._starting:
@@ -228,23 +243,31 @@ class Writer:
         group = self._gathered.get(loop)
         if group is None:
             self._gathered[loop] = [job]
-            loop.call_soon(self._write_gathered, loop)
+            loop.call_soon(self._write_gathered, loop, PATIENCE)
         else:
             group.append(job)
 
-    def _write_gathered(self, loop: asyncio.AbstractEventLoop) -> None:
-        group = self._gathered.pop(loop)
+    def _write_gathered(self, loop: asyncio.AbstractEventLoop, patience: int) -> None:
+        group = self._gathered[loop]
         try:
             written = self._write_here([job.work for job in group], wait=False)
         except Exception as error:  # noqa: BLE001 - nothing of it was written; the thread tells whose it was
             _log.debug("%d writes are tried one by one: %s", len(group), error)
-            written = None
+            written, patience = None, 0
+        if written is None and patience and self._is_at_work():
+            loop.call_later(RETRY_S, self._write_gathered, loop, patience - 1)
+            return
+        del self._gathered[loop]
         if written is None:
             self._hand_over(group)
             return
         for job, answer in zip(group, written, strict=True):
             job.answer = answer
         _wake(group)
+
+    def _is_at_work(self) -> bool:
+        """Whether our own thread uses the file just now, and will soon be done; others may hold it for long."""
+        return self._turn.locked() or not self._jobs.empty()
 
     def _hand_over(self, group: list[_Job[Any]]) -> None:
         for job in group:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from hermes.errors import ProviderError
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
@@ -41,7 +43,7 @@ class ScriptedModel:
         self.stalled = asyncio.Event()
 
     async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
-        self.full_requests.append(request)
+        self.full_requests.append(replace(request, units=tuple(request.units)))  # as it is now
         self.requests.append(tuple(message for unit in request.units for message in unit.messages))
         if self._calls >= len(self._script):
             raise AssertionError(f"the script has {len(self._script)} lines and the model was asked once more")
