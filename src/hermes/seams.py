@@ -11,7 +11,7 @@ from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEv
 
 Result = TypeVar("Result")
 
-_JOINED_AT = 64  # so many pieces of a history become one: long ones are not copied for every request
+_JOINED_AT = 16  # so many pieces of a history become one: long ones are not copied for every request
 
 
 # -- models ------------------------------------------------------------------------------------------------------

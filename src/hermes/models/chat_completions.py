@@ -326,7 +326,7 @@ class _ChatReading(SseReading):
     def take(self, event: _Chunk) -> list[ModelEvent]:
         if event.error:
             raise provider_error(event.error, self.provider, self.model)
-        if isinstance(event.usage, Mapping):
+        if isinstance(event.usage, dict):
             self.usage = _usage(event.usage)
         self.model = event.model or self.model
         events: list[ModelEvent] = []
@@ -389,4 +389,4 @@ def _usage(raw: Mapping[str, Any]) -> Usage:
 
 def _inner(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = raw.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, dict) else {}

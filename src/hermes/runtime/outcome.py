@@ -1,10 +1,13 @@
 """How a turn ended, and the dict the contract promises to say so."""
 
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
 
 from hermes.types import CallFinished, JsonObject, TurnFinished, Usage, text_of
+
+_counts = attrgetter(*Usage.__struct_fields__)
 
 
 class Outcome(Struct):
@@ -57,9 +60,7 @@ class Outcome(Struct):
 
     def spent(self, usage: Usage, cost_usd: float | None, source: str) -> None:
         """Add one attempt. A single unknown price makes the sum unknown; it is never counted as nothing."""
-        self.totals = Usage(
-            *(_sum(mine, theirs) for mine, theirs in zip(_tuple(self.totals), _tuple(usage), strict=True))
-        )
+        self.totals = Usage(*map(_sum, _counts(self.totals), _counts(usage)))
         self.cost_usd = None if cost_usd is None or self.cost_usd is None else self.cost_usd + cost_usd
         self.cost_source = source
         self.last_prompt_tokens = usage.prompt_tokens or self.last_prompt_tokens
@@ -78,7 +79,7 @@ class Outcome(Struct):
 
     def as_dict(self, session_id: str, messages: list[JsonObject]) -> dict[str, Any]:
         """The keys of the contract; token fields are session totals."""
-        inp, out, read, write, reasoning = (value or 0 for value in _tuple(self.totals))
+        inp, out, read, write, reasoning = (value or 0 for value in _counts(self.totals))
         result: dict[str, Any] = {
             "final_response": self.final_response,
             "last_reasoning": self.last_reasoning,
@@ -115,16 +116,6 @@ class Outcome(Struct):
             if getattr(self, name) is not None:
                 result[name] = getattr(self, name)
         return result
-
-
-def _tuple(usage: Usage) -> tuple[int | None, ...]:
-    return (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.reasoning_tokens,
-    )
 
 
 def _sum(mine: int | None, theirs: int | None) -> int | None:

@@ -189,6 +189,8 @@ def _clean(text: str) -> str:
 
 
 def _clean_json(value: Any) -> Any:
+    if value is None:
+        return None
     if isinstance(value, str):
         return _clean(value)
     if isinstance(value, Mapping):

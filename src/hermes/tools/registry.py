@@ -38,9 +38,12 @@ Check: TypeAlias = Callable[[], object]
 DEFAULT_RESULT_CHARS = 100_000
 
 
+_as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 def tool_error(message: object, **extra: object) -> str:
     """`{"error": message, …}` as JSON text."""
-    return json.dumps({"error": str(message), **extra}, ensure_ascii=False, default=str)
+    return _as_json({"error": str(message), **extra})
 
 
 def tool_result(data: object = None, **fields: object) -> str:
@@ -51,7 +54,7 @@ def tool_result(data: object = None, **fields: object) -> str:
         data = {**data, **fields}
     elif fields:
         raise TypeError("tool_result takes keywords only beside an object")
-    return json.dumps(data, ensure_ascii=False, default=str)
+    return _as_json(data)
 
 
 class ToolEntry:

@@ -59,11 +59,13 @@ class HeldProcesses:
         self._limits: dict[str, WatchLimit] = {}
         self._read_to: dict[str, int] = {}
         self._breaker = Breaker()
+        self._without: set[str] = set()  # sessions that had no processes when last looked, and have started none here
 
     async def start(self, order: Order, decision: Decision) -> Record:
         if not decision.allowed:
             raise ToolError(decision.reason or "the command was not allowed")
         await self._run_blocking(self._prune)
+        self._without.discard(order.session_id)
         ident = f"proc_{secrets.token_hex(6)}"
         folder = self._root / ident
         await self._run_blocking(_make_private, folder)
@@ -137,9 +139,14 @@ class HeldProcesses:
         await self._run_blocking((self._root / record.id / "seen").touch)
 
     async def notices(self, session_id: str) -> list[str]:
+        if session_id in self._without:
+            return []  # asked twice in every turn, and a look at the disk is not free
         told: list[str] = []
-        for record in await self.records():
-            if record.order.session_id == session_id and (record.order.notify or record.order.watch):
+        mine = [record for record in await self.records() if record.order.session_id == session_id]
+        if not mine:
+            self._without.add(session_id)
+        for record in mine:
+            if record.order.notify or record.order.watch:
                 told += await self._run_blocking(self._news_of, record)
         return told
 
@@ -149,7 +156,7 @@ class HeldProcesses:
     # -- blocking --------------------------------------------------------------------------------------------------
 
     def _has_any(self) -> bool:
-        """Asked at every turn, and most homes have none: a look costs less than a thread."""
+        """Most homes have none: a look costs less than a thread."""
         return os.path.isdir(self._root)  # noqa: PTH112 - see above
 
     def _load_all(self) -> list[Record]:
