@@ -65,7 +65,7 @@ def _calls_back(name: str, inner: str, functions: Functions) -> bool:
     )
 
 
-def judge_loop(run: Run, whole: str) -> None:
+def judge_loop(run: Run, whole: str, *, is_long: bool = False) -> None:
     """A loop without end that waits for nothing, or one that leaves hundreds of programs behind."""
     head, _, body = whole.partition("do")
     loose = _QUOTED.sub("", whole)
@@ -79,13 +79,15 @@ def judge_loop(run: Run, whole: str) -> None:
     elif (
         _BACKGROUND.search(body)
         and not re.search(r"\bwait\b", body)
-        and any(int(number[:9]) >= _TOO_MANY for number in _MANY.findall(head.replace("..", " ")))
+        and (is_long or any(int(number[:9]) >= _TOO_MANY for number in _MANY.findall(head.replace("..", " "))))
     ):
         exhausts(run, "hundreds of programs are started at once")
 
 
 def judge_stream(cmd: Cmd, out: Out) -> Out:
     """Follow a stream without end: cut by `head`, handed on by filters, swallowed whole by others."""
+    if cmd.name == "xargs" and "many" in cmd.stdin.labels and re.search(r"-P ?(?:0|\d{3,})\b", " ".join(cmd.args)):
+        exhausts(cmd.run, f"hundreds of programs are started at once: {line(cmd)}")
     is_source = cmd.name == "yes" or not _SOURCES.isdisjoint(cmd.args)
     if not is_source and "endless" not in cmd.stdin.labels:
         return Out(out.text, out.labels - {"endless"}) if "endless" in out.labels else out

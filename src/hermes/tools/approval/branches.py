@@ -138,7 +138,7 @@ class Branches(Phrases):
         if self.run.substituted:
             scope.labels[name] = self.run.substituted
         self.run.substituted = before
-        distinct = list(dict.fromkeys(values))
+        distinct = list(dict.fromkeys(values)) or [UNKNOWN]  # arguments that the script may still be given
         if len(distinct) > _MAX_LOOP:
             distinct = [*distinct[:_MAX_LOOP], UNKNOWN]
         outputs = []
@@ -152,7 +152,7 @@ class Branches(Phrases):
 
     def while_loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
         whole = self.text(node)
-        bombs.judge_loop(self.run, whole)
+        bombs.judge_loop(self.run, whole, is_long="many" in stdin.labels)
         if counted := _COUNTED.match(whole):  # as a process number, it means all of them
             scope.put(counted[1], (UNKNOWN,))
             scope.labels[counted[1]] = frozenset({"everyone"})

@@ -14,6 +14,7 @@ from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import UNKNOWN, words
 
 _MAX = 16384
+_MANY = 500  # lines: a program for each of them at once is too much
 _FORMAT = re.compile(r"%(?:%|[-+ 0#]*\d*(?:\.\d+)?([sbcdiuxXoq]))")
 _SED = re.compile(r"s(.)((?:\\.|(?!\1)[^\\])*)\1((?:\\.|(?!\1)[^\\])*)\1([gIi]*)\Z", re.DOTALL)
 _CLASSES = {"[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:space:]": " \t\n", "[:alpha:]": "A-Za-z"}
@@ -43,7 +44,9 @@ def text_of(cmd: Cmd, operands: list[str]) -> Out:
         labels |= out.labels
         texts.append(out.text)
     known = [text for text in texts if text is not None]
-    return Out("".join(known) if len(known) == len(texts) else None, labels)
+    if len(known) == len(texts):
+        return Out("".join(known), labels)
+    return Out(None, labels - {"file"} if any(known) else labels)  # with other text added, it is not the file
 
 
 def echo(cmd: Cmd) -> Out:
@@ -243,7 +246,8 @@ def seq(cmd: Cmd) -> Out:
     if len(numbers) != len(cmd.args) or not numbers:
         return DARK
     low, high = (1, int(numbers[0][:6])) if len(numbers) == 1 else (int(numbers[0][:6]), int(numbers[-1][:6]))
-    return Out("".join(f"{number}\n" for number in range(low, min(high, low + 40) + 1)))
+    text = "".join(f"{number}\n" for number in range(low, min(high, low + 40) + 1))
+    return Out(text, frozenset({"many"}) if high - low >= _MANY else frozenset())
 
 
 def number(_cmd: Cmd) -> Out:

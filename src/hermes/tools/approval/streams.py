@@ -17,6 +17,8 @@ def read(word: str, scope: Scope, run: Run) -> Out:
         return Out(None, frozenset({"file", "endless"}))
     if path.startswith(("/dev/tcp/", "/dev/udp/")):
         return Out(None, frozenset({"remote"}))
+    if path.startswith(("/run/", "/var/run/")) and path.endswith(".pid"):
+        return Out(None, frozenset({"file", "daemon"}))
     if classify(path, run.places) == "own":
         return Out(None, frozenset({"file", "private", "own"}))
     if is_private(path, run.places):

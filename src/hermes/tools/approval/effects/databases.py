@@ -36,7 +36,7 @@ _SQL_FILES = re.compile(
 )
 _SQL_RUNS = re.compile(
     r"(?i)\b(?:writefile|edit|load_extension|xp_cmdshell|sp_oacreate|sys_exec|sys_eval|lo_export|dbms_scheduler|utl_file|pg_terminate_backend"
-    r"|pg_drop_replication_slot|pg_reload_conf|pg_read_(?:binary_)?file|lo_import|dblink_exec)\b\s*\(?"
+    r"|(?:drop|truncate|purge|wipe|destroy|nuke)_\w+(?=\s*\()|pg_drop_replication_slot|pg_reload_conf|pg_read_(?:binary_)?file|lo_import|dblink_exec)\b\s*\(?"
 )
 
 

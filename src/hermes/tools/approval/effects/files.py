@@ -186,6 +186,9 @@ def sync(cmd: Cmd) -> Out:
             _send(cmd, options.operands[:-1], word)
         elif not is_dry:
             write_path(run, cmd.scope, word, line(cmd))
+            if classify(resolve(word, cmd.scope, run), run.places) == "top":
+                for source in options.operands[:-1]:
+                    write_path(run, cmd.scope, f"{word.rstrip('/')}/{source.rsplit('/', 1)[-1] or 'x'}", line(cmd))
             fetched(cmd, options.operands[:-1], word)
     return DARK
 

@@ -68,6 +68,8 @@ def kill(cmd: Cmd) -> Out | None:
             cmd.run.add("self_kill", line(cmd))
         elif "everyone" in found:
             cmd.run.add("mass_kill", line(cmd))
+        elif "daemon" in found:
+            cmd.run.add("service_control", line(cmd))
         elif force and "process" in found:
             cmd.run.add("force_kill", line(cmd))
         elif "dark" in found and not found & _FOUND:
