@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from hermes.tools.approval.paths import classify
-from hermes.tools.approval.state import Functions, Out, Run, Scope
+from hermes.tools.approval.state import TOO_MUCH, Functions, Out, Run, Scope
 from hermes.tools.approval.text import UNKNOWN
 
 _MENTIONED = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*|[@*\d])", re.ASCII)
@@ -28,7 +28,11 @@ class Moment(NamedTuple):
 
 
 def moment(scope: Scope, run: Run) -> Moment:
-    run.steps -= len(scope.variables) // 64  # copies count, so that they stay linear in the script's length
+    # Copies count, so that they stay linear in the script's length; one that cannot be followed is not copied.
+    run.steps -= (len(scope.variables) + len(scope.choices) + len(run.files)) // 32
+    if run.steps < 0:
+        run.unknown(TOO_MUCH)
+        return Moment(scope.variables, scope.choices, scope.functions, scope.aliases, scope.args, scope.cwd, run.files)
     return Moment(
         scope.variables.copy(),
         scope.choices.copy(),
@@ -41,6 +45,8 @@ def moment(scope: Scope, run: Run) -> Moment:
 
 
 def back_to(then: Moment, scope: Scope, run: Run) -> None:
+    if then.variables is scope.variables:
+        return
     scope.variables, scope.choices = then.variables.copy(), then.choices.copy()
     scope.functions, scope.aliases = then.functions.copy(), then.aliases.copy()
     scope.args, scope.cwd, run.files = then.args, then.cwd, then.files.copy()
@@ -52,6 +58,8 @@ def merge(ways: list[Moment], scope: Scope, run: Run) -> None:
     if not ways:  # each of them has left the script
         return
     first = ways[0]
+    if run.steps < 0:
+        return
     back_to(ways[-1], scope, run)
     if any(way[:2] != first[:2] for way in ways[1:]):
         for name in dict.fromkeys(name for way in ways for name in way.variables):
@@ -95,15 +103,18 @@ def chosen(text: str, scope: Scope) -> list[str]:
 def each_way(names: list[str], scope: Scope, run: Run, follow: Callable[[], Out]) -> list[Out]:
     """Follow a statement once for each combination of the values of `names`; go on from where they meet."""
     start = moment(scope, run)
+    if run.steps < 0:
+        return [follow()]
     values: Iterable[tuple[tuple[str, ...], ...]] = itertools.islice(
         itertools.product(*(start.choices[name] for name in names)), _MAX_WAYS + 1
     )
     outputs: list[Out] = []
     ways: list[Moment] = []
     for number, picked in enumerate(values):
+        run.steps -= 2
         back_to(start, scope, run)
         for name, value in zip(names, picked, strict=True):
-            scope.choices.pop(name)
+            scope.choices.pop(name, None)
             given = (UNKNOWN,) if number == _MAX_WAYS else value
             if name == "@":
                 scope.args = given

@@ -7,6 +7,7 @@ from hermes.tools.approval.model import Effect, Severity, SimpleCommand
 
 MAX_DEPTH = 10
 _MAX_EFFECTS = 200
+TOO_MUCH = "the script does more than can be followed"
 
 
 class Out(NamedTuple):
@@ -155,6 +156,6 @@ class Run:
         """Take one step of the budget; False when it is used up."""
         self.steps -= 1
         if self.steps < 0:
-            self.unknown("the script does more than can be followed")
+            self.unknown(TOO_MUCH)
             return False
         return True
