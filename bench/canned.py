@@ -41,6 +41,7 @@ class Canned(asyncio.Protocol):
     def __init__(self, latency_s: float) -> None:
         self._latency_s = latency_s
         self._buffer = bytearray()
+        self._size = 0  # of the request that is arriving, once its head is there
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -49,19 +50,21 @@ class Canned(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
+        if not self._size:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = bytes(self._buffer[:end]).lower()
+            self._size = end + 4 + int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        if len(self._buffer) < self._size:
             return
-        head = bytes(self._buffer[:end]).lower()
-        size = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-        if len(self._buffer) < end + 4 + size:
-            return
-        body = bytes(self._buffer[end + 4 : end + 4 + size])
-        del self._buffer[: end + 4 + size]
+        last = self._buffer.rfind(b'"role":"')
+        is_result = self._buffer.startswith(b'"role":"tool"', last)
+        self._buffer.clear()
+        self._size = 0
         Canned.requests += 1
         print(time.monotonic(), flush=True)
-        last = body.rfind(b'"role":"')
-        answer = TEXT if body.startswith(b'"role":"tool"', last) else call_answer(Canned.requests)
+        answer = TEXT if is_result else call_answer(Canned.requests)
         asyncio.get_running_loop().call_later(self._latency_s, self._answer, answer)
 
     def _answer(self, body: bytes) -> None:

@@ -28,7 +28,7 @@ from hermes.ops import StoreOp  # noqa: E402
 from hermes.runtime.requests import build_units  # noqa: E402
 from hermes.runtime.shared import RandomIds, SystemClock  # noqa: E402
 from hermes.scope import TurnScope  # noqa: E402
-from hermes.seams import ModelRequest  # noqa: E402
+from hermes.seams import ModelRequest, UnitLog  # noqa: E402
 from hermes.types import Message, ModelResponse, ToolCall, ToolDefinition  # noqa: E402
 
 MODES: tuple[ApiMode, ...] = ("chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse")
@@ -135,14 +135,14 @@ class Conversation:
     def __init__(self, mode: ApiMode, url: str, http: HttpClient, turns: int) -> None:
         self.client = client(mode, url, http)
         self._messages = history(turns)
-        self._memo: dict[str, Any] = {}
+        self._memo: dict[str, tuple[int, Any]] = {}
         self._tools = tuple(
             ToolDefinition(
                 f"tool_{n}", "Does one thing well.", {"type": "object", "properties": {"path": {"type": "string"}}}
             )
             for n in range(20)
         )
-        self._units = build_units(self._messages)
+        self._units = list(build_units(self._messages))
 
     def next_request(self) -> ModelRequest:
         more = [Message(role="user", content="And now?"), Message(role="assistant", content=WORDS)]
@@ -150,9 +150,8 @@ class Conversation:
         return ModelRequest(
             system="You help. " * 200,
             tools=self._tools,
-            units=(*self._units, *build_units([Message(role="user", content="Go on.")])),
+            units=UnitLog([*self._units, *build_units([Message(role="user", content="Go on.")])], self._memo),
             session_id="s",
-            memo=self._memo,
         )
 
     def body(self, request: ModelRequest) -> bytes:

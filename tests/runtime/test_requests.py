@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,7 +57,7 @@ def result(name: str, text: str, row: int | None = None) -> Message:
     return Message(role="tool", content=text, tool_call_id=f"id_{name}", tool_name=name, id=row)
 
 
-def check_valid(units: list[Unit]) -> None:
+def check_valid(units: Sequence[Unit]) -> None:
     """What all four providers ask of a conversation."""
     open_calls: list[str] = []
     seen: set[str] = set()

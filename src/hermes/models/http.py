@@ -162,11 +162,13 @@ class HttpClient:
         if self._session is None or self._session.closed:
             import aiohttp  # noqa: PLC0415 - see `_send`
 
-            from hermes.models.http_resolver import DaemonResolver  # noqa: PLC0415 - it imports aiohttp
+            from hermes.models.http_request import PromptRequest  # noqa: PLC0415 - it imports aiohttp
+            from hermes.models.http_resolver import DaemonResolver  # noqa: PLC0415 - as this does
 
             self._loop = loop
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, resolver=DaemonResolver()),
+                request_class=PromptRequest,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # A compressed stream is held back until a block is full.
                 headers={"accept-encoding": "identity", "user-agent": "hermes-runtime"},
