@@ -51,16 +51,14 @@ class Settings:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # what .env says
     flags: Mapping[str, Any] = field(default_factory=dict)  # dotted key -> value, from the command line
     warnings: tuple[str, ...] = ()
-    _made: dict[str, SectionBase] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[type[SectionBase], SectionBase] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, kind: type[S]) -> S:
         """The section of this type: `settings.of(terminal.Section).timeout`."""
-        name = section_name(kind)
-        found = self._made.get(name)
+        found = self._made.get(kind)
         if found is None:
-            found = self._made[name] = self._make(kind, name)
-        assert isinstance(found, kind)
-        return found
+            found = self._made[kind] = self._make(kind, section_name(kind))
+        return found  # type: ignore[return-value]  # by its type
 
     def lookup(self, variable: str) -> str | None:
         """A variable of the environment, else of `.env`; None when neither sets it."""

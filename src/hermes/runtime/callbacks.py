@@ -1,6 +1,7 @@
 """Events of a turn, told through the callbacks of the contract."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from hermes.runtime.options import CallbackOptions
@@ -20,6 +21,10 @@ from hermes.types import (
 )
 
 
+_OWN = "tool_progress tool_start tool_complete thinking reasoning step tool_gen status interim_assistant".split()
+_own_callbacks = attrgetter(*[f"{name}_callback" for name in _OWN])
+
+
 class ContractCallbacks:
     """Delivers each event to whichever callbacks were given. An exception in one goes to the caller of the turn."""
 
@@ -31,10 +36,7 @@ class ContractCallbacks:
     @property
     def wanted(self) -> bool:
         """Whether anybody listens."""
-        own = ("tool_progress", "tool_start", "tool_complete", "thinking", "reasoning", "step", "tool_gen", "status")
-        return bool(self._stream or self._to.interim_assistant_callback) or any(
-            getattr(self._to, f"{name}_callback") for name in own
-        )
+        return bool(self._stream) or any(_own_callbacks(self._to))
 
     def deliver(self, event: Event) -> None:
         match event:

@@ -73,13 +73,13 @@ class SessionView:
 
     def check(self, name: str, args: JsonObject) -> JsonObject:
         """`args` coerced to the offered schema and validated against it; `ToolError` names what does not fit."""
-        from hermes.tools.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
-
         definition = self._by_name.get(name)
         if definition is None:
             raise ToolError(f"Unknown tool: {name}")
         validator = self._validators.get(name)
         if validator is None:
+            from hermes.tools.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
+
             tool = self._entries.get(name)
             closed = tool is not None and tool.origin == "builtin"
             validator = self._validators[name] = Validator(definition.parameters, closed=closed)
