@@ -20,9 +20,17 @@ from hermes.types import (
     text_of,
 )
 
-
-_OWN = "tool_progress tool_start tool_complete thinking reasoning step tool_gen status interim_assistant".split()
-_own_callbacks = attrgetter(*[f"{name}_callback" for name in _OWN])
+_own_callbacks = attrgetter(
+    "tool_progress_callback",
+    "tool_start_callback",
+    "tool_complete_callback",
+    "thinking_callback",
+    "reasoning_callback",
+    "step_callback",
+    "tool_gen_callback",
+    "status_callback",
+    "interim_assistant_callback",
+)
 
 
 class ContractCallbacks:
