@@ -3,16 +3,14 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, json
-
-from hermes.dicts import content_from_json
 from hermes.errors import ProviderError, UserError
-from hermes.ops import MessageAppended, SessionChanged, SessionCreated, SessionRecord, StoreOp
+from hermes.ops import MessageAppended, SessionChanged, SessionRecord, StoreOp
+from hermes.runtime import session_rows
 from hermes.runtime.assembly import Assembly, assemble
 from hermes.runtime.budget import IterationBudget
 from hermes.runtime.callbacks import ContractCallbacks
@@ -23,29 +21,21 @@ from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import Keywords, fold
 from hermes.runtime.outcome import Outcome
-from hermes.runtime.prompt import SYSTEM_MESSAGE, FixedText, build_prompt
+from hermes.runtime.prompt import FixedText, build_prompt
 from hermes.runtime.redaction import CleanSink, CleanView, clean_content, clean_outcome
+from hermes.runtime.said import Said
 from hermes.runtime.shared import RandomIds
+from hermes.runtime.sinks import InlineSink, Tee, Unheard
 from hermes.runtime.steering import SteerBox
 from hermes.runtime.workplaces import news_from_background, reach
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView
-from hermes.types import Content, Event, Message, TurnStarted, text_of
+from hermes.types import Content, Message, TurnStarted, text_of
 
 if TYPE_CHECKING:
     from hermes.runtime.compression import Compression
 
 log = logging.getLogger("hermes")
-
-
-class Said(Struct, frozen=True, kw_only=True):
-    """What a caller asks of one turn."""
-
-    message: Content
-    stored_message: Content | None = None
-    system_message: str | None = None
-    history: Iterable[Mapping[str, Any]] | None = None
-    task_id: str | None = None
 
 
 class AIAgent:
@@ -86,7 +76,7 @@ class AIAgent:
     ) -> dict[str, Any]:
         """Run one turn to its end and return the contract's result dict."""
         background.refuse_own_thread()
-        said = _said(user_message, persist_user_message, system_message, conversation_history, task_id)
+        said = Said.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
         sink = CallerSink(callbacks.deliver)
         return run_sync(self._guarded_turn(said, sink), sink, self.interrupt)
@@ -101,9 +91,9 @@ class AIAgent:
         persist_user_message: Any = None,
     ) -> dict[str, Any]:
         """`run_conversation` for callers that have a loop; callbacks are called on it, between events."""
-        said = _said(user_message, persist_user_message, system_message, conversation_history, task_id)
+        said = Said.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
-        return await self._guarded_turn(said, _InlineSink(callbacks) if callbacks.wanted else None)
+        return await self._guarded_turn(said, InlineSink(callbacks) if callbacks.wanted else None)
 
     def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
         """One turn; only its final text."""
@@ -119,7 +109,7 @@ class AIAgent:
     async def acompress(self, focus_topic: str | None = None) -> dict[str, Any]:
         """`compress` for callers that have a loop."""
         callbacks = ContractCallbacks(self._options.callbacks, None)
-        return await self._compress(focus_topic, _InlineSink(callbacks) if callbacks.wanted else None)
+        return await self._compress(focus_topic, InlineSink(callbacks) if callbacks.wanted else None)
 
     def interrupt(self, message: str | None = None) -> None:
         """Stop the turn that is running, if one is. Ready again within a second; nothing of the turn goes on."""
@@ -170,28 +160,32 @@ class AIAgent:
         return self._assembly
 
     async def _guarded_turn(self, said: Said, sink: Sink | None) -> dict[str, Any]:
-        async with self._working(sink) as (heard, scope):
-            return await self._run(said, heard, scope)
+        with self._working() as scope:
+            return await self._run(said, await self._heard(sink), scope)
 
-    @asynccontextmanager
-    async def _working(self, sink: Sink | None) -> AsyncIterator[tuple[Sink, TurnScope]]:
-        """The agent's one piece of work at a time: who hears of it, and the scope that an interrupt ends."""
+    @contextmanager
+    def _working(self) -> Iterator[TurnScope]:
+        """The agent's one piece of work at a time, under the scope that an interrupt ends."""
         if not self._turn_lock.acquire(blocking=False):
             raise UserError("a turn of this agent is already running; interrupt it, steer it, or wait for its end")
-        scope = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s)
-        self._scope, self._interrupt_message = scope, None
+        self._scope, self._interrupt_message = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s), None
         try:
-            parts = await self._assembled()
-            listeners = [each for each in (sink, self._options.callbacks.sink, self._log_sink()) if each is not None]
-            yield (CleanSink(_Tee(*listeners), parts.services.redactor) if listeners else _Unheard()), scope
+            yield self._scope
         finally:
             self._scope = None
             self._turn_lock.release()
 
+    async def _heard(self, sink: Sink | None) -> Sink:
+        """Where the events of a piece of work go: without secrets to whoever listens."""
+        parts = await self._assembled()
+        listeners = [each for each in (sink, self._options.callbacks.sink, self._log_sink()) if each is not None]
+        return CleanSink(Tee(*listeners), parts.services.redactor) if listeners else Unheard()
+
     async def _compress(self, focus: str | None, sink: Sink | None) -> dict[str, Any]:
         from hermes.runtime.compression import Wish  # noqa: PLC0415 - paid by the first compression
 
-        async with self._working(sink) as (heard, scope):
+        with self._working() as scope:
+            heard = await self._heard(sink)
             record = await self._parts.store.load(self.session_id)
             if record is not None and record.continued_by:
                 await self._follow_stored(record.continued_by)
@@ -248,11 +242,15 @@ class AIAgent:
             parts.restore_tasks(history.tasks)
         view = await parts.tools(record)
         system = record.system_prompt if record and record.system_prompt else await self._prompt(said.system_message)
-        config = record.model_config if record and record.model_config else self._model_config(said)
-        pending = [*self._session_rows(record, system, view, config), *pending]
+        kept = record.model_config if record else None
+        config = kept or session_rows.new_config(self._options, said.system_message)
+        if record is None:
+            opening = session_rows.created(parts, self.session_id, system, view, config)
+        else:
+            opening = session_rows.reopened(record, system, partial(parts.frozen, view))
         turn = self._new_turn(said, view, system, scope, sink, history)
         turn.model_config = config
-        turn.pending = [*pending, self._user_row(turn, said)]
+        turn.pending = [*opening, *pending, self._user_row(turn, said)]
         if record is not None:
             ids = (*self._earlier, self.session_id)
             if news := await news_from_background(parts.services.environment, *ids):
@@ -326,58 +324,6 @@ class AIAgent:
         ephemeral = self._parts.services.redactor.redact(self._options.session.ephemeral_system_prompt or "")
         return f"{system}\n\n{ephemeral}" if ephemeral else system
 
-    def _session_rows(
-        self, record: SessionRecord | None, system: str, view: ToolView, config: dict[str, Any]
-    ) -> list[StoreOp]:
-        """The session's own row: created with the prompt and tools it keeps, or opened again."""
-        parts, options = self._parts, self._options
-        if record is None:
-            return [
-                SessionCreated(
-                    session_id=self.session_id,
-                    source=options.session.platform or "cli",
-                    model=parts.client.model.name,
-                    model_config=config,
-                    system_prompt=system,
-                    tool_definitions=parts.frozen(view),
-                    user_id=options.session.user_id,
-                    parent_session_id=options.session.parent_session_id,
-                    cwd=parts.services.environment.cwd,
-                    started_at=parts.services.clock.now(),
-                ),
-                *self._origin_rows(),
-            ]
-        changes: dict[str, Any] = {"ended_at": None, "end_reason": None} if record.ended else {}
-        if not record.system_prompt:
-            changes["system_prompt"] = system
-        if not record.tool_definitions:
-            changes["tool_definitions"] = parts.frozen(view)
-        return [SessionChanged(self.session_id, changes)] if changes else []
-
-    def _origin_rows(self) -> list[StoreOp]:
-        """Whom and where in a chat app the session is with, for those who look sessions up by it."""
-        asked = self._options.session
-        columns = {
-            "session_key": asked.gateway_session_key,
-            "chat_id": asked.chat_id,
-            "chat_type": asked.chat_type,
-            "thread_id": asked.thread_id,
-            "display_name": asked.chat_name or asked.user_name,
-        }
-        told = {name: value for name, value in columns.items() if value is not None}
-        if asked.user_name is not None or asked.chat_name is not None:
-            told["origin_json"] = json.encode({"user_name": asked.user_name, "chat_name": asked.chat_name}).decode()
-        return [SessionChanged(self.session_id, told)] if told else []
-
-    def _model_config(self, said: Said) -> dict[str, Any]:
-        limits, model = self._options.limits, self._options.model
-        config = {
-            "max_iterations": limits.max_iterations,
-            "reasoning_config": model.reasoning_config,
-            "max_tokens": model.max_tokens,
-        }
-        return {**config, SYSTEM_MESSAGE: said.system_message} if said.system_message else config
-
     def _new_turn(
         self, said: Said, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
     ) -> Turn:
@@ -431,52 +377,3 @@ class AIAgent:
 def replace_content(row: MessageAppended, content: Content) -> MessageAppended:
     """The same row with other words."""
     return MessageAppended(row.session_id, Message(role="user", content=content, timestamp=row.message.timestamp))
-
-
-class _InlineSink:
-    """Callbacks on the caller's own loop; one that raises ends the turn through the caller's await."""
-
-    def __init__(self, callbacks: ContractCallbacks) -> None:
-        self._callbacks = callbacks
-
-    def emit(self, event: Event) -> None:
-        self._callbacks.deliver(event)
-
-
-class _Tee:
-    def __init__(self, *sinks: Sink) -> None:
-        self._sinks = sinks
-
-    def emit(self, event: Event) -> None:
-        for sink in self._sinks:
-            sink.emit(event)
-
-
-class _Unheard:
-    """Nobody listens, so nothing is made ready for anybody."""
-
-    def emit(self, event: Event) -> None:
-        """Let it pass."""
-
-
-def _said(
-    message: Any,
-    stored: Any,
-    system_message: str | None,
-    history: Iterable[Mapping[str, Any]] | None,
-    task_id: str | None,
-) -> Said:
-    """The caller's words as content; lone surrogates cannot be stored or sent, so they go here."""
-    return Said(
-        message=_clean(content_from_json(message)),
-        stored_message=None if stored is None else _clean(content_from_json(stored)),
-        system_message=system_message,
-        history=None if history is None else list(history),
-        task_id=task_id,
-    )
-
-
-def _clean(content: Content | None) -> Content:
-    if isinstance(content, str):
-        return content.encode("utf-8", "replace").decode() if not content.isascii() else content
-    return content or ""
