@@ -13,7 +13,7 @@ def destructive() -> list[tuple[str, str]]:
         if line.startswith("== "):
             action = line[3:]
         else:
-            found.append((action, line.replace("↵", "\n")))
+            found.append((action, line.replace("↵", "\n").replace("␍", "\r")))
     return found
 
 

@@ -24,12 +24,13 @@ from hermes.tools.approval.effects import (
     sed,
     system,
     tools,
+    written,
 )
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity, SimpleCommand
 from hermes.tools.approval.outputs import PURE, labelled
-from hermes.tools.approval.paths import classify, is_credential, matters, resolve, show, write_path
+from hermes.tools.approval.paths import classify, is_credential, resolve, show
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.tables import names
@@ -92,7 +93,6 @@ _CARRIERS = frozenset(
 _BUILDERS = frozenset(
     words("ninja rake ant just task scons gradle bazel meson ansible-playbook invoke tox nox bitbake snakemake")
 )
-_COMPILERS = frozenset(words("gcc cc clang tcc rustc go kotlinc"))
 # They keep the lines they are given, so that names of files are still names of files.
 _FILTERS = frozenset(words("grep egrep fgrep rg sort uniq head tail tac shuf cat tee find fd fdfind git ls"))
 # They pick some of the lines they are given, by a pattern with a name in it.
@@ -104,9 +104,6 @@ _READERS = frozenset(
         "less more nano view pico ssh-add keychain ansible-playbook age sops cksum b2sum xdg-open open getfacl lsattr "
         "namei ssh-keyscan terraform tofu helm k9s stern kubectx packer pulumi sha512sum md5 zless zcat"
     )
-)
-_OUTPUT = re.compile(
-    r"(?P<place>-i|--in-?place)|(?:-o|-O|--out(?:put|file)?(?:-file|-dir|-directory)?)(?:=(?P<value>.+))?"
 )
 
 
@@ -156,6 +153,7 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     if handler is None and any(map(_is_device, argv)):
         disks.judge_device(cmd)
     _options(cmd)
+    written.judge_written(cmd, has_rule=handler is not None)
     if handler is None:
         _without_handler(cmd, name)
     out = (handler(cmd) if handler is not None else None) or labelled(cmd, DARK)
@@ -193,12 +191,9 @@ def _options(cmd: Cmd) -> None:
     carried.judge_loaded(cmd)
     if cmd.name in tools.CLOUDS:
         tools.judge_cloud(cmd)
-    if cmd.name in _COMPILERS:
-        _writes(cmd)
 
 
 def _without_handler(cmd: Cmd, written: str) -> None:
-    _writes(cmd)
     if cmd.name in _INERT:
         return
     if not _is_known(cmd, written):
@@ -225,17 +220,6 @@ def _is_known(cmd: Cmd, written: str) -> bool:
     if "/" in written:
         return not _SYSTEM_FOLDER.match(resolve(written, cmd.scope, cmd.run))
     return any(step in _PACKAGES for step in cmd.via)
-
-
-def _writes(cmd: Cmd) -> None:
-    """Options that name a file to write mean the same nearly everywhere; only a file that matters counts."""
-    for position, arg in enumerate(cmd.args):
-        if arg[:1] != "-" or (found := _OUTPUT.fullmatch(arg)) is None:
-            continue
-        rest = cmd.args[position + 1 :]
-        for word in rest if found["place"] else [found["value"], *rest][:2]:
-            if word and word[0] != "-" and matters(cmd, word):
-                write_path(cmd.run, cmd.scope, word, line(cmd))
 
 
 def _handed_over(cmd: Cmd) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.lexer import ansi
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import is_credential, is_private, resolve, write_path
-from hermes.tools.approval.state import DARK, Cmd, Out
+from hermes.tools.approval.paths import is_credential, is_private, resolve
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -105,7 +105,10 @@ def _format(pattern: str, args: list[str]) -> str:
 
 
 def cat(cmd: Cmd) -> Out:
-    return text_of(cmd, read_options(cmd.args).operands)
+    operands = read_options(cmd.args).operands
+    if not operands and cmd.stdin is NOTHING and cmd.via[-1:] == ("$()",):
+        return DARK  # it reads what the command around it is given
+    return text_of(cmd, operands)
 
 
 def decode(cmd: Cmd) -> Out:
@@ -123,8 +126,6 @@ def decode(cmd: Cmd) -> Out:
 def openssl(cmd: Cmd) -> Out | None:
     if "s_client" in cmd.args and cmd.stdin.labels & {"private", "environment"}:
         cmd.run.add("exfiltration", "send private data over a connection of openssl")
-    if "-out" in cmd.args[:-1]:
-        write_path(cmd.run, cmd.scope, cmd.args[cmd.args.index("-out") + 1], f"openssl {' '.join(cmd.args)}")
     if "-d" not in cmd.args:
         return None
     labels = (cmd.stdin.labels - {"file"}) | {"decoded"}
@@ -146,8 +147,6 @@ def _decoded(text: str | None, decoder: Callable[[bytes], bytes]) -> str | None:
 def xxd(cmd: Cmd) -> Out:
     options = read_options(cmd.args, "clsgo")
     out = text_of(cmd, options.operands[:1])
-    for target in options.operands[1:2]:
-        write_path(cmd.run, cmd.scope, target, f"xxd {' '.join(cmd.args)}")
     if not options.has("r"):
         return Out(None, out.labels)
     text = None

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from hermes.tools.approval.assignments import bind
 from hermes.tools.approval.expansion import Expansions
-from hermes.tools.approval.glob import plain
+from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.grammar import LIFTED, Node
 from hermes.tools.approval.lexer import SIMPLE, expand, expand_one, expand_quoted
+from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.redirects import Redirect
 from hermes.tools.approval.state import DARK, NOTHING, Out, Scope
 from hermes.tools.approval.streams import read
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hermes.tools.approval.shell import Follower
 
 _BLANK = re.compile(r"(?:[ \t]|\\\n)*\Z")
+_GLOB = re.compile(r"(?:\$\{[^}]*\}|[^*?\[$]|\$(?!\{))*[*?\[]")  # outside of `${…}`
 _LIFTED = re.compile(f"{LIFTED}(\\d+){LIFTED}")
 REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
 
@@ -72,7 +74,10 @@ class Phrases:
             if SIMPLE.match(raw):
                 fields.append(raw)
             else:
-                fields += expand(raw, shell)
+                found = expand(raw, shell)
+                if _GLOB.match(raw):
+                    self.run.found.update(resolve(field, scope, self.run) for field in found if has_glob(field))
+                fields += found
         return fields
 
     def _is_gap(self, start: int, end: int) -> bool:

@@ -1,9 +1,10 @@
 """Redirections: what is written where, and what a later command would read back."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from hermes.tools.approval.glob import has_glob, plain
+from hermes.tools.approval.glob import plain
 from hermes.tools.approval.paths import EMPTIES, classify, resolve, write_path
 from hermes.tools.approval.state import DARK, Out, Run, Scope
 from hermes.tools.approval.streams import pour
@@ -22,8 +23,9 @@ class Redirect(NamedTuple):
     content: Out = DARK
 
 
-def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) -> Out:
-    """Record what the redirections write; return what is left on standard output."""
+def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run, argv: Sequence[str] = ()) -> Out:
+    """Record what the redirections of the command `argv` write; return what is left on standard output."""
+    is_made = any(resolve(word, scope, run) in run.files for word in argv[1:])  # it prints what was made of the file
     for redirect in redirects:
         if redirect.target is None or redirect.op in _READS:
             continue
@@ -31,8 +33,8 @@ def apply_writes(redirects: list[Redirect], out: Out, scope: Scope, run: Run) ->
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             _network(run, path, out)
             continue
-        if redirect.op in (">", ">|") and out.text == "" and has_glob(redirect.target):
-            run.add("destroy_data", f"empty every file of {plain(redirect.target)}", (plain(redirect.target),))
+        if redirect.op in (">", ">|") and path in run.found and not is_made:
+            run.add("destroy_data", f"overwrite every file of {plain(redirect.target)}", (plain(redirect.target),))
         if redirect.op in (">", ">|") and out.text == "" and _DATA.fullmatch(redirect.target):
             run.add("destroy_data", f"empty {plain(redirect.target)}", (plain(redirect.target),))
         if "endless" in out.labels and classify(path, run.places) != "device":

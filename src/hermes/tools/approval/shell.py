@@ -287,7 +287,7 @@ class _Script(Branches):
         if run.substituted:
             out = Out(out.text, out.labels | run.substituted)
         run.substituted = before
-        return apply_writes(resolved, out, scope, run) if resolved else out
+        return apply_writes(resolved, out, scope, run, argv) if resolved else out
 
     def define(self, node: Node, scope: Scope) -> None:
         name_node = node.child_by_field_name("name")

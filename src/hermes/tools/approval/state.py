@@ -117,6 +117,7 @@ class Run:
         self.files: dict[str, Out] = {}
         self.sinks: dict[str, str] = {}  # what reads the other end of `>(…)`, by its path
         self.links: dict[str, str] = {}
+        self.found: set[str] = set()  # files that are there: patterns that the script writes, and what `find` hands on
         self.executables: set[str] = set()
         self.cloned: list[str] = []  # folders that the script itself downloads
         self.lifted: list[str] = []

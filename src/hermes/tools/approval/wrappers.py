@@ -93,10 +93,6 @@ _RUNNERS = frozenset(
 
 def wrapped(cmd: Cmd, wrapper: Wrapper) -> Out:
     rest = after_options(cmd.args, wrapper.short, wrapper.long)[wrapper.operands :]
-    if "o" in wrapper.short and cmd.name in ("strace", "ltrace", "time"):
-        log = read_options(cmd.args, wrapper.short, wrapper.long, stop=True).values.get("o")
-        if log:
-            write_path(cmd.run, cmd.scope, log, line(cmd))
     if "{" in rest[:2]:  # `time { a; }`, `coproc NAME { a; }`: keywords that the grammar takes for commands
         rest = rest[rest.index("{") + 1 :]
     return cmd.nested(rest)
@@ -210,6 +206,7 @@ def xargs(cmd: Cmd) -> Out:
     text = given.text
     if text is None and "listed" in given.labels:
         text = "found\n"  # names of files below the working directory
+        cmd.run.found.add(f"{cmd.scope.cwd}/found")
     # With -0 and -d blanks do not separate; a plain list has one name a line.
     split = (lambda whole: re.split(r"[\0\n]", whole.rstrip("\0\n"))) if options.has("0d", "null") else str.split
     fields = [UNKNOWN] if text is None else split(text)[:32]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.effects.written import replace
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.sql import judge_sql, unfamiliar
@@ -45,7 +46,7 @@ def _client_commands(cmd: Cmd, text: str) -> None:
     has_dots = cmd.name in _FILES
     for row in map(str.strip, text.split("\n") if has_dots else ()):
         if found := _DOT_WRITES.match(row):
-            write_path(cmd.run, cmd.scope, found[1], line(cmd)) if found[1] else None
+            replace(cmd, found[1]) if found[1] else None
         elif re.match(r"\.[a-z]", row) and not _DOT_HARMLESS.fullmatch(row):
             cmd.run.add("inline_code", line(cmd))
     for found in _SQL_FILES.findall(text):

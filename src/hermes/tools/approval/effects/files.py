@@ -7,7 +7,8 @@ from functools import partial
 
 from hermes.tools.approval.effects.network import fetched, sent
 from hermes.tools.approval.effects.words import line
-from hermes.tools.approval.glob import has_glob, plain
+from hermes.tools.approval.effects.written import replace
+from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled
 from hermes.tools.approval.paths import (
@@ -109,7 +110,7 @@ def copy(cmd: Cmd) -> Out:
             for source in sources or ["x"]:
                 write_path(run, cmd.scope, f"{path}/{source.rstrip('/').rsplit('/', 1)[-1] or 'x'}", line(cmd))
         else:
-            write_path(run, cmd.scope, target, line(cmd))
+            replace(cmd, target)
         for source in sources:
             _carry(cmd, source, path)
     if cmd.name == "ln" and len(sources) == 1 and targets:
@@ -155,11 +156,12 @@ def move(cmd: Cmd) -> Out:
 
 def tee(cmd: Cmd) -> Out:
     for word in read_options(cmd.args).operands:
-        write_path(cmd.run, cmd.scope, word, line(cmd))
         path = resolve(word, cmd.scope, cmd.run)
+        if cmd.name == "tee" or cmd.stdin.text is not None:  # what sponge is given comes from the file itself
+            replace(cmd, word)
+        else:
+            write_path(cmd.run, cmd.scope, word, line(cmd))
         pour(path, cmd.stdin, cmd.scope, cmd.run)
-        if has_glob(word) and cmd.stdin.text == "":
-            cmd.run.add("destroy_data", line(cmd))
         cmd.run.files[path] = cmd.stdin
     return cmd.stdin
 
@@ -256,19 +258,6 @@ def chown(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def split(cmd: Cmd) -> Out | None:
-    for prefix in read_options(cmd.args, "abClnt").operands[1:2]:
-        write_path(cmd.run, cmd.scope, prefix, line(cmd))
-    return None
-
-
-def second(cmd: Cmd) -> Out | None:
-    """uniq: the second operand is written."""
-    for word in read_options(cmd.args, "fsw").operands[1:2]:
-        write_path(cmd.run, cmd.scope, word, line(cmd))
-    return labelled(cmd, DARK)
-
-
 def listing(cmd: Cmd) -> Out:
     roots = [arg for arg in cmd.args if arg[:1] != "-"]
     if not roots or roots == ["."]:
@@ -299,6 +288,11 @@ def archive(cmd: Cmd) -> Out | None:
         # What an archive holds is not known: in these folders it may be anything.
         inside = {"root": "/etc/x", "top": f"{path}/{'.profile' if path == run.places.home else 'x'}"}
         write_path(run, cmd.scope, inside.get(classify(path, run.places), path), line(cmd))
+    if cmd.name == "zip":
+        for word in read_options(args, "bntPi").operands[:1]:
+            write_path(run, cmd.scope, word, line(cmd))
+    elif not extracts and (made := _archive_file(args)):
+        replace(cmd, made)
     out = labelled(cmd, DARK)
     if extracts and "remote" in out.labels:
         run.cloned += [resolve(folder, cmd.scope, run) for folder in folders or ["."]]
@@ -307,6 +301,13 @@ def archive(cmd: Cmd) -> Out | None:
             if re.search(r"\.(?:tar|tgz|zip|gz|bz2|xz|7z)\b", word):
                 run.files[resolve(word, cmd.scope, run)] = Out(None, frozenset({"private"}))
     return out
+
+
+def _archive_file(args: list[str]) -> str:
+    """The archive that tar makes anew, else ""."""
+    makes = re.match(r"(?:-?[a-zA-Z]*c[a-zA-Z]*|--create)\Z", args[0]) if args else None
+    named = (after for arg, after in itertools.pairwise(args) if re.fullmatch(r"-?[a-zA-Z]*f|--file", arg))
+    return next(named, "") if makes else ""
 
 
 def install(cmd: Cmd) -> Out:
@@ -380,6 +381,4 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "patch": patch,
     **dict.fromkeys(words("rimraf del-cli"), rimraf),
     "ls": listing,
-    "split": split,
-    "uniq": second,
 }

@@ -53,6 +53,7 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
     for root in roots[:4]:
         place = f"{cmd.run.places.own_home}/config.yaml" if own else f"{root.rstrip('/')}/{name}"
         before = len(cmd.run.effects)
+        cmd.run.found.add(resolve(place, cmd.scope, cmd.run))
         cmd.nested([word.replace("{}", place) for word in argv], NOTHING)
         if deletes_since(cmd.run, before):
             cmd.run.add("find_delete", line(cmd))
@@ -71,6 +72,7 @@ def fd(cmd: Cmd) -> Out | None:
                 cmd.run.add("find_delete", line(cmd))
             elif rest:
                 before = len(cmd.run.effects)
+                cmd.run.found.add(resolve("found", cmd.scope, cmd.run))
                 cmd.nested(
                     [word.replace("{}", "found") for word in (rest if "{}" in " ".join(rest) else [*rest, "{}"])],
                     NOTHING,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from hermes.tools.approval.effects.words import line
+from hermes.tools.approval.effects.written import replace
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
@@ -152,7 +153,7 @@ def _odd_headers(args: list[str]) -> Iterable[str]:
 
 
 def _save(cmd: Cmd, target: str) -> None:
-    write_path(cmd.run, cmd.scope, target, line(cmd))
+    replace(cmd, target)
     cmd.run.files[resolve(target, cmd.scope, cmd.run)] = Out(None, _REMOTE)
 
 

@@ -16,7 +16,7 @@ _ESSENTIAL = re.compile(
     r"|base-passwd|base|init|init-system-helpers|sysvinit.*|openssh.*|ssh|openssl|grub.*|linux-(?:image|generic|headers|base).*|kernel.*"
     r"|linux|glibc.*|musl.*|filesystem|network-manager|networkmanager|netplan.*|ifupdown|iproute2|udev|gnupg|ca-certificates|ufw"
     r"|firewalld|auditd|apparmor.*|selinux.*|busybox|alpine-base|python3?|perl|perl-base|libc6|e2fsprogs|tar|gzip|findutils|grep|sed"
-    r"|hostname|ncurses.*|zlib1g|pam.*|libpam.*|shadow|initramfs.*)(?::\w+)?\Z|.*\*.*"
+    r"|hostname|ncurses.*|zlib1g|pam.*|libpam.*|shadow|initramfs.*)[\d.]*(?:-(?:minimal|base|bin|common))?(?::\w+)?\Z|.*\*.*"
 )
 _REMOVES = frozenset(
     words(

@@ -9,6 +9,7 @@ import warnings
 from functools import cache
 
 from hermes.tools.approval.effects.databases import sql
+from hermes.tools.approval.effects.python_bindings import MORE, MOST
 from hermes.tools.approval.effects.python_files import PythonFiles, table
 from hermes.tools.approval.effects.python_values import MARK, Values
 from hermes.tools.approval.effects.python_whole import judge_whole
@@ -22,21 +23,6 @@ _EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
 _SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
 _RUNS_TEXT = frozenset({"exec", "eval", "FunctionType", "CodeType", "runcode", "runsource", "getattr", "builtins"})
 _SQL_RUNS = frozenset({"execute", "executescript", "exec_driver_sql", "run_sql"})
-_FROM_ELSEWHERE = frozenset(
-    {
-        "stdin",
-        "input",
-        "argv",
-        "b64decode",
-        "fromhex",
-        "unhexlify",
-        "decompress",
-        "urlopen",
-        "chr",
-        "reversed",
-        "codecs",
-    }
-)
 _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _LOCAL = ("/", "http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
 
@@ -101,6 +87,7 @@ class _Judge(PythonFiles):
         for node in nodes:
             if isinstance(node, ast.Call):
                 self._mark(node)
+                self._link(node)
             elif isinstance(node, ast.Attribute | ast.Subscript):
                 self.fine.add(id(node.value))
                 if isinstance(node, ast.Attribute) and node.attr == "close":
@@ -216,10 +203,10 @@ class _Judge(PythonFiles):
             return  # a check of the syntax: nothing here would run what it makes
         if name in ("exec", "eval", "compile") and node.args:
             for text in self.values.of(node.args[0]):
-                if UNKNOWN in text:
-                    kind = "decoded_code" if self._is_decoded(node.args[0]) else "inline_code"
-                    self.ask("code makes more code and runs it", kind)
-                else:
+                is_decoded = self._is_decoded(node.args[0])
+                if UNKNOWN in text or is_decoded:
+                    self.ask("code makes more code and runs it", "decoded_code" if is_decoded else "inline_code")
+                if UNKNOWN not in text:
                     judge_python(self.cmd, text)
         elif name.endswith(("__import__", "import_module")) and node.args:
             # Below a package that is named, any module is one of it.
@@ -240,17 +227,27 @@ class _Judge(PythonFiles):
         )
 
     def _runs_sql(self, node: ast.expr) -> None:
-        """SQL that comes from elsewhere, or is turned from an encoding, while the code runs."""
-        named = {
-            part.attr if isinstance(part, ast.Attribute) else part.id
-            for part in ast.walk(node)
-            if isinstance(part, ast.Attribute | ast.Name)
-        }
-        for text in self.values.of(node):
-            if _SQL.match(text):
-                sql(self.cmd, text)
-        if named & _FROM_ELSEWHERE:
-            self.ask("code runs SQL that is only known then", "sql_made")
+        """SQL by its text; one whose beginning is not known asks, unless it is a file of SQL or built by a library."""
+        for meant in self.values.bindings.meanings(node):
+            adds = meant is MORE or (isinstance(meant, ast.BinOp) and _leftmost(meant) == ast.unparse(node))
+            for text in self.values.of(meant):
+                if _SQL.match(text):
+                    sql(self.cmd, text)
+                elif text.startswith(UNKNOWN) and not adds and not self._is_known_sql(meant):
+                    self.ask("code runs SQL that is only known then", "sql_made")
+
+    def _is_known_sql(self, node: ast.expr) -> bool:
+        """Whether a library builds the statement, or a file of SQL is named where the text comes from."""
+        if self.values.modules() & table("build sql"):
+            return True
+        sources = [node]
+        for source in sources:
+            for part in ast.walk(source):
+                if isinstance(part, ast.Constant) and str(part.value).endswith(".sql"):
+                    return True
+                if isinstance(part, ast.Name) and len(sources) < MOST:
+                    sources += [meant for meant in self.values.bindings.meanings(part) if meant not in sources]
+        return False
 
     def _times_a_function(self, node: ast.Call) -> bool:
         """Whether what is timed is a function, judged where it is written, and no text to be run."""
@@ -265,7 +262,9 @@ class _Judge(PythonFiles):
         )
 
     def _is_decoded(self, node: ast.expr) -> bool:
-        return any(isinstance(part, ast.Call) for part in ast.walk(node))
+        return any(
+            isinstance(part, ast.Call) for meant in self.values.bindings.meanings(node) for part in ast.walk(meant)
+        )
 
     def _getattr(self, asked: list[ast.expr]) -> None:
         names = [name for node in asked for name in self.values.of(node)] or [UNKNOWN]
@@ -362,6 +361,13 @@ class _Judge(PythonFiles):
         if method in self.values.bindings.methods:
             return True
         return self.values.modules() <= _without_service()
+
+
+def _leftmost(node: ast.expr) -> str:
+    """What the text of a sum begins with."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    return ast.unparse(node)
 
 
 def _is_harmful(method: str) -> bool:

@@ -8,6 +8,7 @@ from hermes.tools.approval.text import UNKNOWN
 
 MOST = 64  # values of one name that are told apart
 DARK = ast.Constant(UNKNOWN)
+MORE = ast.Constant(UNKNOWN)  # what a name held before, with something added
 LISTERS = frozenset({"iterdir", "glob", "rglob", "walk", "scandir", "listdir", "iglob"})
 _SAME_ITEMS = frozenset({"sorted", "list", "reversed", "set", "tuple", "tqdm", "iter", "frozenset", "copy", "deque"})
 _GROWS = frozenset({"append", "add", "appendleft", "put", "put_nowait"})
@@ -86,7 +87,7 @@ class Bindings:
             if isinstance(node.target, ast.Name) and isinstance(node.value, ast.List | ast.Tuple):
                 self.grown.setdefault(node.target.id, []).extend(node.value.elts)
             else:
-                self._target(node.target, DARK)
+                self._target(node.target, MORE)
         elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             self._target(node.target, Each(node.iter))
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:

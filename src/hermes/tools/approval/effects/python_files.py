@@ -93,8 +93,21 @@ class PythonFiles:
             for path in self.paths(operands[:1]):
                 scope.cwd = resolve(path, scope, run)
         else:
-            return False
+            return dotted in table("link")  # those were followed first
         return True
+
+    def _link(self, node: ast.Call) -> None:
+        """What is written through a link that the code itself makes lands where that leads."""
+        operands = node.args[:2]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "symlink_to":
+            operands = [*node.args[:1], node.func.value]
+        if self.values.dotted(node.func) not in table("link") or len(operands) < 2:
+            return
+        self._write(operands[1])
+        run, scope = self.cmd.run, self.cmd.scope
+        for target, link in zip(self.paths(operands[:1]), self.paths(operands[1:]), strict=False):
+            if UNKNOWN not in link:
+                run.links[resolve(link, scope, run)] = resolve(target, scope, run)
 
     def _moves(self, operands: list[ast.expr]) -> None:
         for path in self.paths(operands[:1]):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from hermes.tools.approval.effects.python_bindings import MOST, Bindings, Each
+from hermes.tools.approval.effects.python_folds import FOLDS, fold
 from hermes.tools.approval.text import UNKNOWN
 
 MARK = "HERMES_UNKNOWN"  # stands in the source for what the shell would put there
@@ -310,10 +311,8 @@ class Values:
             nodes = ([receiver] if last == "joinpath" and receiver is not None else []) + node.args
             return self._joined("/", nodes) if nodes else ["."]
         if last == "join" and receiver is not None and node.args:
-            parts = node.args[0]
-            return (
-                self._joined(self.of(receiver)[0], parts.elts) if isinstance(parts, ast.List | ast.Tuple) else [UNKNOWN]
-            )
+            lists = self.bindings.words(node.args[0])
+            return [text for parts in lists for text in self._joined(self.of(receiver)[0], parts)] or [UNKNOWN]
         if last in ("with_suffix", "with_name", "with_stem") and receiver is not None:
             return [self._sibling(text, last, self.list_of(node.args[:1])) for text in self.of(receiver)]
         if last == "home":
@@ -334,6 +333,8 @@ class Values:
             return [chr(node.args[0].value % 0x110000)]
         if last in ("getenv", "get") and self.dotted(node.func) in ("os.getenv", "os.environ.get") and node.args:
             return [self.home if self.of(node.args[0])[0] == "HOME" else UNKNOWN]
+        if folded := self._folded(node, receiver):
+            return folded
         if last in _SAME:
             inner = (
                 node.args[0]
@@ -343,6 +344,18 @@ class Values:
             )
             return self.of(inner) if inner is not None else [UNKNOWN]
         return self._replaced(node)
+
+    def _folded(self, node: ast.Call, receiver: ast.expr | None) -> list[str]:
+        """What a function that is known here makes of constants; nothing where one of them is not known."""
+        name = self.dotted(node.func)
+        nodes = node.args
+        if name not in FOLDS and receiver is not None:
+            name, nodes = f".{_last(node.func)}", [receiver, *node.args]
+        if name not in FOLDS:
+            return []
+        choices = itertools.islice(itertools.product(*map(self.of, nodes[:3])), MOST)
+        known = (texts for texts in choices if UNKNOWN not in "".join(texts))
+        return [text for texts in known if (text := fold(name, *texts)) is not None]
 
     @staticmethod
     def _sibling(path: str, how: str, given: list[str]) -> str:
