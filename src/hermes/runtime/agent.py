@@ -15,7 +15,7 @@ from hermes.runtime.assembly import Assembly, assemble
 from hermes.runtime.budget import IterationBudget
 from hermes.runtime.callbacks import ContractCallbacks
 from hermes.runtime.context import TurnContext
-from hermes.runtime.conversation_loop import Turn, run_turn
+from hermes.runtime.conversation_loop import run_turn
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History, from_caller, from_record
@@ -27,6 +27,7 @@ from hermes.runtime.said import Said
 from hermes.runtime.shared import RandomIds
 from hermes.runtime.sinks import InlineSink, Tee, Unheard
 from hermes.runtime.steering import SteerBox
+from hermes.runtime.turn import Turn
 from hermes.runtime.workplaces import news_from_background, reach
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView

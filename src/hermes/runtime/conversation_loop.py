@@ -4,66 +4,33 @@ Two commits per iteration: an assistant message with its ledger row and the star
 results together with the opening of the next attempt. Nothing is acted upon before it is committed.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import assert_never
 
-import msgspec
-from msgspec import Struct, field
-
 from hermes.context.limits import NEVER
 from hermes.errors import BudgetExceeded, ProviderError, StoreError
-from hermes.models.client import Answer, CallPlan, ModelClient
-from hermes.ops import CallClosed, CallJournalled, ContextAttached, MessageAppended, SessionChanged, StoreOp
-from hermes.runtime.budget import IterationBudget
-from hermes.runtime.context import TurnContext
-from hermes.runtime.guardrails import Guardrails
-from hermes.runtime.history import History
-from hermes.runtime.outcome import Outcome
-from hermes.runtime.redaction import clean_message
-from hermes.runtime.repairs import (
-    QUARANTINED_IMAGES,
-    definitions_json,
-    is_foreign_reasoning,
-    suspects,
-    without_pictures,
-    without_reasoning,
-    without_tool,
-)
-from hermes.runtime.requests import sendable
-from hermes.runtime.steering import SteerBox
+from hermes.models.client import Answer, CallPlan
+from hermes.runtime.mending import mended
 from hermes.runtime.steps import (
-    HOUSEKEEPING,
     NUDGE,
     Continue,
     Finish,
     GiveUp,
     Nudge,
-    Progress,
     Retell,
     Retry,
     RunTools,
     after_response,
 )
-from hermes.runtime.tool_round import ToolRound
-from hermes.runtime.workplaces import news_from_background
-from hermes.seams import ModelRequest, RequestOptions, Unit
-from hermes.tools.files.memo import reset_repeats
-from hermes.tools.names import repair_name
+from hermes.runtime.tool_round import run_tools
+from hermes.runtime.turn import Turn
 from hermes.types import (
-    BlockClosed,
-    Commentary,
-    JsonObject,
-    Message,
     ModelAnswered,
     ModelDelta,
-    PrefixBroken,
     StatusChanged,
     StepStarted,
     TextDelta,
-    ToolCall,
     ToolDefinition,
-    ToolResult,
     text_of,
 )
 
@@ -71,63 +38,13 @@ SUM_UP = (
     "You have used all the model calls of this turn. Without calling tools, say what was done, what was found, "
     "and what is left to do."
 )
-NO_SUCH_TOOLS = "The model kept calling tools that do not exist"
 TOO_LONG = (
     ". The conversation no longer fits the model's window: start a new session, or choose a model with a larger one"
 )
 NO_SUMMARY = "The limit of model calls for this turn was reached, and no summary could be had."
 WARN_AT = 0.75
-MAX_INVENTED = 3
 MAX_REFUSALS = 3  # of a prompt that is too long, in one turn
 _TOO_LONG_REASONS = ("context_overflow", "payload_too_large")
-
-
-class Turn(Struct, kw_only=True):
-    """A turn under way: what stays the same for all its requests, and what it has come to so far."""
-
-    ctx: TurnContext
-    client: ModelClient
-    history: History
-    system: str
-    tools: tuple[ToolDefinition, ...]
-    options: RequestOptions
-    budget: IterationBudget
-    max_iterations: int
-    steer: SteerBox
-    guardrails: Guardrails = field(default_factory=Guardrails)
-    tool_delay_s: float = 0.0
-    prefill: tuple[Unit, ...] = ()
-    outcome: Outcome = field(default_factory=Outcome)
-    progress: Progress = field(default_factory=Progress)
-    pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
-    ran: tuple[str, ...] = ()  # the tools of the last round
-    model_config: JsonObject = field(default_factory=dict)  # of the session's row
-    earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
-    compress_at: int = NEVER  # tokens
-    full_at: int = NEVER  # the same, as characters of the history
-    refusals: int = 0
-    make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
-
-    @property
-    def session_id(self) -> str:
-        return self.ctx.session_id
-
-    def remember(self, message: Message) -> MessageAppended:
-        """Take `message` into the history; the returned row must reach the store before anything acts on it."""
-        clean = clean_message(message, self.ctx.services.redactor)
-        stamped = msgspec.structs.replace(clean, timestamp=self.ctx.services.clock.now())
-        self.history.add(stamped)
-        return MessageAppended(self.session_id, stamped)
-
-    def tell(self, text: str) -> None:
-        """Say something to the model beside the newest message; replayed there, never part of the transcript."""
-        clean = self.ctx.services.redactor.redact(text)
-        self.history.builder.attach(clean)
-        self.pending.append(ContextAttached(self.session_id, clean))
-
-    def take_pending(self) -> list[StoreOp]:
-        ops, self.pending = self.pending, []
-        return ops
 
 
 async def run_turn(turn: Turn) -> None:
@@ -150,7 +67,7 @@ async def run_turn(turn: Turn) -> None:
         outcome.end("deadline_exceeded", outcome.final_response, failed=True, error="the turn's time is used up")
     outcome.pending_steer = turn.steer.take() or None
     if turn.pending:
-        await _commit(turn)
+        await turn.commit()
 
 
 async def _converse(turn: Turn) -> None:
@@ -177,7 +94,7 @@ async def _make_room(turn: Turn, refused: ProviderError | None = None) -> bool:
     """Compress the session; when that cannot be, it is not tried again before a prompt is refused."""
     if turn.make_room is None:
         return False
-    await _commit(turn)
+    await turn.commit()
     if await turn.make_room(turn, refused):
         return True
     turn.compress_at = turn.full_at = NEVER
@@ -214,7 +131,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     turn.outcome.api_calls += 1
     turn.ctx.sink.emit(StepStarted(turn.outcome.api_calls, turn.ran))
     turn.outcome.streamed = False
-    request = _request(turn, tools)
+    request = turn.request(tools)
 
     def on_delta(delta: ModelDelta) -> None:
         turn.outcome.streamed = turn.outcome.streamed or isinstance(delta, TextDelta)
@@ -226,7 +143,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
         before=turn.take_pending(),
         on_delta=on_delta,
         on_status=turn.ctx.sink.emit,
-        repair=partial(_mend, turn),
+        repair=partial(mended, turn),
     )
     answer = await turn.client.call(request, plan, turn.ctx.scope)
     response, outcome = answer.response, turn.outcome
@@ -240,47 +157,12 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     return answer
 
 
-def _request(turn: Turn, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
-    units = sendable(turn.history.builder.finish())
-    return ModelRequest(
-        system=turn.system,
-        tools=tools,
-        units=(*turn.prefill, *units) if turn.prefill else units,
-        options=turn.options,
-        session_id=turn.session_id,
-    )
-
-
-def _mend(turn: Turn, request: ModelRequest, error: ProviderError) -> ModelRequest | None:
-    """The request without what the provider refused; it stays out of the session, too."""
-    if error.reason == "tool_rejected" and (found := without_tool(request.tools, error.subject)) is not None:
-        name, turn.tools = found
-        turn.pending.append(SessionChanged(turn.session_id, {"tool_definitions": definitions_json(turn.tools)}))
-        return _quarantined(turn, f"the tool {name!r} is left out, because the provider refuses it", turn.tools)
-    if error.reason == "image_rejected" and (refused := suspects(request.units)):
-        known = turn.model_config.get(QUARANTINED_IMAGES, ())
-        turn.model_config = {**turn.model_config, QUARANTINED_IMAGES: [*known, *refused]}
-        turn.pending.append(SessionChanged(turn.session_id, {"model_config": turn.model_config}))
-        turn.history.builder.mend(without_pictures(frozenset(refused)))
-        return _quarantined(turn, "a picture is left out, because the provider refuses it", request.tools)
-    if is_foreign_reasoning(error):
-        turn.history.builder.mend(without_reasoning)
-        return _quarantined(turn, "stored reasoning is left out, because another model wrote it", request.tools)
-    return None
-
-
-def _quarantined(turn: Turn, what: str, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
-    turn.ctx.sink.emit(StatusChanged("quarantine", what))
-    turn.ctx.sink.emit(PrefixBroken("quarantine", turn.outcome.last_prompt_tokens or None))
-    return _request(turn, tools)
-
-
 async def _take(turn: Turn, answer: Answer) -> None:
     """Do what the answer calls for."""
     step = after_response(answer.response, turn.progress)
     match step:
         case RunTools():
-            await _run_tools(turn, answer)
+            await run_tools(turn, answer)
         case Finish(text=text, reason=reason, partial=partial):
             await _store(turn, answer)
             turn.outcome.end(reason, text, completed=not partial, partial=partial)
@@ -310,114 +192,9 @@ async def _take(turn: Turn, answer: Answer) -> None:
             assert_never(step)
 
 
-async def _store(turn: Turn, answer: Answer, *journal: StoreOp) -> None:
+async def _store(turn: Turn, answer: Answer) -> None:
     row = turn.remember(answer.response.message)
-    await _commit(turn, answer.closing, row, *journal)
-
-
-async def _commit(turn: Turn, *ops: StoreOp) -> None:
-    """Write what is pending and `ops`; an interrupt meanwhile takes effect when it is known to be written."""
-    await turn.ctx.services.store.commit(*turn.take_pending(), *ops)
-
-
-async def _run_tools(turn: Turn, answer: Answer) -> None:
-    calls = _told_apart(turn, answer.response.message.tool_calls)
-    message = msgspec.structs.replace(answer.response.message, tool_calls=calls)
-    text = text_of(message.content)
-    answer = _with_message(answer, message)
-    await _store(turn, answer, *(CallJournalled(turn.session_id, call) for call in calls))
-    if text.strip():
-        turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
-    turn.ctx.sink.emit(BlockClosed())
-    await _run_round(turn, calls)
-    if news := await news_from_background(turn.ctx.services.environment, *turn.earlier, turn.session_id):
-        turn.tell(news)
-    names = {call.name for call in calls}
-    turn.ran = tuple(call.name for call in calls)
-    if names == {"execute_code"}:
-        turn.budget.refund()
-    known = turn.ctx.tools.names()
-    invented = turn.progress.invented + 1 if all(repair_name(name, known) is None for name in names) else 0
-    turn.progress = Progress(after_tools=True, aside=text if names <= HOUSEKEEPING else "", invented=invented)
-    if invented >= MAX_INVENTED:
-        shown = ", ".join(sorted(names))
-        turn.outcome.end("invalid_tool_calls", f"{NO_SUCH_TOOLS} ({shown}).", partial=True)
-
-
-async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
-    """Run the calls; whatever happens, each of them has exactly one result in the history afterwards."""
-    from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
-
-    round_ = ToolRound(turn.ctx, turn.outcome, calls)
-
-    async def persist(results: Sequence[ToolResult]) -> None:
-        await _commit(turn, *_result_rows(turn, round_.fresh(results)))
-
-    try:
-        results = await run_calls(round_.ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
-    except BaseException:
-        turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
-        raise
-    turn.pending += _result_rows(turn, round_.fresh(_steered(turn, results)))
-    if any(call.name not in ("read_file", "search_files") for call in calls):
-        reset_repeats(turn.ctx.services.memo)
-    halted = turn.guardrails.halted
-    if halted is not None:
-        turn.outcome.end("guardrail_halt", f"I stopped because {halted.message}", guardrail=msgspec.to_builtins(halted))
-
-
-def _result_rows(turn: Turn, results: Sequence[ToolResult]) -> list[StoreOp]:
-    rows: list[StoreOp] = []
-    for result in results:
-        message = Message(
-            role="tool",
-            content=result.content,
-            tool_call_id=result.call_id,
-            tool_name=result.name,
-            status=result.status,
-        )
-        rows += [
-            turn.remember(message),
-            CallClosed(turn.session_id, result.call_id, result.status, result.duration_ms),
-        ]
-    return rows
-
-
-def _steered(turn: Turn, results: Sequence[ToolResult]) -> list[ToolResult]:
-    """What the user said meanwhile goes to the model with the last result, not as a turn of its own."""
-    said = turn.steer.take() if results else ""
-    if not said:
-        return list(results)
-    from hermes.tools.results import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
-
-    last = results[-1]
-    content = with_note(last.content, "_user", f"[The user says meanwhile: {said}]")
-    return [*results[:-1], msgspec.structs.replace(last, content=content)]
-
-
-def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The calls under ids that no other call of the session has; one asked for twice over is one."""
-    apart: list[ToolCall] = []
-    seen: set[tuple[str, str]] = set()
-    ids: set[str] = set()
-    for call in calls:
-        if (call.name, call.arguments) in seen:
-            continue
-        seen.add((call.name, call.arguments))
-        if not call.id or call.id in ids or turn.history.builder.knows(call.id):
-            call = msgspec.structs.replace(call, id=turn.ctx.services.ids.new("call"))  # noqa: PLW2901
-        ids.add(call.id)
-        apart.append(call)
-    return tuple(apart)
-
-
-def _with_message(answer: Answer, message: Message) -> Answer:
-    return Answer(
-        response=msgspec.structs.replace(answer.response, message=message),
-        closing=answer.closing,
-        model=answer.model,
-        provider=answer.provider,
-    )
+    await turn.commit(answer.closing, row)
 
 
 def _warn_of_limit(turn: Turn) -> None:

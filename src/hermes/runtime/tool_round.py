@@ -1,16 +1,128 @@
-"""One round of tool calls, watched: which ones started, which ended, and what an interrupt leaves of the rest."""
+"""One round of tool calls: which ones started, which ended, and what an interrupt leaves of the rest."""
 
 from collections.abc import Sequence
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
+from hermes.models.client import Answer
+from hermes.ops import CallClosed, CallJournalled, StoreOp
 from hermes.runtime.context import TurnContext
 from hermes.runtime.outcome import Outcome
+from hermes.runtime.steps import HOUSEKEEPING, Progress
+from hermes.runtime.turn import Turn
+from hermes.runtime.workplaces import news_from_background
 from hermes.seams import Sink
-from hermes.types import CallFinished, CallStarted, Event, ToolCall, ToolResult
+from hermes.tools.files.memo import reset_repeats
+from hermes.tools.names import repair_name
+from hermes.types import (
+    BlockClosed,
+    CallFinished,
+    CallStarted,
+    Commentary,
+    Event,
+    Message,
+    ToolCall,
+    ToolResult,
+    text_of,
+)
 
+NO_SUCH_TOOLS = "The model kept calling tools that do not exist"
+MAX_INVENTED = 3
 SKIPPED = "[Tool execution cancelled — {name} was skipped due to user interrupt]"
 CUT_OFF = "[Tool execution interrupted — {name} was stopped; part of it may have taken effect]"
+
+
+async def run_tools(turn: Turn, answer: Answer) -> None:
+    """Store the answer and what it asks for, run that, and have the results ready for the next request."""
+    calls = _told_apart(turn, answer.response.message.tool_calls)
+    message = replace(answer.response.message, tool_calls=calls)
+    text = text_of(message.content)
+    row = turn.remember(message)
+    await turn.commit(answer.closing, row, *(CallJournalled(turn.session_id, call) for call in calls))
+    if text.strip():
+        turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
+    turn.ctx.sink.emit(BlockClosed())
+    await _run_round(turn, calls)
+    if news := await news_from_background(turn.ctx.services.environment, *turn.earlier, turn.session_id):
+        turn.tell(news)
+    names = {call.name for call in calls}
+    turn.ran = tuple(call.name for call in calls)
+    if names == {"execute_code"}:
+        turn.budget.refund()
+    known = turn.ctx.tools.names()
+    invented = turn.progress.invented + 1 if all(repair_name(name, known) is None for name in names) else 0
+    turn.progress = Progress(after_tools=True, aside=text if names <= HOUSEKEEPING else "", invented=invented)
+    if invented >= MAX_INVENTED:
+        shown = ", ".join(sorted(names))
+        turn.outcome.end("invalid_tool_calls", f"{NO_SUCH_TOOLS} ({shown}).", partial=True)
+
+
+async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
+    """Run the calls; whatever happens, each of them has exactly one result in the history afterwards."""
+    from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
+
+    round_ = ToolRound(turn.ctx, turn.outcome, calls)
+
+    async def persist(results: Sequence[ToolResult]) -> None:
+        await turn.commit(*_result_rows(turn, round_.fresh(results)))
+
+    try:
+        results = await run_calls(round_.ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
+    except BaseException:
+        turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
+        raise
+    turn.pending += _result_rows(turn, round_.fresh(_steered(turn, results)))
+    if any(call.name not in ("read_file", "search_files") for call in calls):
+        reset_repeats(turn.ctx.services.memo)
+    halted = turn.guardrails.halted
+    if halted is not None:
+        turn.outcome.end("guardrail_halt", f"I stopped because {halted.message}", guardrail=to_builtins(halted))
+
+
+def _result_rows(turn: Turn, results: Sequence[ToolResult]) -> list[StoreOp]:
+    rows: list[StoreOp] = []
+    for result in results:
+        message = Message(
+            role="tool",
+            content=result.content,
+            tool_call_id=result.call_id,
+            tool_name=result.name,
+            status=result.status,
+        )
+        rows += [
+            turn.remember(message),
+            CallClosed(turn.session_id, result.call_id, result.status, result.duration_ms),
+        ]
+    return rows
+
+
+def _steered(turn: Turn, results: Sequence[ToolResult]) -> list[ToolResult]:
+    """What the user said meanwhile goes to the model with the last result, not as a turn of its own."""
+    said = turn.steer.take() if results else ""
+    if not said:
+        return list(results)
+    from hermes.tools.results import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
+
+    last = results[-1]
+    content = with_note(last.content, "_user", f"[The user says meanwhile: {said}]")
+    return [*results[:-1], replace(last, content=content)]
+
+
+def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls under ids that no other call of the session has; one asked for twice over is one."""
+    apart: list[ToolCall] = []
+    seen: set[tuple[str, str]] = set()
+    ids: set[str] = set()
+    for call in calls:
+        if (call.name, call.arguments) in seen:
+            continue
+        seen.add((call.name, call.arguments))
+        if not call.id or call.id in ids or turn.history.builder.knows(call.id):
+            call = replace(call, id=turn.ctx.services.ids.new("call"))  # noqa: PLW2901
+        ids.add(call.id)
+        apart.append(call)
+    return tuple(apart)
 
 
 class ToolRound:

@@ -9,8 +9,8 @@ from hermes.context.limits import CHARS_PER_TOKEN, NEVER
 from hermes.dicts import from_dict
 from hermes.errors import ProviderError
 from hermes.runtime.compression import Compressed, Compression, Wish
-from hermes.runtime.conversation_loop import Turn
 from hermes.runtime.history import from_record
+from hermes.runtime.turn import Turn
 from hermes.types import Content, Message, text_of
 
 MIN_WORTH = 4  # fewer messages than these hold nothing that could be summed up

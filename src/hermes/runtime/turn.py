@@ -1,0 +1,85 @@
+"""A turn under way: what stays the same for all its requests, and what it has come to so far."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec import Struct, field
+
+from hermes.context.limits import NEVER
+from hermes.errors import ProviderError
+from hermes.models.client import ModelClient
+from hermes.ops import ContextAttached, MessageAppended, StoreOp
+from hermes.runtime.budget import IterationBudget
+from hermes.runtime.context import TurnContext
+from hermes.runtime.guardrails import Guardrails
+from hermes.runtime.history import History
+from hermes.runtime.outcome import Outcome
+from hermes.runtime.redaction import clean_message
+from hermes.runtime.requests import sendable
+from hermes.runtime.steering import SteerBox
+from hermes.runtime.steps import Progress
+from hermes.seams import ModelRequest, RequestOptions, Unit
+from hermes.types import JsonObject, Message, ToolDefinition
+
+
+class Turn(Struct, kw_only=True):
+    """The loop's one piece of state."""
+
+    ctx: TurnContext
+    client: ModelClient
+    history: History
+    system: str
+    tools: tuple[ToolDefinition, ...]
+    options: RequestOptions
+    budget: IterationBudget
+    max_iterations: int
+    steer: SteerBox
+    guardrails: Guardrails = field(default_factory=Guardrails)
+    tool_delay_s: float = 0.0
+    prefill: tuple[Unit, ...] = ()
+    outcome: Outcome = field(default_factory=Outcome)
+    progress: Progress = field(default_factory=Progress)
+    pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
+    ran: tuple[str, ...] = ()  # the tools of the last round
+    model_config: JsonObject = field(default_factory=dict)  # of the session's row
+    earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
+    compress_at: int = NEVER  # tokens
+    full_at: int = NEVER  # the same, as characters of the history
+    refusals: int = 0
+    make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
+
+    @property
+    def session_id(self) -> str:
+        return self.ctx.session_id
+
+    def remember(self, message: Message) -> MessageAppended:
+        """Take `message` into the history; the returned row must reach the store before anything acts on it."""
+        clean = clean_message(message, self.ctx.services.redactor)
+        stamped = msgspec.structs.replace(clean, timestamp=self.ctx.services.clock.now())
+        self.history.add(stamped)
+        return MessageAppended(self.session_id, stamped)
+
+    def tell(self, text: str) -> None:
+        """Say something to the model beside the newest message; replayed there, never part of the transcript."""
+        clean = self.ctx.services.redactor.redact(text)
+        self.history.builder.attach(clean)
+        self.pending.append(ContextAttached(self.session_id, clean))
+
+    def take_pending(self) -> list[StoreOp]:
+        ops, self.pending = self.pending, []
+        return ops
+
+    async def commit(self, *ops: StoreOp) -> None:
+        """Write what is pending and `ops`; an interrupt meanwhile takes effect when it is known to be written."""
+        await self.ctx.services.store.commit(*self.take_pending(), *ops)
+
+    def request(self, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
+        """All that was said so far, for a call with these tools."""
+        units = sendable(self.history.builder.finish())
+        return ModelRequest(
+            system=self.system,
+            tools=tools,
+            units=(*self.prefill, *units) if self.prefill else units,
+            options=self.options,
+            session_id=self.session_id,
+        )
