@@ -11,7 +11,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.tables import Table
 
 Result = TypeVar("Result")
-Status: TypeAlias = Literal["ok", "warning", "problem"]
+Status: TypeAlias = Literal["ok", "absent", "warning", "problem"]
 
 
 class Finding(Struct, frozen=True):
@@ -36,6 +36,11 @@ CHECKS: Table[Check] = Table("hermes.surfaces.cli.doctor_checks", "CHECK")
 def ok(text: str) -> Finding:
     """Nothing to do."""
     return Finding("ok", text)
+
+
+def absent(text: str) -> Finding:
+    """Not there, and nothing that is in use needs it."""
+    return Finding("absent", text)
 
 
 def warning(text: str, next_step: str = "") -> Finding:

@@ -11,7 +11,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import CHECKS, Check, Finding, problem
 from hermes.surfaces.cli.exit_codes import Exit
 
-MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+MARKS = {"ok": ("✓", "green"), "absent": ("-", "dim"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
 
 @click.command("doctor")

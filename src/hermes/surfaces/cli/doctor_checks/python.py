@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from hermes import __version__
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
+from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, problem, warning
 
 DISTRIBUTION = "hermes-runtime"
 LEAST = (3, 11)
@@ -27,9 +27,11 @@ def run(_: Cli) -> Iterable[Finding]:
     if missing:
         yield problem(f"packages are missing: {', '.join(missing)}", f"pip install {' '.join(missing)}")
     for what, (extra, modules) in OPTIONAL.items():
-        absent = [name for name in modules if find_spec(name) is None]
-        state = f"not installed (extra {extra!r}, needs {', '.join(absent)})" if absent else "installed"
-        yield ok(f"{what}: {state}")
+        lacks = [name for name in modules if find_spec(name) is None]
+        if lacks:
+            yield absent(f"{what}: not installed (extra {extra!r}, needs {', '.join(lacks)})")
+        else:
+            yield ok(f"{what}: installed")
 
 
 def _missing() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from hermes.config.load import load_settings
 from hermes.config.sections import terminal
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, settled, warning
+from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, problem, settled, warning
 from hermes.tools.environments.sandbox import Probe, probe
 from hermes.tools.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
@@ -31,7 +31,7 @@ def run(cli: Cli) -> Iterable[Finding]:
             lack = f"terminal.backend is {backend!r}, and {' or '.join(given)} is missing"
             yield problem(lack, f"install {given[0]}")
         else:
-            yield ok(f"{backend}: not installed, and not in use")
+            yield absent(f"{backend}: not installed, and not in use")
 
 
 def _sandbox(section: terminal.Section) -> Finding:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hermes.config.load import load_settings
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, warning
+from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, warning
 from hermes.surfaces.cli.toolview import report
 
 
@@ -18,7 +18,7 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield warning(text, "hermes tools list")
     for tool in found.tools:
         if tool.state == "unavailable":
-            yield ok(f"{tool.name} is not available: {tool.why}")
+            yield absent(f"{tool.name} is not available: {tool.why}")
 
 
 CHECK = Check(title="Tools", run=run)
