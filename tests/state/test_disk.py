@@ -156,3 +156,14 @@ def test_durability_sets_how_a_commit_is_synced(tmp_path: Path) -> None:
         store = SqliteStore(tmp_path / f"{durability}.db", durability=durability)  # type: ignore[arg-type]  # a loop
         assert store.write_alone(lambda conn: conn.execute("PRAGMA synchronous").fetchone()[0]) == level
         store.close_sync()
+
+
+async def test_the_log_stays_short_while_a_loop_writes_without_pause(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    await store.commit(SessionCreated(session_id="s"))
+    longest = 0
+    for number in range(800):
+        await store.commit(MessageAppended("s", Message(role="user", content=f"m{number}")))
+        longest = max(longest, (tmp_path / "state.db-wal").stat().st_size)
+    await store.close()
+    assert longest < 200 * 5 * 4096, "five pages a commit: this would be more than two hundred of them"
