@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from hermes.tools.approval.glob import plain
+from hermes.tools.approval.glob import STAR, plain
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.state import NOTHING, Cmd, Out, Scope
@@ -31,6 +31,9 @@ def read_line(cmd: Cmd) -> Out:
         words = (UNKNOWN,) if text is None else tuple(_fields(text, cmd.scope))
         cmd.scope.put(options.values["a"], words)
         return NOTHING
+    if text is None and "listed" in cmd.stdin.labels and len(names) == 1:
+        text = STAR  # some file below the working directory
+        cmd.run.found.add(f"{cmd.scope.cwd}/{STAR}")
     labels = cmd.stdin.labels or ({"dark"} if text is None else frozenset())
     first = None if text is None else text.split("\n", 1)[0]
     words_left = [] if first is None else _fields(first, cmd.scope, len(names) - 1)

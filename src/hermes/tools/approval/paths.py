@@ -122,8 +122,10 @@ def _classify(path: str, places: Places) -> str:
             return "credential"
         if _RC.match(inside):
             return "rc"
+    if GIT_RUNS.search(path):
+        return "env"
     if _under(path, places.workspace):
-        return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) or GIT_RUNS.search(path) else "workspace"
+        return "env" if _PROJECT_ENV.match(path.rsplit("/", 1)[1]) else "workspace"
     if _TEMP.match(path) and not path.startswith(places.home + "/"):
         return "temp"
     if inside is not None:

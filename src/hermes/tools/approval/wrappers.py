@@ -131,7 +131,8 @@ def _with_settings(cmd: Cmd, rest: list[str]) -> Out:
     if not settings:
         return cmd.nested(rest)
     pairs = (setting.partition("=") for setting in settings)
-    text = " ".join([*(f"{name}={quoted(value)}" for name, _, value in pairs), *map(quoted, rest[len(settings) :])])
+    given = (f"{name}={quoted(value)}" if UNKNOWN not in value else f'{name}="${{_}}"' for name, _, value in pairs)
+    text = " ".join([*given, *map(quoted, rest[len(settings) :])])
     return cmd.shell(text) if len(settings) < len(rest) else Out(None, frozenset({"environment"}))
 
 

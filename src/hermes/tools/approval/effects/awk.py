@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from hermes.tools.approval.effects.processes import names_own
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
@@ -19,6 +20,7 @@ _PATTERN = re.compile(rf"{_STRING}|(?P<slash>/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\
 _BEFORE_PATTERN = re.compile(r"(?:\A|[(,;{}!&|~\n])\s*\Z")
 _SHELL = re.compile(r"\s*(?:exec\s+)?(?:/(?:usr/)?bin/)?(?:ba|da|z|k)?sh\b")
 _ESCAPES = {"n": "\n", "t": "\t"}
+_SOUGHT = re.compile(r'/([^/\n]+)/|"([^"\n]+)"')
 _ENDS = frozenset({";", "}", "\n", ")", "&&", "||", ","})
 
 
@@ -37,6 +39,8 @@ def awk(cmd: Cmd) -> Out | None:
         for word in operands:
             write_path(cmd.run, cmd.scope, word, line(cmd))
     labels = cmd.stdin.labels
+    if "process" in labels and names_own([found for pair in _SOUGHT.findall(program) for found in pair if found]):
+        labels |= {"own"}
     for word in operands:
         labels |= read(word, cmd.scope, cmd.run).labels
     if UNKNOWN in program and not program.strip(UNKNOWN + " "):

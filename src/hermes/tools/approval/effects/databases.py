@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.effects.written import replace
-from hermes.tools.approval.options import read_options
+from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.paths import classify, resolve, write_path
 from hermes.tools.approval.sql import judge_sql, unfamiliar
 from hermes.tools.approval.state import NOTHING, Cmd, Out
@@ -56,7 +56,7 @@ def _client_commands(cmd: Cmd, text: str) -> None:
 
 
 def client(cmd: Cmd) -> Out | None:
-    options = read_options(cmd.args, "cefhpUudPHD", frozenset({"command", "execute", "file", "eval", "query"}))
+    options = read_options(cmd.args, "cefhpUudPHD", frozenset({"command", "execute", "file", "eval", "query", "host"}))
     texts = [
         value
         for key, value in options.values.items()
@@ -83,6 +83,8 @@ def client(cmd: Cmd) -> Out | None:
             cmd.shell(script, NOTHING)
     if cmd.stdin.text is None and cmd.stdin.labels & {"remote", "decoded"}:
         cmd.run.add("remote_code", f"run downloaded statements with {cmd.name}")
+    elif "dump" in cmd.stdin.labels and _is_elsewhere(options):
+        cmd.run.add("database_destroy", f"put a copy over a database elsewhere: {line(cmd)}")
     elif cmd.stdin.text is None and "file" not in cmd.stdin.labels:
         cmd.run.add("sql_made", f"run what another program prints with {cmd.name}")
     return dump(cmd) if any(text.startswith(".dump") for text in texts) else None
@@ -90,7 +92,13 @@ def client(cmd: Cmd) -> Out | None:
 
 def dump(_cmd: Cmd) -> Out:
     """A copy of a database as statements: what a person has in a file, or could have."""
-    return Out(None, frozenset({"file"}))
+    return Out(None, frozenset({"file", "dump"}))
+
+
+def _is_elsewhere(options: Options) -> bool:
+    """Whether the client talks to another machine, as far as its words tell."""
+    host = options.value("h", "host") or "".join(re.findall(r"//(?:[^/@]*@)?([^:/?]+)", " ".join(options.operands))[:1])
+    return bool(host) and host not in ("localhost", "127.0.0.1", "::1", "db", "postgres", "mysql") and host[:1] != "/"
 
 
 def _own_database(cmd: Cmd, names: list[str]) -> None:

@@ -4,11 +4,12 @@ import itertools
 import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import PurePosixPath
 
 from hermes.tools.approval.effects.network import fetched, sent
 from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.effects.written import replace
-from hermes.tools.approval.glob import plain
+from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled
 from hermes.tools.approval.paths import (
@@ -145,6 +146,9 @@ def move(cmd: Cmd) -> Out:
     target = resolve(targets[0], cmd.scope, run) if targets else ""
     for source in sources:
         path = resolve(source, cmd.scope, run)
+        suffix = PurePosixPath(plain(path)).suffix
+        if has_glob(path) and not has_glob(target) and suffix and target.endswith(suffix):
+            run.add("destroy_data", f"move many files onto one: {line(cmd)}", (show(target, run.places),))
         kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
         if target in _NOWHERE or kind in ("root", "top", "system", "own", "credential"):
             delete_path(run, cmd.scope, source, line(cmd), recursive=kind in ("root", "top"), kind="move_away")
@@ -283,8 +287,10 @@ def archive(cmd: Cmd) -> Out | None:
         run.add("system_config", f"unpack to wherever the archive says: {line(cmd)}")
     folders = [after for arg, after in itertools.pairwise(args) if arg in ("-C", "--directory", "-d", "-D", "--cd")]
     folders += [arg.partition("=")[2] for arg in args if arg.startswith("--directory=")]
-    for folder in folders if extracts else ():
+    for folder in (folders or ["."]) if extracts else ():
         path = resolve(folder, cmd.scope, run)
+        if not folders and classify(path, run.places) not in ("root", "top", "system"):
+            continue
         # What an archive holds is not known: in these folders it may be anything.
         inside = {"root": "/etc/x", "top": f"{path}/{'.profile' if path == run.places.home else 'x'}"}
         write_path(run, cmd.scope, inside.get(classify(path, run.places), path), line(cmd))

@@ -25,7 +25,7 @@ _EVERY_PROCESS = re.compile(r"\A(?!.*(?:\A|\s)-(?:[pCqtU]|-p?pid))(?:.*\s)?(?:[a
 _FOUND = frozenset(["process", "file", "listed"])  # where the number of a process comes from every day
 
 
-def _names_own(words: list[str]) -> bool:
+def names_own(words: list[str]) -> bool:
     """Whether a pattern names the runtime, also one such as `h[e]rmes` that does not name itself."""
     for word in words:
         text = plain(word)
@@ -82,7 +82,7 @@ def by_name(cmd: Cmd) -> Out | None:
     options = read_options(words, "sugGtPUF", frozenset({"signal", "user", "euid", "uid"}))
     signal = options.value("s", "signal") or ""
     force = any(_FORCE.match(arg) for arg in cmd.args if arg.startswith("-")) or bool(_FORCE.match(signal))
-    if _names_own(options.operands):
+    if names_own(options.operands):
         cmd.run.add("self_kill", line(cmd))
     elif any(map(_GUARDS.fullmatch, options.operands)):
         cmd.run.add("defence_off", line(cmd))
@@ -100,7 +100,7 @@ def by_name(cmd: Cmd) -> Out | None:
 def find_process(cmd: Cmd) -> Out:
     """pgrep, pidof, ps, lsof: numbers of processes; of the runtime, of everybody, or of those that were looked for."""
     labels = {"process" if cmd.name != "lsof" else "file"}
-    if _names_own(cmd.args):
+    if names_own(cmd.args):
         labels.add("own")
     if cmd.name == "lsof" and any(
         re.fullmatch(r"-\w*i", word) and (after[:1] == "-" or not after)
@@ -121,7 +121,7 @@ def find_process(cmd: Cmd) -> Out:
 
 def search(cmd: Cmd) -> Out | None:
     """`ps | grep hermes | awk … | xargs kill` keeps what it looks for."""
-    if "process" in cmd.stdin.labels and _names_own(cmd.args):
+    if "process" in cmd.stdin.labels and names_own(cmd.args):
         return Out(None, cmd.stdin.labels | {"own"})
     if not any(arg[:1] == "-" and ("l" in arg or "L" in arg) for arg in cmd.args):
         return None
