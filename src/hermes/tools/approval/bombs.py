@@ -2,7 +2,6 @@
 
 import re
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.grammar import Node
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.state import Cmd, Functions, Out, Run
@@ -87,16 +86,16 @@ def judge_loop(run: Run, whole: str, *, is_long: bool = False) -> None:
 def judge_stream(cmd: Cmd, out: Out) -> Out:
     """Follow a stream without end: cut by `head`, handed on by filters, swallowed whole by others."""
     if cmd.name == "xargs" and "many" in cmd.stdin.labels and re.search(r"-P ?(?:0|\d{3,})\b", " ".join(cmd.args)):
-        exhausts(cmd.run, f"hundreds of programs are started at once: {line(cmd)}")
+        exhausts(cmd.run, f"hundreds of programs are started at once: {cmd.line}")
     is_source = cmd.name == "yes" or not _SOURCES.isdisjoint(cmd.args)
     if not is_source and "endless" not in cmd.stdin.labels:
         return Out(out.text, out.labels - {"endless"}) if "endless" in out.labels else out
     if cmd.name in _SWALLOWERS:
-        exhausts(cmd.run, f"it never comes to an end: {line(cmd)}")
+        exhausts(cmd.run, f"it never comes to an end: {cmd.line}")
     if cmd.name not in _STREAMERS or _is_cut(cmd):
         return Out(out.text, out.labels - {"endless"})
     if cmd.name == "tee" and any(not arg.startswith(("-", "/dev/")) for arg in cmd.args):
-        exhausts(cmd.run, f"it never comes to an end: {line(cmd)}")
+        exhausts(cmd.run, f"it never comes to an end: {cmd.line}")
     return Out(None, out.labels | {"endless"})
 
 

@@ -1,12 +1,11 @@
 """The shell's own commands: those that move, set, read or evaluate."""
 
 import re
-from collections.abc import Callable
 
 from hermes.tools.approval.glob import STAR, plain
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Out, Scope
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out, Scope
 from hermes.tools.approval.streams import feed, run_file
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -105,12 +104,6 @@ def alias(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def unalias(cmd: Cmd) -> Out:
-    for name in cmd.args:
-        cmd.scope.aliases.pop(name, None)
-    return NOTHING
-
-
 def evaluate(cmd: Cmd) -> Out:
     text = " ".join(cmd.args)
     run = cmd.run
@@ -174,23 +167,6 @@ def from_history(cmd: Cmd) -> Out:
     return Out(None, frozenset({"private"}))
 
 
-def bind_key(cmd: Cmd) -> Out:
-    text = read_options(cmd.args, "mfqurx").values.get("x", "")
-    if ":" in text:
-        cmd.run.script(text.partition(":")[2].strip("\"' "), cmd.scope.fork(), NOTHING, (*cmd.via, "bind"))
-    return NOTHING
-
-
-def completes(cmd: Cmd) -> Out:
-    """compgen, complete: `-C` runs a command, `-W` expands its words, `-F` calls a function."""
-    options = read_options(cmd.args, "ACFGPSWXo")
-    if "W" in options.values:
-        cmd.run.script(f'echo "{plain(options.values["W"])}"', cmd.scope.fork(), NOTHING, (*cmd.via, cmd.name))
-    if options.values.get("F", "") in cmd.scope.functions:
-        cmd.nested([options.values["F"]], NOTHING)
-    return Out()
-
-
 def inert(cmd: Cmd) -> Out:
     subscripts(cmd)
     return Out()
@@ -203,7 +179,7 @@ def subscripts(cmd: Cmd) -> None:
             cmd.run.script(f'echo "{word}"', cmd.scope.fork(), NOTHING, (*cmd.via, cmd.name))
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(words("cd pushd popd chdir"), cd),
     "read": read_line,
     **dict.fromkeys(words("mapfile readarray"), mapfile),
@@ -211,7 +187,6 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "shift": shift,
     "unset": unset,
     "alias": alias,
-    "unalias": unalias,
     "eval": evaluate,
     **dict.fromkeys(words("source ."), source),
     "trap": trap,
@@ -220,8 +195,6 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "umask": umask,
     "enable": enable,
     "fc": from_history,
-    "bind": bind_key,
-    **dict.fromkeys(words("compgen complete"), completes),
     **dict.fromkeys(words("shopt let test [ ulimit return"), inert),
     "exit": leave,
 }

@@ -26,7 +26,6 @@ from hermes.tools.approval.effects import (
     tools,
     written,
 )
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity, SimpleCommand
 from hermes.tools.approval.outputs import PURE, labelled
@@ -200,7 +199,7 @@ def _without_handler(cmd: Cmd, written: str) -> None:
         cmd.run.add("unknown_program", f"nobody here knows the program {plain(cmd.name)}")
     _look_inside(cmd)
     if cmd.name in _BUILDERS and any(resolve(word, cmd.scope, cmd.run) in cmd.run.files for word in cmd.args):
-        cmd.run.add("decoded_code", f"build by a file that the command itself wrote: {line(cmd)}")
+        cmd.run.add("decoded_code", f"build by a file that the command itself wrote: {cmd.line}")
     for text in carried.carried(cmd):
         _keep_dangers(cmd, partial(cmd.shell, text.replace(UNKNOWN, "${_}"), NOTHING))
     if "--" in cmd.args[:-1]:
@@ -228,14 +227,14 @@ def _handed_over(cmd: Cmd) -> None:
     if "credential" in cmd.stdin.labels:
         run.add("exfiltration", f"hand a credential to {plain(cmd.name)}")
     if "own" in run.substituted:
-        run.add("self_kill", line(cmd))
+        cmd.add("self_kill")
     for word in cmd.args:
         value = word.rpartition("=")[2] if word.startswith("-") else word.removeprefix("file://")
         if "/" not in value or UNKNOWN in value:
             continue
         path = resolve(value, cmd.scope, run)
         if classify(path, run.places) == "own":
-            run.add("own_files", line(cmd), (show(path, run.places),), path_class="own")
+            cmd.add("own_files", (show(path, run.places),), path_class="own")
         elif is_credential(path, run.places):
             run.add("exfiltration", f"hand {show(path, run.places)} to {plain(cmd.name)}", (show(path, run.places),))
 
@@ -304,18 +303,7 @@ def _run_made_file(path: str, scope: Scope, run: Run) -> None:
 
 def _look_inside(cmd: Cmd) -> None:
     """A program may start another one: judge what looks like a command among its words, or in the text of one."""
-    for position, word in enumerate(cmd.args):
-        base = word.rsplit("/", 1)[-1]
-        if base in wrappers.HIDDEN and position + 1 < len(cmd.args):
-            _keep_dangers(cmd, partial(cmd.nested, cmd.args[position:], NOTHING))
-            return
-        if len(word) > 5:
-            look_at_text(cmd, word)
-
-
-def look_at_text(cmd: Cmd, text: str) -> None:
-    """Judge the commands that stand in `text`, whatever language is around them."""
-    text = text[:_MAX_TEXT].translate(_BRACKETS)
+    text = plain(" ".join(cmd.args))[:_MAX_TEXT].translate(_BRACKETS)
     for found in itertools.islice(_HIDDEN.finditer(text), 4):
         _keep_dangers(cmd, partial(cmd.shell, text[found.start(1) :], NOTHING))
 

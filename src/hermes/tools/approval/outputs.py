@@ -9,7 +9,7 @@ from hermes.tools.approval.glob import plain
 from hermes.tools.approval.lexer import ansi
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_credential, is_private, resolve
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -163,12 +163,6 @@ def rev(cmd: Cmd) -> Out:
     return Out(text, (out.labels - {"file"}) | {"decoded"})
 
 
-def tac(cmd: Cmd) -> Out:
-    out = text_of(cmd, [arg for arg in cmd.args if not arg.startswith("-")])
-    text = None if out.text is None else "".join(line + "\n" for line in reversed(out.text.splitlines()))
-    return Out(text, out.labels)
-
-
 def tr(cmd: Cmd) -> Out:
     options = read_options(cmd.args)
     text = cmd.stdin.text
@@ -211,12 +205,6 @@ def sed(cmd: Cmd) -> Out | None:
     return Out("\n".join(lines), cmd.stdin.labels)
 
 
-def lines(cmd: Cmd) -> Out:
-    options = read_options(cmd.args, "nc")
-    out = text_of(cmd, [word for word in options.operands if not word.isdigit()])
-    return Out(out.text if out.text and out.text.count("\n") <= 1 else None, out.labels)
-
-
 def where(cmd: Cmd) -> Out:
     names = [arg for arg in cmd.args if not arg.startswith("-")]
     return Out(f"/usr/bin/{names[0]}\n" if names else "")
@@ -249,14 +237,6 @@ def seq(cmd: Cmd) -> Out:
     return Out(text, frozenset({"many"}) if high - low >= _MANY else frozenset())
 
 
-def number(_cmd: Cmd) -> Out:
-    return Out("7\n")
-
-
-def word(_cmd: Cmd) -> Out:
-    return Out("user\n")
-
-
 def decompress(cmd: Cmd) -> Out | None:
     if cmd.stdin.labels or cmd.stdin.text:
         return Out(None, (cmd.stdin.labels - {"file"}) | {"decoded"})
@@ -271,7 +251,7 @@ def nothing(_cmd: Cmd) -> Out:
     return Out("")
 
 
-PURE: dict[str, Callable[[Cmd], Out | None]] = {
+PURE: Handlers = {
     "echo": echo,
     "printf": printf,
     "cat": cat,
@@ -279,16 +259,12 @@ PURE: dict[str, Callable[[Cmd], Out | None]] = {
     "openssl": openssl,
     "xxd": xxd,
     "rev": rev,
-    "tac": tac,
     "tr": tr,
-    **dict.fromkeys(words("head tail"), lines),
     "which": where,
     "pwd": pwd,
     **dict.fromkeys(words("basename dirname"), base_name),
     "mktemp": mktemp,
     "seq": seq,
-    "nproc": number,
-    **dict.fromkeys(words("whoami logname"), word),
     **dict.fromkeys(words("gunzip zcat bunzip2 xz unxz uudecode gzip zstd"), decompress),
     "printenv": environment,
     **dict.fromkeys(words("true false : sleep wait"), nothing),

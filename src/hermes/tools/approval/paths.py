@@ -193,11 +193,31 @@ def is_credential(path: str, places: Places) -> bool:
     )
 
 
+def place(cmd: Cmd, word: str) -> str:
+    """The class of the path that a word of `cmd` names."""
+    return classify(resolve(word, cmd.scope, cmd.run), cmd.run.places)
+
+
 def matters(cmd: Cmd, word: str) -> bool:
     """Whether a file is one that nobody should write in passing: of the system, the person's settings, the runtime."""
-    return classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
-        "system", "top", "root", "disk", "own", "credential", "rc"
-    )  # fmt: skip
+    return place(cmd, word) in ("system", "top", "root", "disk", "own", "credential", "rc")
+
+
+def shown(cmd: Cmd, *words: str) -> tuple[str, ...]:
+    """The paths that words of `cmd` name, as a person reads them."""
+    return tuple(show(resolve(word, cmd.scope, cmd.run), cmd.run.places) for word in words)
+
+
+def writes(cmd: Cmd, *words: str) -> None:
+    """Record that `cmd` writes the files that these words name."""
+    for word in words:
+        write_path(cmd.run, cmd.scope, word, cmd.line)
+
+
+def deletes(cmd: Cmd, *words: str, recursive: bool = False, kind: str = "") -> None:
+    """Record that `cmd` deletes what these words name."""
+    for word in words:
+        delete_path(cmd.run, cmd.scope, word, cmd.line, recursive=recursive, kind=kind)
 
 
 def write_path(run: Run, scope: Scope, word: str, how: str) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Effect, Severity, SimpleCommand
+from hermes.tools.approval.text import UNKNOWN
 
 MAX_DEPTH = 10
 _MAX_EFFECTS = 200
@@ -76,6 +78,23 @@ class Cmd(NamedTuple):
     via: tuple[str, ...]
     run: "Run"
 
+    @property
+    def line(self) -> str:
+        """The command as a person reads it, unknown parts as `…`."""
+        return plain(" ".join([self.name, *self.args])).replace(UNKNOWN, "…")[:200]
+
+    def add(
+        self,
+        kind: str,
+        paths: tuple[str, ...] = (),
+        *,
+        hosts: tuple[str, ...] = (),
+        severity: Severity = Severity.ASK,
+        path_class: str = "",
+    ) -> None:
+        """Record an effect that the command as a whole has."""
+        self.run.add(kind, self.line, paths, hosts=hosts, severity=severity, path_class=path_class)
+
     def nested(self, argv: list[str], stdin: Out | None = None) -> Out:
         """Judge the command that this one starts."""
         return self.run.start(argv, self.scope, self.stdin if stdin is None else stdin, (*self.via, self.name))
@@ -83,6 +102,9 @@ class Cmd(NamedTuple):
     def shell(self, text: str, stdin: Out | None = None) -> Out:
         """Judge a script that this command hands to a shell."""
         return self.run.script(text, self.scope.fork(), self.stdin if stdin is None else stdin, (*self.via, self.name))
+
+
+Handlers = dict[str, Callable[[Cmd], Out | None]]  # by program, what records its effects and tells its output
 
 
 class Script(Protocol):

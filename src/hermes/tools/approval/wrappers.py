@@ -2,15 +2,13 @@
 
 import itertools
 import re
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import after_options, read_options
-from hermes.tools.approval.paths import deletes_since, write_path
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Scope
+from hermes.tools.approval.paths import deletes_since
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out, Scope
 from hermes.tools.approval.streams import feed, listed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, quoted, words
 
@@ -149,11 +147,6 @@ def mpirun(cmd: Cmd) -> Out:
     return cmd.nested(cmd.args[position:]) if position < len(cmd.args) else DARK
 
 
-def coreutils(cmd: Cmd) -> Out:
-    program, *rest = cmd.args or [""]
-    return cmd.nested([program.partition("=")[2] or program, *rest])
-
-
 def command(cmd: Cmd) -> Out:
     if cmd.args[:1] and re.fullmatch(r"-[pvV]*[vV][pvV]*", cmd.args[0]):
         return Out(f"/usr/bin/{cmd.args[1]}\n" if len(cmd.args) > 1 else "")
@@ -280,12 +273,6 @@ def ssh(cmd: Cmd) -> Out:
     return Out(None, frozenset({"remote"}))
 
 
-def capsh(cmd: Cmd) -> Out | None:
-    if "--" in cmd.args:
-        return cmd.nested(["bash", *cmd.args[cmd.args.index("--") + 1 :]])
-    return None
-
-
 def su(cmd: Cmd) -> Out | None:
     options = read_options(cmd.args, "cgGsTw", _longs("command session-command shell group"))
     text = options.value("c", "command", "session-command")
@@ -297,8 +284,6 @@ def su(cmd: Cmd) -> Out | None:
 def by_flag(cmd: Cmd, flags: str) -> Out | None:
     """Programs that take a shell command as the value of an option: script -c, flock -c, watch, tmux, screen."""
     options = read_options(cmd.args, flags, stop=True)
-    for word in options.operands if cmd.name == "script" else ():
-        write_path(cmd.run, cmd.scope, word, line(cmd))
     for letter in flags:
         if letter in options.values and letter in "ce":
             return cmd.shell(options.values[letter], NOTHING)
@@ -359,12 +344,11 @@ def searcher(cmd: Cmd) -> Out | None:
     return None
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **{name: partial(wrapped, wrapper=wrapper) for name, wrapper in _PLAIN.items()},
     **dict.fromkeys(SHELLS, shell),
     **dict.fromkeys(_RUNNERS, runner),
     "sudo": sudo,
-    "coreutils": coreutils,
     **dict.fromkeys(words("cross-env cross-env-shell"), cross_env),
     **dict.fromkeys(words("mpirun mpiexec orterun"), mpirun),
     "env": env,
@@ -386,6 +370,5 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     "pipx": runner,
     "nix-shell": nix,
     "entr": partial(wrapped, wrapper=Wrapper("")),
-    "capsh": capsh,
     **dict.fromkeys(words("rg ag ack"), searcher),
 }

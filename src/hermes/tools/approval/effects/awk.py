@@ -1,14 +1,12 @@
 """awk: the programs it starts, the files it writes; a command or a file that is only known when it runs asks."""
 
 import re
-from collections.abc import Callable
 
 from hermes.tools.approval.effects.processes import names_own
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import write_path
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.paths import writes
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import feed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -36,8 +34,7 @@ def awk(cmd: Cmd) -> Out | None:
     elif program is None:
         program, operands = (operands[0] if operands else ""), operands[1:]
     if options.value("i", "include") == "inplace":
-        for word in operands:
-            write_path(cmd.run, cmd.scope, word, line(cmd))
+        writes(cmd, *operands)
     labels = cmd.stdin.labels
     if "process" in labels and names_own([found for pair in _SOUGHT.findall(program) for found in pair if found]):
         labels |= {"own"}
@@ -108,10 +105,10 @@ class _Program:
         if re.search(r"while\s*\(\s*1\s*\)|for\s*\(\s*;\s*;", self.text) and re.search(
             r"system\s*\(\"[^\"]*&\"", self.text
         ):
-            self.cmd.run.add("fork_bomb", line(self.cmd), severity=Severity.HARDLINE)
+            self.cmd.add("fork_bomb", severity=Severity.HARDLINE)
 
     def _ask(self, why: str) -> None:
-        self.cmd.run.add("inline_code", f"{why}: {line(self.cmd)}")
+        self.cmd.run.add("inline_code", f"{why}: {self.cmd.line}")
 
     def _value(self, number: int, ends: frozenset[str]) -> str | None:
         """The text of literals and known names side by side up to one of `ends`; None when anything else takes part."""
@@ -158,9 +155,9 @@ class _Program:
     def _writes(self, number: int) -> None:
         text = self._value(number, _ENDS)
         if text is not None:
-            write_path(self.cmd.run, self.cmd.scope, text, line(self.cmd))
+            writes(self.cmd, text)
         elif not self._names_by_field(number):
-            self.cmd.run.unknown(f"awk writes to a path that is only known when it runs ({line(self.cmd)})")
+            self.cmd.run.unknown(f"awk writes to a path that is only known when it runs ({self.cmd.line})")
 
     def _names_by_field(self, number: int) -> bool:
         """`print > $1 ".txt"`: files in the working directory, one for each value."""
@@ -172,4 +169,4 @@ class _Program:
         return bool(strings) and not any(text.startswith(('"/', '"~', '"..')) for text in strings)
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = dict.fromkeys(words("awk gawk mawk nawk original-awk goawk"), awk)
+HANDLERS: Handlers = dict.fromkeys(words("awk gawk mawk nawk original-awk goawk"), awk)

@@ -1,13 +1,12 @@
 """Options that carry a command: judged wherever they stand; editors, debuggers and multiplexers by their own words."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from hermes.tools.approval.effects.code import inline
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import after_options, read_options
-from hermes.tools.approval.paths import classify, resolve, write_path
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.paths import place, write_path, writes
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -106,8 +105,8 @@ def judge_loaded(cmd: Cmd) -> None:
             else:
                 continue
             path = value.rpartition("=")[2]
-            if path.startswith("/") and classify(resolve(path, cmd.scope, cmd.run), cmd.run.places) == "temp":
-                cmd.run.add("inline_code", f"code is loaded from {path}: {line(cmd)}")
+            if path.startswith("/") and place(cmd, path) == "temp":
+                cmd.run.add("inline_code", f"code is loaded from {path}: {cmd.line}")
 
 
 def judge_carried(cmd: Cmd) -> None:
@@ -117,8 +116,8 @@ def judge_carried(cmd: Cmd) -> None:
         if cmd.name in ("tar", "gtar", "bsdtar", "zip") and " " not in text.strip():
             continue  # a program that packs, or a number
         script = text.lstrip("|!").replace(UNKNOWN, "${_}")
-        if script.startswith("/") and classify(resolve(script, cmd.scope, cmd.run), cmd.run.places) == "temp":
-            cmd.run.add("inline_code", line(cmd))
+        if script.startswith("/") and place(cmd, script) == "temp":
+            cmd.add("inline_code")
         inner = cmd.scope.fork()
         inner.variables["FILE"] = ("x",)
         # Most of them put a file's name behind a program that is named alone.
@@ -154,12 +153,11 @@ def editor(cmd: Cmd) -> Out | None:
     for text in [*given, *typed]:
         for found in _EX_SHELL.findall(text):
             cmd.shell(next(part for part in found if part), NOTHING)
-        for word in _EX_WRITES.findall(text):
-            write_path(cmd.run, cmd.scope, word, line(cmd))
+        writes(cmd, *_EX_WRITES.findall(text))
     for text in given:
         commands = re.split(r"(?<!\\)\|", text.lstrip("+: "))
         if not all(_is_editing(part.strip(" :")) for part in commands if part.strip()):
-            cmd.run.add("inline_code", f"an editor command that is not plain editing: {line(cmd)}")
+            cmd.run.add("inline_code", f"an editor command that is not plain editing: {cmd.line}")
     return None
 
 
@@ -174,7 +172,7 @@ def pager(cmd: Cmd) -> Out | None:
         if arg.startswith("+") and "!" in arg:
             cmd.shell(arg.partition("!")[2], NOTHING)
         if arg.startswith("+") and "|" in arg:
-            cmd.run.add("inline_code", line(cmd))
+            cmd.add("inline_code")
     return None
 
 
@@ -199,7 +197,7 @@ def emacs(cmd: Cmd) -> Out | None:
             cmd.nested(["rm", "-r", path.replace("~", cmd.run.places.home)], NOTHING)
         if _LISP_REACHES.search(text) and not _LISP_HARMLESS.fullmatch(text):
             inline(cmd, text)
-            cmd.run.add("inline_code", line(cmd))
+            cmd.add("inline_code")
     return None
 
 
@@ -322,13 +320,13 @@ def desk_calculator(cmd: Cmd) -> Out | None:
     """dc and m4: text filters that can start a program."""
     for text in [*cmd.args, cmd.stdin.text or ""]:
         if "!" in text or "syscmd" in text:
-            cmd.run.add("inline_code", line(cmd))
+            cmd.add("inline_code")
             for script in re.findall(r"!([^\n]+)|e?syscmd\(([^)]*)", text):
                 cmd.shell(next(part for part in script if part), NOTHING)
     return None
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(words("vim vi nvim ex ed view vimdiff gvim"), editor),
     **dict.fromkeys(words("emacs emacsclient"), emacs),
     **dict.fromkeys(words("less more most"), pager),

@@ -15,9 +15,8 @@ from hermes.tools.approval.effects.tokens import (
     value_of,
     without_patterns,
 )
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
-from hermes.tools.approval.paths import delete_path, is_private, matters, resolve, write_path
+from hermes.tools.approval.paths import deletes, is_private, matters, resolve, writes
 from hermes.tools.approval.state import NOTHING, Cmd
 from hermes.tools.approval.text import UNKNOWN, words
 from hermes.tools.approval.wrappers import HIDDEN
@@ -91,8 +90,7 @@ class _Code(CodeFiles):
             inline(cmd, found[2] or found[3])
         for script in _SPAWNED.findall(self.code) if cmd.name in ("osascript", "expect", "tclsh") else ():
             cmd.shell("".join(script).replace("\\r", "\n"), NOTHING)
-        for path in _TCL_DELETE.findall(self.code) if cmd.name == "tclsh" else ():
-            delete_path(cmd.run, cmd.scope, path, line(cmd), recursive=True)
+        deletes(cmd, *_TCL_DELETE.findall(self.code) if cmd.name == "tclsh" else (), recursive=True)
         self._strings()
         for position, token in enumerate(self.parts):
             if token.kind == "string":
@@ -106,7 +104,7 @@ class _Code(CodeFiles):
             elif token.text == "(" and cmd.name == "php" and position and self._is_expression(position - 1):
                 self.ask("code calls what a text names")
         if names & {"fork", "pcntl_fork"} and names & {"while", "for", "loop", "until", "setInterval"}:
-            cmd.run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
+            cmd.add("fork_bomb", severity=Severity.HARDLINE)
         if "(?{" in self.code or "(??{" in self.code:
             self.ask("a pattern that runs code")
         if _NETWORK.search(self.code):
@@ -145,7 +143,7 @@ class _Code(CodeFiles):
             owner = ""  # there it joins two texts
         is_key = self._text(position + 1) in (":", "=") and self._text(position + 2) in (">", "") and not owner
         if _POWER.search(name):
-            self.cmd.run.add("shutdown", line(self.cmd), severity=Severity.HARDLINE)
+            self.cmd.add("shutdown", severity=Severity.HARDLINE)
         elif name in self.table.start and self._runs_programs(name, owner):
             self._starts(position)
         elif name in self.table.delete and self._is_delete(name, owner, position):
@@ -295,10 +293,10 @@ class _Code(CodeFiles):
     def _kills(self, position: int) -> bool:
         numbers = [token.text for token in self.parts[position + 1 : position + 8]]
         if "getppid" in numbers or "ppid" in numbers:
-            self.cmd.run.add("self_kill", line(self.cmd))
+            self.cmd.add("self_kill")
             return True
         if ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
-            self.cmd.run.add("mass_kill", line(self.cmd), severity=Severity.HARDLINE)
+            self.cmd.add("mass_kill", severity=Severity.HARDLINE)
             return True
         return False
 
@@ -344,7 +342,7 @@ class _Code(CodeFiles):
                 if self._text(number + 1) != ":":
                     self.ask(f"code names {text}")
             elif "/" in text and " " not in text and self._is_written(number, text):
-                write_path(self.cmd.run, self.cmd.scope, self._in_home(text), line(self.cmd))
+                writes(self.cmd, self._in_home(text))
             elif followed:
                 continue
             elif text in HIDDEN:
@@ -371,6 +369,6 @@ class _Code(CodeFiles):
                 if "/" in text or text.startswith((".", "~")):
                     path = self._in_home(text)
                     if "://" not in path and is_private(resolve(path, cmd.scope, cmd.run), cmd.run.places):
-                        cmd.run.add("exfiltration", line(cmd), (text,))
+                        cmd.add("exfiltration", (text,))
         if self.names & {"environ", "ENV", "env"} and self.names & {"post", "request", "urlopen", "fetch"}:
-            cmd.run.add("exfiltration", line(cmd))
+            cmd.add("exfiltration")

@@ -5,8 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from hermes.tools.approval.effects.tokens import Token, arguments, first_argument, value_of
-from hermes.tools.approval.effects.words import line
-from hermes.tools.approval.paths import delete_path, resolve, write_path
+from hermes.tools.approval.paths import deletes, resolve, writes
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import words
@@ -68,7 +67,7 @@ class CodeFiles:
     known: dict[str, str]
 
     def ask(self, why: str, kind: str = "inline_code") -> None:
-        self.cmd.run.add(kind, f"{why}: {line(self.cmd)}")
+        self.cmd.run.add(kind, f"{why}: {self.cmd.line}")
 
     def _text(self, position: int) -> str:
         return self.parts[position].text if 0 <= position < len(self.parts) else ""
@@ -95,7 +94,7 @@ class CodeFiles:
         if name in ("rmSync", "rm", "removeSync", "unlink", "remove"):
             recursive = any(token.text == "recursive" for token in self.parts[position : position + 12])
         for word in literals[:8]:
-            delete_path(cmd.run, cmd.scope, self._in_home(word), line(cmd), recursive=recursive)
+            deletes(cmd, self._in_home(word), recursive=recursive)
         if not literals or (dark and first_argument(self.parts, position, self.known) is None):
             kind = "recursive_delete" if recursive else "unresolved_delete"
             self.ask(
@@ -120,10 +119,10 @@ class CodeFiles:
         if target is not None and cmd.name in ("perl", "php"):
             target = re.sub(r"\$\w+", lambda found: self.known.get(found[0], "${}"), target)
         if target is None or (re.search(r"[#$]\{", target) and not _HOME_INSIDE.search(target)):
-            cmd.run.unknown(f"code writes to a path that is only known when it runs ({line(cmd)})")
+            cmd.run.unknown(f"code writes to a path that is only known when it runs ({cmd.line})")
             return
         path = self._in_home(target)
-        write_path(cmd.run, cmd.scope, path, line(cmd))
+        writes(cmd, path)
         # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
         cmd.run.files[resolve(path, cmd.scope, cmd.run)] = Out(None, frozenset({"decoded"}))
 

@@ -1,13 +1,11 @@
 """Containers, clusters and clouds: what stops, deletes or destroys; what runs inside."""
 
 import re
-from collections.abc import Callable
 
 from hermes.tools.approval.effects.network import cloud_copy, sent
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import after_options, read_options
-from hermes.tools.approval.paths import classify, resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Out, Scope
+from hermes.tools.approval.paths import place
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out, Scope
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import words
 
@@ -35,20 +33,20 @@ def docker(cmd: Cmd) -> Out | None:
         inner = after_options(rest, "fp", _GLOBAL)
         verb = inner[0] if inner else ""
         if verb in ("down", "stop", "kill", "rm", "leave", "prune", "restart", "pause"):
-            cmd.run.add("container_stop", line(cmd))
+            cmd.add("container_stop")
         elif verb in ("exec", "run"):
             _inside(cmd, inner[1:], skip=1)
         return None
     if area in ("container", "image", "volume", "network", "system", "builder"):
         verb, rest = (rest[0] if rest else ""), rest[1:]
         if verb == "prune" or (area in ("volume", "system") and verb in ("rm", "remove")):
-            cmd.run.add("infrastructure", line(cmd))
+            cmd.add("infrastructure")
             return None
         area = verb
     if area in ("stop", "kill", "rm", "restart", "pause"):
-        cmd.run.add("container_stop", line(cmd))
+        cmd.add("container_stop")
     elif area in ("rmi", "prune"):
-        cmd.run.add("container_stop" if area == "rmi" else "infrastructure", line(cmd))
+        cmd.run.add("container_stop" if area == "rmi" else "infrastructure", cmd.line)
     elif area == "exec":
         _inside(cmd, rest, skip=1)
     elif area == "cp":
@@ -70,11 +68,11 @@ def _host_access(cmd: Cmd, args: list[str]) -> None:
         found = re.search(r"(?:source|src)=([^,]+)", mount)
         source = found[1] if found else mount.split(":", 1)[0]
         if source.startswith(("/", "~", ".")):
-            kind = classify(resolve(source, cmd.scope, cmd.run), cmd.run.places)
+            kind = place(cmd, source)
             if kind in ("root", "top", "credential", "own") or source.endswith("docker.sock"):
-                cmd.run.add("open_permissions", line(cmd), (source,), path_class=kind)
+                cmd.add("open_permissions", (source,), path_class=kind)
     if options.has("", "privileged"):
-        cmd.run.add("open_permissions", line(cmd))
+        cmd.add("open_permissions")
 
 
 def _copied_in(cmd: Cmd, args: list[str]) -> None:
@@ -100,13 +98,13 @@ def kubectl(cmd: Cmd) -> Out | None:
         return None
     if verb in ("delete", "drain", "cordon", "taint", "replace", "uninstall") or "--force" in cmd.args:
         if verb != "replace" or "--force" in cmd.args:
-            cmd.run.add("infrastructure", line(cmd))
+            cmd.add("infrastructure")
     elif (
         (verb == "scale" and any(re.fullmatch(r"--replicas=0", arg) for arg in cmd.args))
         or (verb == "rollout" and "undo" in cmd.args)
         or (verb == "apply" and "--prune" in cmd.args)
     ):
-        cmd.run.add("infrastructure", line(cmd))
+        cmd.add("infrastructure")
     elif verb == "cp":
         _copied_in(cmd, words[1:])
     elif verb and verb not in sections("verbs.txt")["kubectl"] and cmd.name in ("kubectl", "oc", "k"):
@@ -121,10 +119,6 @@ def kubectl(cmd: Cmd) -> Out | None:
 def cloud(cmd: Cmd) -> Out | None:
     """Clouds: what is copied there; the table of tools knows what they destroy."""
     return cloud_copy(cmd) if "://" in " ".join(cmd.args) else None
-
-
-def vagrant(cmd: Cmd) -> Out | None:
-    return cmd.shell(cmd.args[cmd.args.index("-c") + 1]) if "-c" in cmd.args[:-1] else None
 
 
 _ANSIBLE_LOOKS = frozenset(
@@ -142,17 +136,16 @@ def ansible(cmd: Cmd) -> Out | None:
     if module in ("command", "shell", "raw"):
         return cmd.shell(text, NOTHING)
     if not options.has("", "list-hosts", "version", "help") and module not in _ANSIBLE_LOOKS:
-        cmd.run.add("infrastructure", f"change other machines: {line(cmd)}")
+        cmd.run.add("infrastructure", f"change other machines: {cmd.line}")
     return None
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(["docker", "podman", "nerdctl"], docker),
     **dict.fromkeys(
         ["docker-compose", "podman-compose"], lambda cmd: docker(cmd._replace(args=["compose", *cmd.args]))
     ),
     **dict.fromkeys(["kubectl", "oc", "k", "k3s", "microk8s"], kubectl),
     **dict.fromkeys(words("aws gcloud az oci gsutil s3cmd mc"), cloud),
-    "vagrant": vagrant,
     "ansible": ansible,
 }

@@ -1,14 +1,12 @@
 """Database clients: the SQL they are given, and the commands that drop whole databases."""
 
 import re
-from collections.abc import Callable
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.effects.written import replace
 from hermes.tools.approval.options import Options, read_options
-from hermes.tools.approval.paths import classify, resolve, write_path
+from hermes.tools.approval.paths import place, resolve, writes
 from hermes.tools.approval.sql import judge_sql, unfamiliar
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
@@ -48,11 +46,11 @@ def _client_commands(cmd: Cmd, text: str) -> None:
         if found := _DOT_WRITES.match(row):
             replace(cmd, found[1]) if found[1] else None
         elif re.match(r"\.[a-z]", row) and not _DOT_HARMLESS.fullmatch(row):
-            cmd.run.add("inline_code", line(cmd))
+            cmd.add("inline_code")
     for found in _SQL_FILES.findall(text):
-        write_path(cmd.run, cmd.scope, next(part for part in found if part), line(cmd))
+        writes(cmd, next(part for part in found if part))
     if _SQL_RUNS.search(text):
-        cmd.run.add("inline_code", line(cmd))
+        cmd.add("inline_code")
 
 
 def client(cmd: Cmd) -> Out | None:
@@ -71,12 +69,12 @@ def client(cmd: Cmd) -> Out | None:
     made = (cmd.run.files.get(resolve(word, cmd.scope, cmd.run)) for word in cmd.args if "/" in word)
     texts += [out.text for out in made if out is not None and out.text]
     if "\\gexec" in "".join(texts) or any(text and not text.strip(UNKNOWN + " ;\n") for text in texts):
-        cmd.run.add("sql_made", line(cmd))
+        cmd.add("sql_made")
     for text in dict.fromkeys(texts):
         sql(cmd, _META.sub("", text))
         _client_commands(cmd, text)
         if text in spoken and (strange := unfamiliar(_META.sub("", text))):
-            cmd.run.add("database_destroy", f"{strange}: {line(cmd)}")
+            cmd.run.add("database_destroy", f"{strange}: {cmd.line}")
         if _CHANGES.match(text):
             _own_database(cmd, options.operands)
         for script in [*_SHELL_ESCAPE.findall(text), *_PROGRAM.findall(text)]:
@@ -84,7 +82,7 @@ def client(cmd: Cmd) -> Out | None:
     if cmd.stdin.text is None and cmd.stdin.labels & {"remote", "decoded"}:
         cmd.run.add("remote_code", f"run downloaded statements with {cmd.name}")
     elif "dump" in cmd.stdin.labels and _is_elsewhere(options):
-        cmd.run.add("database_destroy", f"put a copy over a database elsewhere: {line(cmd)}")
+        cmd.run.add("database_destroy", f"put a copy over a database elsewhere: {cmd.line}")
     elif cmd.stdin.text is None and "file" not in cmd.stdin.labels:
         cmd.run.add("sql_made", f"run what another program prints with {cmd.name}")
     return dump(cmd) if any(text.startswith(".dump") for text in texts) else None
@@ -103,8 +101,8 @@ def _is_elsewhere(options: Options) -> bool:
 
 def _own_database(cmd: Cmd, names: list[str]) -> None:
     for word in names:
-        if "/" in word and classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) == "own":
-            write_path(cmd.run, cmd.scope, word, line(cmd))
+        if "/" in word and place(cmd, word) == "own":
+            writes(cmd, word)
 
 
 def sql(cmd: Cmd, text: str) -> None:
@@ -133,7 +131,7 @@ def mongo(cmd: Cmd) -> Out | None:
             or re.search(r"\[\s*[^\d\s\]]", re.sub(r"\[\s*\{", "", text))
             or re.search(r"\b(?:drop|shutdown|delete)\w*\s*:", text)
         ):
-            cmd.run.add("database_destroy", line(cmd))
+            cmd.add("database_destroy")
     return None
 
 
@@ -149,19 +147,19 @@ def redis(cmd: Cmd) -> Out | None:
         or "--pipe" in cmd.args
         or (cmd.stdin.text is None and not operands and cmd.stdin.labels & {"remote", "decoded"})
     ):
-        cmd.run.add("database_destroy", line(cmd))
+        cmd.add("database_destroy")
         return None
     for row in rows:
         verb = row.split(" ", 1)[0].strip("'\"")
         if not verb or verb in sections("verbs.txt")["redis"] or _REDIS_READS.match(row):
             if verb in ("del", "hdel", "unlink") and UNKNOWN in row:
-                cmd.run.add("database_destroy", line(cmd))
+                cmd.add("database_destroy")
             continue
-        cmd.run.add("database_destroy", line(cmd))
+        cmd.add("database_destroy")
     return None
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(
         words(
             "psql mysql mariadb sqlite3 sqlite sqlcmd isql cockroach clickhouse-client clickhouse duckdb cqlsh bq "

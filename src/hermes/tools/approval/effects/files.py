@@ -2,26 +2,25 @@
 
 import itertools
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import PurePosixPath
 
 from hermes.tools.approval.effects.network import fetched, sent
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.effects.written import replace
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.outputs import labelled
 from hermes.tools.approval.paths import (
     classify,
-    delete_path,
+    deletes,
     is_credential,
     is_private,
+    place,
     resolve,
     show,
-    write_path,
+    writes,
 )
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import listed, pour
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -34,10 +33,9 @@ def rm(cmd: Cmd) -> Out:
     if options.has("", "help", "version"):
         return NOTHING
     recursive = options.has("rR", "recursive", "no-preserve-root") or (options.dark and _dark_flags(cmd.args))
-    for word in options.operands:
-        delete_path(cmd.run, cmd.scope, word, line(cmd), recursive=recursive)
+    deletes(cmd, *options.operands, recursive=recursive)
     if recursive and not options.operands:
-        cmd.run.add("recursive_delete", line(cmd))
+        cmd.add("recursive_delete")
     return NOTHING
 
 
@@ -46,16 +44,15 @@ def _dark_flags(args: list[str]) -> bool:
 
 
 def unlink(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args).operands:
-        delete_path(cmd.run, cmd.scope, word, line(cmd))
+    deletes(cmd, *read_options(cmd.args).operands)
     return NOTHING
 
 
 def rmdir(cmd: Cmd) -> Out:
     # Only empty folders can go; a glob at the root or home would still be a mistake worth stopping.
     for word in read_options(cmd.args).operands:
-        if classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in ("root", "top", "system", "own"):
-            delete_path(cmd.run, cmd.scope, word, line(cmd))
+        if place(cmd, word) in ("root", "top", "system", "own"):
+            deletes(cmd, word)
     return NOTHING
 
 
@@ -64,28 +61,24 @@ def destroy(cmd: Cmd, values: str = "") -> Out:
     for word in operands:
         path = resolve(word, cmd.scope, cmd.run)
         if classify(path, cmd.run.places) == "disk":
-            write_path(cmd.run, cmd.scope, word, line(cmd))
+            writes(cmd, word)
         else:
-            cmd.run.add(
-                "destroy_data", line(cmd), (show(path, cmd.run.places),), path_class=classify(path, cmd.run.places)
-            )
+            cmd.add("destroy_data", (show(path, cmd.run.places),), path_class=classify(path, cmd.run.places))
     return NOTHING
 
 
 def truncate(cmd: Cmd) -> Out | None:
     if cmd.args[:1] and cmd.args[0].lower() == "table":
-        cmd.run.add("sql_truncate", line(cmd))
+        cmd.add("sql_truncate")
         return None
     options = read_options(cmd.args, "sr", frozenset({"size", "reference"}))
     size = options.value("s", "size") or ""
     grows = size[:1] in ("+", ">") or (size[:1].isdigit() and size.strip("0KMGTBkb") != "")
     for word in options.operands:
-        write_path(cmd.run, cmd.scope, word, line(cmd))
+        writes(cmd, word)
         if not grows:
             path = resolve(word, cmd.scope, cmd.run)
-            cmd.run.add(
-                "destroy_data", line(cmd), (show(path, cmd.run.places),), path_class=classify(path, cmd.run.places)
-            )
+            cmd.add("destroy_data", (show(path, cmd.run.places),), path_class=classify(path, cmd.run.places))
     return NOTHING
 
 
@@ -109,7 +102,7 @@ def copy(cmd: Cmd) -> Out:
         path = resolve(target, cmd.scope, run)
         if classify(path, run.places) in ("top", "root") or is_folder:
             for source in sources or ["x"]:
-                write_path(run, cmd.scope, f"{path}/{source.rstrip('/').rsplit('/', 1)[-1] or 'x'}", line(cmd))
+                writes(cmd, f"{path}/{source.rstrip('/').rsplit('/', 1)[-1] or 'x'}")
         else:
             replace(cmd, target)
         for source in sources:
@@ -124,20 +117,20 @@ def _carry(cmd: Cmd, source: str, path: str) -> None:
     run = cmd.run
     origin = resolve(source, cmd.scope, run)
     name = origin.rsplit("/", 1)[-1]
-    for place in (path, f"{path}/{name}"):
+    for copied in (path, f"{path}/{name}"):
         if origin == "/dev/stdin":
-            run.files[place] = cmd.stdin
+            run.files[copied] = cmd.stdin
         elif origin in run.files:
-            run.files[place] = run.files[origin]
+            run.files[copied] = run.files[origin]
         elif is_private(origin, run.places):
-            run.files[place] = Out(None, frozenset({"private", "file"}))
+            run.files[copied] = Out(None, frozenset({"private", "file"}))
     if is_credential(origin, run.places) and classify(path, run.places) in ("workspace", "env"):
         shown = show(origin, run.places)
         run.add("exfiltration", f"put {shown} into the project", (shown,))
     if re.match(r"/(?:usr/)?(?:local/)?s?bin/", origin):
         run.links[path] = origin
     if origin in ("/dev/null", "/dev/zero") and classify(path, run.places) not in ("temp", "device"):
-        run.add("destroy_data", line(cmd), (show(path, run.places),), path_class=classify(path, run.places))
+        cmd.add("destroy_data", (show(path, run.places),), path_class=classify(path, run.places))
 
 
 def move(cmd: Cmd) -> Out:
@@ -148,12 +141,12 @@ def move(cmd: Cmd) -> Out:
         path = resolve(source, cmd.scope, run)
         suffix = PurePosixPath(plain(path)).suffix
         if has_glob(path) and not has_glob(target) and suffix and target.endswith(suffix):
-            run.add("destroy_data", f"move many files onto one: {line(cmd)}", (show(target, run.places),))
+            run.add("destroy_data", f"move many files onto one: {cmd.line}", (show(target, run.places),))
         kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
         if target in _NOWHERE or kind in ("root", "top", "system", "own", "credential"):
-            delete_path(run, cmd.scope, source, line(cmd), recursive=kind in ("root", "top"), kind="move_away")
+            deletes(cmd, source, recursive=kind in ("root", "top"), kind="move_away")
         elif classify(target, run.places) == "temp" and (kind in ("home", "rc") or path.endswith("/.git")):
-            run.add("move_away", line(cmd), (show(path, run.places),), path_class=kind)
+            cmd.add("move_away", (show(path, run.places),), path_class=kind)
     copy(cmd)
     return NOTHING
 
@@ -164,7 +157,7 @@ def tee(cmd: Cmd) -> Out:
         if cmd.name == "tee" or cmd.stdin.text is not None:  # what sponge is given comes from the file itself
             replace(cmd, word)
         else:
-            write_path(cmd.run, cmd.scope, word, line(cmd))
+            writes(cmd, word)
         pour(path, cmd.stdin, cmd.scope, cmd.run)
         cmd.run.files[path] = cmd.stdin
     return cmd.stdin
@@ -176,7 +169,6 @@ def sync(cmd: Cmd) -> Out:
         "efBTM",
         frozenset({"rsh", "exclude", "include", "filter", "files-from", "exclude-from", "log-file", "chmod"}),
     )
-    run = cmd.run
     shell = options.value("e", "rsh")
     if shell and UNKNOWN not in shell:
         cmd.shell(shell, NOTHING)
@@ -184,17 +176,17 @@ def sync(cmd: Cmd) -> Out:
     is_dry = options.has("n", "dry-run")
     deletes = any(flag.startswith(("delete", "del")) for flag in options.flags if len(flag) > 2)
     if deletes and not is_dry and targets:
-        run.add("sync_delete", line(cmd), tuple(plain(word) for word in targets))
+        cmd.add("sync_delete", tuple(plain(word) for word in targets))
     if options.has("", "remove-source-files") and not is_dry:
-        run.add("move_away", line(cmd), tuple(plain(word) for word in options.operands[:-1]))
+        cmd.add("move_away", tuple(plain(word) for word in options.operands[:-1]))
     for word in targets:
         if ":" in word.split("/", 1)[0]:
             _send(cmd, options.operands[:-1], word)
         elif not is_dry:
-            write_path(run, cmd.scope, word, line(cmd))
-            if classify(resolve(word, cmd.scope, run), run.places) == "top":
+            writes(cmd, word)
+            if place(cmd, word) == "top":
                 for source in options.operands[:-1]:
-                    write_path(run, cmd.scope, f"{word.rstrip('/')}/{source.rsplit('/', 1)[-1] or 'x'}", line(cmd))
+                    writes(cmd, f"{word.rstrip('/')}/{source.rsplit('/', 1)[-1] or 'x'}")
             fetched(cmd, options.operands[:-1], word)
     return DARK
 
@@ -214,9 +206,9 @@ def chmod(cmd: Cmd) -> Out:
     run = cmd.run
     paths = tuple(show(resolve(word, cmd.scope, run), run.places) for word in targets)
     if _opens(mode):
-        run.add("world_writable", line(cmd), paths)
+        cmd.add("world_writable", paths)
     if _sets_user(mode):
-        run.add("open_permissions", line(cmd), paths)
+        cmd.add("open_permissions", paths)
     for word in targets:
         path = resolve(word, cmd.scope, run)
         kind = classify(path.removesuffix("/\ue02a") or "/", run.places)
@@ -225,7 +217,7 @@ def chmod(cmd: Cmd) -> Out:
             or (kind in ("credential", "own") and not re.fullmatch(r"0?[4-7]00|[ug]?[-+=][rwx]+|go-rwx|go=", mode))
             or (recursive and mode in ("000", "0", "0000", "a-rwx", "a="))
         ):
-            run.add("open_permissions", line(cmd), paths, path_class=kind)
+            cmd.add("open_permissions", paths, path_class=kind)
         if re.search(r"x|[157]", mode):
             run.executables.add(path)
     return NOTHING
@@ -254,11 +246,11 @@ def chown(cmd: Cmd) -> Out:
     owner, targets = (options.operands[0] if options.operands else ""), options.operands[1:]
     paths = tuple(show(resolve(word, cmd.scope, run), run.places) for word in targets)
     if options.has("R", "recursive") and owner.split(":")[0] in ("root", "0"):
-        run.add("chown_root", line(cmd), paths)
+        cmd.add("chown_root", paths)
     for word in targets:
         kind = classify(resolve(word, cmd.scope, run).removesuffix("/\ue02a") or "/", run.places)
         if kind in ("root", "top", "system", "credential", "own"):
-            run.add("open_permissions", line(cmd), paths, path_class=kind)
+            cmd.add("open_permissions", paths, path_class=kind)
     return NOTHING
 
 
@@ -278,13 +270,13 @@ def archive(cmd: Cmd) -> Out | None:
         if arg.startswith("--checkpoint-action") and "exec=" in arg:
             cmd.shell(arg.split("exec=", 1)[1], NOTHING)
         elif arg == "--remove-files" or (cmd.name == "zip" and re.fullmatch(r"-\w*m\w*", arg)):
-            run.add("move_away", line(cmd))
+            cmd.add("move_away")
     extracts = cmd.name in ("unzip", "7z") or any(
         re.fullmatch(r"-\w*[xi]\w*|--extract|--get" if number or arg[0:1] == "-" else r"\w*x\w*", arg)
         for number, arg in enumerate(args)
     )
     if extracts and cmd.name != "unzip" and any(re.fullmatch(r"-\w*P\w*|--absolute-names", arg) for arg in args):
-        run.add("system_config", f"unpack to wherever the archive says: {line(cmd)}")
+        run.add("system_config", f"unpack to wherever the archive says: {cmd.line}")
     folders = [after for arg, after in itertools.pairwise(args) if arg in ("-C", "--directory", "-d", "-D", "--cd")]
     folders += [arg.partition("=")[2] for arg in args if arg.startswith("--directory=")]
     for folder in (folders or ["."]) if extracts else ():
@@ -293,11 +285,8 @@ def archive(cmd: Cmd) -> Out | None:
             continue
         # What an archive holds is not known: in these folders it may be anything.
         inside = {"root": "/etc/x", "top": f"{path}/{'.profile' if path == run.places.home else 'x'}"}
-        write_path(run, cmd.scope, inside.get(classify(path, run.places), path), line(cmd))
-    if cmd.name == "zip":
-        for word in read_options(args, "bntPi").operands[:1]:
-            write_path(run, cmd.scope, word, line(cmd))
-    elif not extracts and (made := _archive_file(args)):
+        writes(cmd, inside.get(classify(path, run.places), path))
+    if not extracts and (made := _archive_file(args)):
         replace(cmd, made)
     out = labelled(cmd, DARK)
     if extracts and "remote" in out.labels:
@@ -321,52 +310,19 @@ def install(cmd: Cmd) -> Out:
     targets = options.operands
     mode = options.value("m", "mode")
     if mode and (_opens(mode) or _sets_user(mode)):
-        cmd.run.add("world_writable", line(cmd))
+        cmd.add("world_writable")
     if cmd.name == "install" and not options.has("d", "directory"):
         return copy(cmd)
-    for word in targets if cmd.name == "install" else ():
-        write_path(cmd.run, cmd.scope, word, line(cmd))
-    return NOTHING
-
-
-def attributes(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args, "mMxX").operands:
-        if classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) in (
-            "root",
-            "top",
-            "system",
-            "credential",
-            "own",
-        ):
-            cmd.run.add("open_permissions", line(cmd))
-    return NOTHING
-
-
-def setfacl(cmd: Cmd) -> Out:
-    if any(re.search(r"(?:\A|,)o(?:ther)?::?[r-]?w", arg) for arg in cmd.args):
-        cmd.run.add("world_writable", line(cmd))
-    return attributes(cmd)
-
-
-def patch(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args, "pidBoDFVgrYz").operands[:1]:
-        write_path(cmd.run, cmd.scope, word, line(cmd))
+    writes(cmd, *targets if cmd.name == "install" else ())
     return NOTHING
 
 
 def rimraf(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args).operands:
-        delete_path(cmd.run, cmd.scope, word, line(cmd), recursive=True)
+    deletes(cmd, *read_options(cmd.args).operands, recursive=True)
     return NOTHING
 
 
-def touch(cmd: Cmd) -> Out:
-    for word in read_options(cmd.args, "drt").operands:
-        write_path(cmd.run, cmd.scope, word, line(cmd))
-    return NOTHING
-
-
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(words("rm grm"), rm),
     **dict.fromkeys(words("unlink trash trash-put"), unlink),
     "rmdir": rmdir,
@@ -381,10 +337,6 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     **dict.fromkeys(words("chown chgrp"), chown),
     **dict.fromkeys(words("tar gtar bsdtar zip unzip 7z cpio"), archive),
     **dict.fromkeys(words("install mkdir"), install),
-    "chattr": attributes,
-    "setfacl": setfacl,
-    "touch": touch,
-    "patch": patch,
     **dict.fromkeys(words("rimraf del-cli"), rimraf),
     "ls": listing,
 }

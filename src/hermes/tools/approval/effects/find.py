@@ -2,13 +2,11 @@
 
 import itertools
 import re
-from collections.abc import Callable
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import delete_path, deletes_since, is_private, resolve, write_path
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.paths import delete_path, deletes_since, is_private, resolve, writes
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import listed
 from hermes.tools.approval.text import words
 
@@ -34,7 +32,7 @@ def find(cmd: Cmd) -> Out | None:
             _find_exec(cmd, roots, args[position + 1 : end])
             position = end
         elif arg in ("-fprint", "-fprintf", "-fls", "-fprint0") and position + 1 < len(args):
-            write_path(cmd.run, cmd.scope, args[position + 1], line(cmd))
+            writes(cmd, args[position + 1])
         position += 1
     private = any(is_private(resolve(root, cmd.scope, cmd.run), cmd.run.places) for root in roots)
     return Out(None, frozenset({"private"}) if private else listed(roots))
@@ -56,12 +54,12 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
         cmd.run.found.add(resolve(place, cmd.scope, cmd.run))
         cmd.nested([word.replace("{}", place) for word in argv], NOTHING)
         if deletes_since(cmd.run, before):
-            cmd.run.add("find_delete", line(cmd))
+            cmd.add("find_delete")
 
 
 def _find_delete(cmd: Cmd, roots: list[str], how: str) -> None:
     for root in roots:
-        delete_path(cmd.run, cmd.scope, root, f"{how}: {line(cmd)}", recursive=True, kind="find_delete")
+        delete_path(cmd.run, cmd.scope, root, f"{how}: {cmd.line}", recursive=True, kind="find_delete")
 
 
 def fd(cmd: Cmd) -> Out | None:
@@ -69,7 +67,7 @@ def fd(cmd: Cmd) -> Out | None:
         if arg in ("-x", "--exec", "-X", "--exec-batch"):
             rest = cmd.args[position + 1 :]
             if rest and rest[0].rsplit("/", 1)[-1] in ("rm", "unlink", "shred"):
-                cmd.run.add("find_delete", line(cmd))
+                cmd.add("find_delete")
             elif rest:
                 before = len(cmd.run.effects)
                 cmd.run.found.add(resolve("found", cmd.scope, cmd.run))
@@ -78,12 +76,12 @@ def fd(cmd: Cmd) -> Out | None:
                     NOTHING,
                 )
                 if deletes_since(cmd.run, before):
-                    cmd.run.add("find_delete", line(cmd))
+                    cmd.add("find_delete")
             break
     return Out(None, listed([word for word in read_options(cmd.args, "etdEcj").operands if "/" in word]))
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(words("find gfind"), find),
     **dict.fromkeys(words("fd fdfind"), fd),
 }

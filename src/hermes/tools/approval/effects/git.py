@@ -4,11 +4,10 @@ import re
 from collections.abc import Callable
 
 from hermes.tools.approval.effects.network import sent
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
-from hermes.tools.approval.paths import classify, delete_path, is_credential, is_private, resolve, write_path
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.paths import deletes, is_credential, is_private, place, resolve, writes
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.text import UNKNOWN
 
 # Settings that name a program: git starts it, now or later.
@@ -44,7 +43,7 @@ def _from_environment(cmd: Cmd, verb: str) -> None:
     editors += [arg.partition("=")[2] for arg in cmd.args if arg.lower().startswith("core.editor=")]
     editor = next((text for text in editors if not _SEATED.fullmatch(text)), "")
     if editor:
-        cmd.run.add("git_history", f"{editor} edits the list of commits: {line(cmd)}".replace(UNKNOWN, "…"))
+        cmd.run.add("git_history", f"{editor} edits the list of commits: {cmd.line}".replace(UNKNOWN, "…"))
 
 
 def git(cmd: Cmd) -> Out | None:
@@ -58,12 +57,12 @@ def git(cmd: Cmd) -> Out | None:
     if verb == "clone":
         _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
     if any("ext::" in word for word in rest):
-        cmd.run.add("inline_code", f"git talks to a program: {line(cmd)}")
+        cmd.run.add("inline_code", f"git talks to a program: {cmd.line}")
     for text in _started(rest):
         cmd.shell(text, NOTHING)
     rule = _RULES.get(verb)
     if rule is not None and (rule(rest) or any(word[:1] == "-" and UNKNOWN in word.partition("=")[0] for word in rest)):
-        cmd.run.add("git_history", line(cmd))
+        cmd.add("git_history")
     if verb == "config":
         _config(cmd, rest)
     elif verb == "add" and (
@@ -74,7 +73,7 @@ def git(cmd: Cmd) -> Out | None:
         return Out(None, frozenset({"listed"}))
     elif verb == "rm" and read_options(rest).has("r"):
         if {".", "*", ":/", ":/*", ":"} & set(rest) or not read_options(rest).has("n", "cached", "dry-run"):
-            delete_path(cmd.run, cmd.scope, ".", line(cmd), recursive=True)
+            deletes(cmd, ".", recursive=True)
     elif verb == "submodule" and "foreach" in rest:
         words = rest[rest.index("foreach") + 1 :]
         cmd.shell(" ".join(word for word in words if not word.startswith("--")), NOTHING)
@@ -111,7 +110,7 @@ def _clone(cmd: Cmd, options: Options) -> None:
     source = options.operands[0].rstrip("/")
     folder = options.operands[1] if len(options.operands) > 1 else source.rsplit("/", 1)[-1].removesuffix(".git")
     if len(options.operands) > 1:
-        write_path(cmd.run, cmd.scope, folder, line(cmd))
+        writes(cmd, folder)
     if "://" in source or ":" in source.split("/")[0]:
         cmd.run.cloned.append(resolve(folder, cmd.scope, cmd.run))
 
@@ -135,14 +134,14 @@ def _without_globals(cmd: Cmd) -> list[str]:
         elif option.startswith("-c") and "=" in option:
             _setting(cmd, option[2:])
         elif option.startswith("--exec-path="):
-            cmd.run.add("inline_code", f"git finds its programs elsewhere: {line(cmd)}")
+            cmd.run.add("inline_code", f"git finds its programs elsewhere: {cmd.line}")
     return args
 
 
 def _setting(cmd: Cmd, text: str) -> None:
     key, _, value = text.partition("=")
     if not value.strip(UNKNOWN) and UNKNOWN in value and _RUNS.fullmatch(key.lower()):
-        cmd.run.add("inline_code", f"git runs what is only known then: {line(cmd)}")
+        cmd.run.add("inline_code", f"git runs what is only known then: {cmd.line}")
     elif value.startswith("!"):
         cmd.shell(value[1:], NOTHING)
     elif key.lower().startswith("alias."):
@@ -152,14 +151,14 @@ def _setting(cmd: Cmd, text: str) -> None:
         or (key.lower() == "sequence.editor" and not _SEATED.fullmatch(value))
         or (key.lower() == "clean.requireforce" and value.lower() in ("false", "no", "off", "0"))
     ):
-        cmd.run.add("git_history", line(cmd))
+        cmd.add("git_history")
     elif key.lower() == "core.hookspath":
-        if classify(resolve(value, cmd.scope, cmd.run), cmd.run.places) != "workspace":
-            cmd.run.add("inline_code", line(cmd))
+        if place(cmd, value) != "workspace":
+            cmd.add("inline_code")
     elif _RUNS.fullmatch(key.lower()) and value and value.lower() not in ("true", "false"):
         cmd.shell(value, NOTHING)
-        if value.startswith("/") and classify(resolve(value, cmd.scope, cmd.run), cmd.run.places) == "temp":
-            cmd.run.add("inline_code", line(cmd))
+        if value.startswith("/") and place(cmd, value) == "temp":
+            cmd.add("inline_code")
 
 
 def _config(cmd: Cmd, rest: list[str]) -> None:
@@ -168,16 +167,16 @@ def _config(cmd: Cmd, rest: list[str]) -> None:
         key = options.operands[0].lower()
         _setting(cmd, f"{options.operands[0]}={options.operands[1]}")
         if options.has("", "system"):
-            cmd.run.add("system_config", line(cmd))
+            cmd.add("system_config")
         elif options.has("", "global") and (
             _LASTING.fullmatch(key)
             or (key.startswith("alias.") and options.operands[1].startswith("!"))
             or key.endswith((".insteadof", ".proxy"))
             or key.startswith(("credential.", "http.ssl"))
         ):
-            cmd.run.add("user_files", line(cmd))
+            cmd.add("user_files")
     if options.value("f", "file"):
-        write_path(cmd.run, cmd.scope, options.value("f", "file") or "", line(cmd))
+        writes(cmd, options.value("f", "file") or "")
 
 
 def _rebase_exec(cmd: Cmd, rest: list[str]) -> None:
@@ -186,7 +185,7 @@ def _rebase_exec(cmd: Cmd, rest: list[str]) -> None:
     if text:
         cmd.shell(text, NOTHING)
     if options.has("", "root"):
-        cmd.run.add("git_history", line(cmd))
+        cmd.add("git_history")
 
 
 def _reset(rest: list[str]) -> bool:
@@ -275,7 +274,7 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "switch": _switch,
 }
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     "git": git,
     "git-filter-repo": lambda cmd: git(cmd._replace(args=["filter-repo"])),
     "bfg": lambda cmd: git(cmd._replace(args=["filter-repo"])),

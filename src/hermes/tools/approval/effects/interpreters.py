@@ -1,16 +1,14 @@
 """Interpreters: where the code is that they run, among the words, in a file or on standard input."""
 
 import re
-from collections.abc import Callable
 
 from hermes.tools.approval.effects import tools
 from hermes.tools.approval.effects.code import inline
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import is_private, resolve, show, write_path
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.paths import is_private, resolve, show, writes
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import feed, run_file
 from hermes.tools.approval.text import words
 
@@ -67,17 +65,16 @@ def _checked(cmd: Cmd) -> Out | None:
         ):
             _file(cmd, word)
         elif word == "-e" or word.startswith(("-M", "-I")):
-            cmd.run.add("inline_code", line(cmd))
+            cmd.add("inline_code")
     return None
 
 
 def _in_place(cmd: Cmd, flags: list[str], files: list[str]) -> None:
     if cmd.name in ("perl", "ruby") and any(re.match(r"-[a-zA-Z0-9]*i", flag) for flag in flags):
-        for word in files:
-            write_path(cmd.run, cmd.scope, word, line(cmd))
+        writes(cmd, *files)
         letters = "".join(flag[1:] for flag in flags if re.match(r"-[a-zA-Z0-9]", flag))
         if "n" in letters and not re.search(r"\b(?:print|printf|say|puts|p|write|\$_)\b", " ".join(flags)):
-            cmd.run.add("destroy_data", f"every line goes: {line(cmd)}")
+            cmd.run.add("destroy_data", f"every line goes: {cmd.line}")
 
 
 def _loads(cmd: Cmd, word: str) -> None:
@@ -134,9 +131,9 @@ def serve(cmd: Cmd, folders: list[str]) -> Out | None:
     for folder in folders:
         path = resolve(folder, cmd.scope, cmd.run)
         if is_private(path, cmd.run.places):
-            cmd.run.add("exfiltration", line(cmd), (show(path, cmd.run.places),))
+            cmd.add("exfiltration", (show(path, cmd.run.places),))
             return None
-    cmd.run.add("network", line(cmd), severity=Severity.NOTE)
+    cmd.add("network", severity=Severity.NOTE)
     return None
 
 
@@ -174,7 +171,7 @@ def _file(cmd: Cmd, word: str) -> None:
             tools.judge_words(inner)
         framework(inner)
     if "://" in word:
-        cmd.run.add("remote_code", line(cmd))
+        cmd.add("remote_code")
     out = cmd.run.files.get(path)
     if out is None:
         run_file(cmd, word)
@@ -258,7 +255,7 @@ _CHECKS = {  # the first words that make them parse only
     **dict.fromkeys(words("lua luac"), ("-p",)),
 }
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys([name for name in _FLAGS if name != "bun"], interpreter),
     **dict.fromkeys(words("serve http-server live-server static-server httpd caddy darkhttpd miniserve"), file_server),
     **dict.fromkeys(words("rails artisan manage.py"), framework),

@@ -2,15 +2,14 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.effects.written import replace
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import is_private, resolve, show, write_path
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.paths import is_private, resolve, show, writes
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.text import SECRET, UNKNOWN, words
 from hermes.tools.approval.wrappers import ssh_options
 
@@ -101,13 +100,13 @@ def curl(cmd: Cmd) -> Out:
 def _deletes(cmd: Cmd, method: str, urls: list[str]) -> None:
     """DELETE is everyday work on a service one develops; elsewhere, or of everything, a person decides."""
     if any("_delete_by_query" in url for url in urls):
-        cmd.run.add("infrastructure", line(cmd))
+        cmd.add("infrastructure")
     if method.upper() != "DELETE":
         return
     for url in map(plain, urls):
         here = host_of(url) in ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 - a name in a command
         if not here or ":9200" in url or re.search(r"/(?:_all|\*|_delete_by_query)", url):
-            cmd.run.add("infrastructure", line(cmd), hosts=(host_of(url),))
+            cmd.add("infrastructure", hosts=(host_of(url),))
 
 
 def _save_named(cmd: Cmd, urls: Iterable[str], folder: str | None) -> None:
@@ -176,7 +175,7 @@ def wget(cmd: Cmd) -> Out:
     for key in ("e", "execute"):
         setting = options.values.get(key, "")
         if re.match(r"(?:output_document|post_file|body_file|use_askpass|dir_prefix)\s*=", setting):
-            write_path(run, cmd.scope, setting.partition("=")[2].strip(), line(cmd))
+            writes(cmd, setting.partition("=")[2].strip())
     if target is None:
         _save_named(cmd, options.operands, options.value("P", "directory-prefix"))
         return NOTHING
@@ -234,9 +233,9 @@ def copy_away(cmd: Cmd) -> Out:
         sent(cmd, operands[:-1], target.split(":", 1)[0].rpartition("@")[2])
         there = target.split(":", 1)[-1]
         if there.startswith("/"):
-            write_path(cmd.run, cmd.scope, there, line(cmd))
+            writes(cmd, there)
     elif target:
-        write_path(cmd.run, cmd.scope, target, line(cmd))
+        writes(cmd, target)
         fetched(cmd, operands[:-1], target)
     return DARK
 
@@ -257,27 +256,14 @@ def netcat(cmd: Cmd) -> Out:
     host = options.operands[0] if options.operands else "?"
     run = cmd.run
     if options.has("ec", "exec", "sh-exec"):
-        run.add("reverse_shell", line(cmd), hosts=(host,))
+        cmd.add("reverse_shell", hosts=(host,))
     elif not options.has("z"):
         run.add("network", f"connect to {host}", hosts=(host,), severity=Severity.NOTE)
     _stream_out(cmd, host)
     if "shell" in cmd.stdin.labels:
-        run.add("reverse_shell", line(cmd), hosts=(host,))
+        cmd.add("reverse_shell", hosts=(host,))
     if re.match(r"(?i)\s*(?:flush|shutdown|kill|debug|delete|drop)", cmd.stdin.text or ""):
-        run.add("database_destroy", line(cmd), hosts=(host,))
-    return Out(None, _REMOTE)
-
-
-def socat(cmd: Cmd) -> Out:
-    if any(re.match(r"(?i)(?:exec|system|shell):", arg) for arg in cmd.args):
-        cmd.run.add("reverse_shell", line(cmd))
-    _stream_out(cmd, "a remote host")
-    for arg in cmd.args:
-        found = re.match(r"(?i)(?:open|file|gopen|create):([^,]+)", arg)
-        if found:
-            if arg == cmd.args[-1]:
-                write_path(cmd.run, cmd.scope, found[1], line(cmd))
-            sent(cmd, [found[1]], "a remote host")
+        cmd.add("database_destroy", hosts=(host,))
     return Out(None, _REMOTE)
 
 
@@ -288,18 +274,7 @@ def cloud_copy(cmd: Cmd) -> Out | None:
     if targets and set(cmd.args) & {"cp", "mv", "sync", "copy", "move", "rsync", "upload", "copyto"}:
         sent(cmd, [word for word in from_words if "/" in word or "." in word or "~" in word], host_of(targets[-1]))
     if cmd.name == "rclone" and set(cmd.args) & {"sync", "delete", "purge", "move"}:
-        cmd.run.add("sync_delete", line(cmd))
-    return None
-
-
-def mail(cmd: Cmd) -> Out | None:
-    _stream_out(cmd, "a mail recipient")
-    for script in re.findall(r"(?m)^~[!|<:](.+)$", cmd.stdin.text or ""):
-        cmd.shell(script.lstrip("! "), NOTHING)
-    options = read_options(cmd.args, "aAs", frozenset({"attach"}))
-    attached = options.value("a", "A", "attach")
-    if attached:
-        sent(cmd, [attached], "a mail recipient")
+        cmd.add("sync_delete")
     return None
 
 
@@ -307,7 +282,7 @@ def keygen(cmd: Cmd) -> Out | None:
     """ssh-keygen: the key file that it makes; looking at one, and forgetting a host, makes none."""
     options = read_options(cmd.args, "tbCNfmOIVnDPRFJ")
     if "f" in options.values and not options.has("ylRFHBLr"):
-        write_path(cmd.run, cmd.scope, options.values["f"], line(cmd))
+        writes(cmd, options.values["f"])
     return None
 
 
@@ -324,11 +299,11 @@ def gist(cmd: Cmd) -> Out | None:
 def lookup(cmd: Cmd) -> Out:
     """dig, nslookup, ping: a private value inside the name leaves with the question."""
     if cmd.run.substituted & {"private", "environment"}:
-        cmd.run.add("exfiltration", line(cmd))
+        cmd.add("exfiltration")
     return Out(None, _REMOTE)
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     "curl": curl,
     "wget": wget,
     **dict.fromkeys(
@@ -339,9 +314,7 @@ HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
     ),
     **dict.fromkeys(words("scp sftp"), copy_away),
     **dict.fromkeys(words("nc ncat netcat telnet"), netcat),
-    "socat": socat,
     "rclone": cloud_copy,
-    **dict.fromkeys(words("mail mailx mutt sendmail"), mail),
     **dict.fromkeys(words("dig nslookup host ping"), lookup),
     "ssh-keygen": keygen,
     **dict.fromkeys(words("gh wormhole magic-wormhole croc ffsend"), gist),

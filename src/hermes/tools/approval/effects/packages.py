@@ -1,13 +1,11 @@
 """Package managers: removing what the system needs to live; scripts of packages are not judged."""
 
 import re
-from collections.abc import Callable
 
 from hermes.tools.approval.effects.interpreters import interpreter
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import feed, read
 from hermes.tools.approval.text import words
 
@@ -31,12 +29,12 @@ def manager(cmd: Cmd) -> Out | None:
         key, equals, value = arg.removeprefix("-o").partition("=")
         if equals and re.search(r"(?i)invoke|dir::bin|::options|proxy-auto|pager|editor", key):
             cmd.shell(value, NOTHING)
-            cmd.run.add("inline_code", f"a package manager is told to run a program: {line(cmd)}")
+            cmd.run.add("inline_code", f"a package manager is told to run a program: {cmd.line}")
     if not set(cmd.args) & _REMOVES:
         if any(arg in ("--allow-remove-essential", "--force-all") for arg in cmd.args) or any(
             arg.endswith("-") and _ESSENTIAL.match(arg[:-1]) for arg in cmd.args
         ):  # `install name-` removes
-            cmd.run.add("packages", line(cmd))
+            cmd.add("packages")
         return None
     names = [word for word in read_options(cmd.args).operands if word not in _REMOVES]
     forced = any(
@@ -51,7 +49,7 @@ def manager(cmd: Cmd) -> Out | None:
         )
     )
     if forced or any(_ESSENTIAL.match(name.replace("\ue02a", "*").lower()) for name in names):
-        cmd.run.add("packages", line(cmd))
+        cmd.add("packages")
     return None
 
 
@@ -76,7 +74,7 @@ def publish(cmd: Cmd) -> Out | None:
 def cmake(cmd: Cmd) -> Out | None:
     """`cmake -E`: the file commands that it brings along."""
     if "-P" in cmd.args[:-1] and resolve(cmd.args[cmd.args.index("-P") + 1], cmd.scope, cmd.run) in cmd.run.files:
-        cmd.run.add("decoded_code", f"run a file that the command itself wrote: {line(cmd)}")
+        cmd.run.add("decoded_code", f"run a file that the command itself wrote: {cmd.line}")
     if cmd.args[:1] == ["-E"] and len(cmd.args) > 1:
         verb = {"remove_directory": ["rm", "-r"], "remove": ["rm"], "copy": ["cp"], "rename": ["mv"]}
         cmd.nested([*verb.get(cmd.args[1], [cmd.args[1]]), *cmd.args[2:]])
@@ -90,7 +88,7 @@ def make(cmd: Cmd) -> Out | None:
     """make: `--eval` and a makefile that the command itself writes or pipes in carry commands."""
     options = read_options(cmd.args, "fEICjlo", frozenset({"eval", "file", "makefile", "directory"}))
     if any(arg.startswith(("SHELL=", ".SHELLFLAGS=")) for arg in cmd.args):
-        cmd.run.add("inline_code", f"make is given another shell: {line(cmd)}")
+        cmd.run.add("inline_code", f"make is given another shell: {cmd.line}")
     texts = [options.value("E", "eval") or ""]
     name = options.value("f", "file", "makefile")
     made = (one for one in ("Makefile", "makefile") if resolve(one, cmd.scope, cmd.run) in cmd.run.files)
@@ -110,7 +108,7 @@ def make(cmd: Cmd) -> Out | None:
     return None
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(
         words(
             "apt apt-get aptitude dpkg dnf yum rpm zypper pacman yay paru apk snap pkg emerge xbps-remove opkg microdnf"

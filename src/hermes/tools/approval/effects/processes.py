@@ -1,14 +1,12 @@
 """Signals, services, power and the runtime's own processes."""
 
 import re
-from collections.abc import Callable
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import classify, is_wide, resolve
-from hermes.tools.approval.state import Cmd, Out
+from hermes.tools.approval.paths import is_wide, place
+from hermes.tools.approval.state import Cmd, Handlers, Out
 from hermes.tools.approval.streams import listed
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -59,21 +57,21 @@ def kill(cmd: Cmd) -> Out | None:
             targets.append(arg)
     if any(target in ("-1", "1", "0", "-0") for target in targets) or cmd.args == ["-1"]:
         severity = Severity.ASK if targets == ["0"] else Severity.HARDLINE
-        cmd.run.add("mass_kill", line(cmd), severity=severity)
+        cmd.add("mass_kill", severity=severity)
     elif any(has_glob(target) for target in targets) or sum(target.isdigit() for target in targets) > _MANY:
-        cmd.run.add("mass_kill", line(cmd))
+        cmd.add("mass_kill")
     elif any(UNKNOWN in target for target in targets):
         found = cmd.run.substituted
         if "own" in found:
-            cmd.run.add("self_kill", line(cmd))
+            cmd.add("self_kill")
         elif "everyone" in found:
-            cmd.run.add("mass_kill", line(cmd))
+            cmd.add("mass_kill")
         elif "daemon" in found:
-            cmd.run.add("service_control", line(cmd))
+            cmd.add("service_control")
         elif force and "process" in found:
-            cmd.run.add("force_kill", line(cmd))
+            cmd.add("force_kill")
         elif "dark" in found and not found & _FOUND:
-            cmd.run.unknown(f"it stops a process that is only known when it runs ({line(cmd)})")
+            cmd.run.unknown(f"it stops a process that is only known when it runs ({cmd.line})")
     return None
 
 
@@ -83,17 +81,17 @@ def by_name(cmd: Cmd) -> Out | None:
     signal = options.value("s", "signal") or ""
     force = any(_FORCE.match(arg) for arg in cmd.args if arg.startswith("-")) or bool(_FORCE.match(signal))
     if names_own(options.operands):
-        cmd.run.add("self_kill", line(cmd))
+        cmd.add("self_kill")
     elif any(map(_GUARDS.fullmatch, options.operands)):
-        cmd.run.add("defence_off", line(cmd))
+        cmd.add("defence_off")
     elif (cmd.name == "pkill" and options.values.get("P") in ("0", "1")) or any(
         word in _EVERYONE for word in options.operands
     ):
-        cmd.run.add("mass_kill", line(cmd))
+        cmd.add("mass_kill")
     elif force or (cmd.name == "killall" and options.has("r", "regexp")):
-        cmd.run.add("force_kill", line(cmd))
+        cmd.add("force_kill")
     elif options.has("uU", "user", "euid", "uid"):
-        cmd.run.add("mass_kill", line(cmd))
+        cmd.add("mass_kill")
     return None
 
 
@@ -149,24 +147,24 @@ def systemctl(cmd: Cmd) -> Out | None:
     if verb in ("show", "status", "list-units"):
         return find_process(cmd)
     if verb in _POWER or any(map(_POWER_UNIT.fullmatch, operands[1:])):
-        cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
+        cmd.add("shutdown", severity=Severity.HARDLINE)
     elif verb in _SERVICE_VERBS or UNKNOWN in verb:
-        cmd.run.add("service_control", line(cmd))
+        cmd.add("service_control")
     elif verb in ("set-property", "edit", "link", "set-default"):
-        cmd.run.add("system_config", line(cmd))
+        cmd.add("system_config")
     return None
 
 
 def power(cmd: Cmd) -> Out | None:
     if not read_options(cmd.args).has("c", "help", "version", "show", "wtmp-only"):
-        cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
+        cmd.add("shutdown", severity=Severity.HARDLINE)
     return None
 
 
 def crontab(cmd: Cmd) -> Out | None:
     options = read_options(cmd.args, "u")
     if not options.has("l", "list"):
-        cmd.run.add("cron_write", line(cmd))
+        cmd.add("cron_write")
     return None
 
 
@@ -185,32 +183,28 @@ _OWN_VERBS = {
 def hermes(cmd: Cmd) -> Out | None:
     operands = read_options(cmd.args, "pm", frozenset({"profile", "model"})).operands
     area, verb = (operands[0] if operands else ""), (operands[1] if len(operands) > 1 else "")
-    run = cmd.run
     if (
         (area == "config" and verb in ("set", "edit", "unset", "reset", "import"))
         or "--yolo" in cmd.args
         or (area == "approvals" and verb in _OWN_VERBS["approvals"])
     ):
-        run.add("own_runtime", line(cmd), severity=Severity.HARDLINE)
+        cmd.add("own_runtime", severity=Severity.HARDLINE)
     elif area in ("update", "uninstall", "setup", "model", "fallback") or verb in _OWN_VERBS.get(area, ()):
-        run.add("own_runtime", line(cmd))
+        cmd.add("own_runtime")
     return None
 
 
 def fuser(cmd: Cmd) -> Out | None:
     options = read_options(cmd.args)
     wide = any(word.startswith("/") and is_wide(word, cmd.run.places) for word in options.operands)
-    if options.has("k", "kill") and any(
-        "/" in word and classify(resolve(word, cmd.scope, cmd.run), cmd.run.places) == "own"
-        for word in options.operands
-    ):
-        cmd.run.add("self_kill", line(cmd))
+    if options.has("k", "kill") and any("/" in word and place(cmd, word) == "own" for word in options.operands):
+        cmd.add("self_kill")
     elif options.has("k", "kill") and (options.has("m", "mount") or wide or "22/tcp" in options.operands):
-        cmd.run.add("mass_kill", line(cmd))
+        cmd.add("mass_kill")
     return None
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     "kill": kill,
     **dict.fromkeys(words("pkill killall skill"), by_name),
     **dict.fromkeys(words("pgrep pidof ps lsof ss netstat pstree jobs launchctl supervisorctl"), find_process),

@@ -13,8 +13,7 @@ from hermes.tools.approval.effects.python_bindings import MORE, MOST
 from hermes.tools.approval.effects.python_files import PythonFiles, table
 from hermes.tools.approval.effects.python_values import MARK, Values
 from hermes.tools.approval.effects.python_whole import judge_whole
-from hermes.tools.approval.effects.words import line
-from hermes.tools.approval.paths import matters, write_path
+from hermes.tools.approval.paths import matters, writes
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, quoted
@@ -60,7 +59,7 @@ def judge_python(cmd: Cmd, code: str) -> None:
             tree = ast.parse(text)
             _Judge(cmd, tree).run()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        cmd.run.add("inline_code", f"{cmd.name} code that does not parse: {line(cmd)}")
+        cmd.run.add("inline_code", f"{cmd.name} code that does not parse: {cmd.line}")
 
 
 class _Judge(PythonFiles):
@@ -344,7 +343,7 @@ class _Judge(PythonFiles):
         elif module not in _harmless() and not method.startswith(_prefixes("reading")):
             for path in self.paths([*node.args, *(key.value for key in node.keywords)]):
                 if UNKNOWN not in path and re.match(r"[/~]|\.{1,2}/", path) and matters(self.cmd, path):
-                    write_path(self.cmd.run, self.cmd.scope, path, line(self.cmd))
+                    writes(self.cmd, path)
 
     def _is_own_affair(self, node: ast.Call, dotted: str, method: str) -> bool:
         """Whether a method with a harmful name is one of the code's own objects, or of a service on this machine."""

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable
 
 from hermes.tools.approval.effects.python_values import MADE, Values
-from hermes.tools.approval.effects.words import line
-from hermes.tools.approval.paths import delete_path, is_wide, matters, resolve, write_path
+from hermes.tools.approval.paths import delete_path, is_wide, matters, resolve, writes
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN
@@ -24,7 +23,7 @@ class PythonFiles:
     closed: set[int]
 
     def ask(self, why: str, kind: str = "inline_code") -> None:
-        self.cmd.run.add(kind, f"{why}: {line(self.cmd)}")
+        self.cmd.run.add(kind, f"{why}: {self.cmd.line}")
 
     def _open(self, node: ast.Call, dotted: str) -> None:
         is_method = dotted.startswith("pathlib.")
@@ -57,7 +56,7 @@ class PythonFiles:
             *node.args,
             *(key.value for key in node.keywords if key.arg in ("path", "src", "dst")),
         ]
-        how = line(self.cmd)
+        how = self.cmd.line
         run, scope = self.cmd.run, self.cmd.scope
         if dotted in table("delete") or dotted in table("delete trees"):
             for path in self.paths(operands[:1]):
@@ -121,9 +120,9 @@ class PythonFiles:
         run = self.cmd.run
         for path in self.paths([node] if node is not None else []) or [UNKNOWN]:
             if path == UNKNOWN:
-                run.unknown(f"code writes to a path that is only known when it runs ({line(self.cmd)})")
+                run.unknown(f"code writes to a path that is only known when it runs ({self.cmd.line})")
                 continue
-            write_path(run, self.cmd.scope, path, line(self.cmd))
+            writes(self.cmd, path)
             # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
             run.files[resolve(path, self.cmd.scope, run)] = Out(None, frozenset({"decoded"}))
 

@@ -3,7 +3,6 @@
 import ast
 
 from hermes.tools.approval.effects.python_files import PythonFiles, table
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.paths import is_credential, is_private, resolve
 from hermes.tools.approval.text import words
@@ -23,22 +22,22 @@ def judge_whole(code: PythonFiles, nodes: list[ast.AST], fine: set[int]) -> None
     cmd, values = code.cmd, code.values
     names, run = values.modules(), cmd.run
     if any(module.startswith("tools.approval") for module in values.whole):
-        run.add("own_runtime", f"code reaches into the runtime's own gate: {line(cmd)}")
+        run.add("own_runtime", f"code reaches into the runtime's own gate: {cmd.line}")
     forks = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in ("fork", "forkpty")]
     if forks and any(isinstance(node, _LOOPS) for node in nodes):
-        run.add("fork_bomb", line(cmd), severity=Severity.HARDLINE)
+        cmd.add("fork_bomb", severity=Severity.HARDLINE)
     kills = [
         node for node in nodes if isinstance(node, ast.Call) and values.dotted(node.func) in ("os.kill", "os.killpg")
     ]
     if any(ast.unparse(argument) == "-1" for node in kills for argument in node.args[:1]):
-        run.add("mass_kill", line(cmd), severity=Severity.HARDLINE)
+        cmd.add("mass_kill", severity=Severity.HARDLINE)
     for node in nodes:
         if isinstance(node, ast.While | ast.For) and _exhausts(node):
-            run.add("exhaustion", f"a loop that starts or keeps more and more: {line(cmd)}")
+            run.add("exhaustion", f"a loop that starts or keeps more and more: {cmd.line}")
     if names & table("network"):
         _leaks(code, nodes, fine)
     if "socket" in names and names & {"subprocess", "pty"}:
-        run.add("reverse_shell", line(cmd))
+        cmd.add("reverse_shell")
 
 
 def _exhausts(loop: ast.While | ast.For) -> bool:
@@ -80,16 +79,16 @@ def _leaks(code: PythonFiles, nodes: list[ast.AST], fine: set[int]) -> None:
         ):
             for path in code.paths([node]):
                 if "://" not in path and is_private(resolve(path, cmd.scope, run), run.places):
-                    run.add("exfiltration", line(cmd), (node.value,))
+                    cmd.add("exfiltration", (node.value,))
         elif isinstance(node, ast.BinOp | ast.JoinedStr) or (
             isinstance(node, ast.Call) and values.dotted(node.func).endswith((".join", ".joinpath", "Path"))
         ):
             for path in code.paths([node]):
                 if path.startswith(run.places.home) and is_credential(resolve(path, cmd.scope, run), run.places):
-                    run.add("exfiltration", line(cmd), (path,))
+                    cmd.add("exfiltration", (path,))
         elif (
             isinstance(node, ast.Attribute | ast.Call)
             and id(node) not in fine
             and values.dotted(node) in ("os.environ", "os.environ.items()", "os.environ.copy()")
         ):
-            run.add("exfiltration", line(cmd))
+            cmd.add("exfiltration")

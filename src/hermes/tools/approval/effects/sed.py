@@ -1,13 +1,12 @@
 """sed by its own grammar: what a script writes and runs; one that does not read as sed asks."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.outputs import labelled, sed
-from hermes.tools.approval.paths import write_path
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.paths import writes
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -42,14 +41,13 @@ def edit(cmd: Cmd) -> Out | None:
     if named is not None:
         given.append((cmd.stdin if named in ("-", "/dev/stdin") else read(named, cmd.scope, cmd.run)).text or "")
     if options.has("iI", "in-place"):
-        for word in files:
-            write_path(cmd.run, cmd.scope, word, line(cmd))
+        writes(cmd, *files)
     script = "\n".join(given)
     if options.has("iI", "in-place") and re.fullmatch(r"\s*(?:1,\$)?\s*d\s*", script):
-        cmd.run.add("destroy_data", f"every line goes: {line(cmd)}")
+        cmd.run.add("destroy_data", f"every line goes: {cmd.line}")
     for action, value in _actions(script):
         if action == "write":
-            write_path(cmd.run, cmd.scope, value, line(cmd))
+            writes(cmd, value)
         elif action == "run" and value.strip():
             cmd.shell(value, NOTHING)
         elif action == "run":
@@ -106,4 +104,4 @@ def _actions(script: str) -> Iterator[tuple[str, str]]:
         position = max(found.end(), position + 1)
 
 
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = dict.fromkeys(words("sed gsed"), edit)
+HANDLERS: Handlers = dict.fromkeys(words("sed gsed"), edit)

@@ -1,36 +1,34 @@
 """Mounts, sudoers, and what the shells of Windows would do."""
 
 import re
-from collections.abc import Callable
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import classify, resolve, write_path
-from hermes.tools.approval.state import Cmd, Out
+from hermes.tools.approval.paths import classify, resolve
+from hermes.tools.approval.state import Cmd, Handlers, Out
 
 
 def windows(cmd: Cmd) -> Out | None:
     text = " ".join(cmd.args).lower()
     if re.search(r"(?:\A|[\s&|])(?:del|erase|rd|rmdir|format|diskpart|cipher)\b", text):
-        cmd.run.add("recursive_delete", line(cmd))
+        cmd.add("recursive_delete")
     return None
 
 
 def powershell(cmd: Cmd) -> Out | None:
     text = " ".join(cmd.args).lower()
     if re.search(r"-e(?:nc\w*|c)?\b\s+[a-z0-9+/=]{8,}", text):
-        cmd.run.add("decoded_code", line(cmd))
+        cmd.add("decoded_code")
     if re.search(
         r"\b(?:remove-item|ri|rm|del|rd|erase|clear-content|clear-disk|format-volume|remove-partition)\b", text
     ):
-        cmd.run.add("recursive_delete", line(cmd))
+        cmd.add("recursive_delete")
     if re.search(r"\b(?:iex|invoke-expression)\b", text) and re.search(
         r"\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring|curl)\b", text
     ):
-        cmd.run.add("remote_code", line(cmd))
+        cmd.add("remote_code")
     if re.search(r"\b(?:stop-computer|restart-computer)\b", text):
-        cmd.run.add("shutdown", line(cmd), severity=Severity.HARDLINE)
+        cmd.add("shutdown", severity=Severity.HARDLINE)
     return None
 
 
@@ -44,21 +42,14 @@ def mount(cmd: Cmd) -> Out | None:
     else:
         changes = options.has("", "bind", "rbind", "move") or "remount" in options.values.get("o", "") or is_system
     if (changes and options.operands) or options.has("a", "all"):
-        cmd.run.add("disk_layout", line(cmd))
+        cmd.add("disk_layout")
     return None
 
 
-def visudo(cmd: Cmd) -> Out | None:
-    if not read_options(cmd.args, "f").has("c", "check"):
-        write_path(cmd.run, cmd.scope, "/etc/sudoers", line(cmd))
-    return None
-
-
-HANDLERS: dict[str, Callable[[Cmd], Out | None]] = {
+HANDLERS: Handlers = {
     "cmd": windows,
     "powershell": powershell,
     "pwsh": powershell,
     "mount": mount,
     "umount": mount,
-    "visudo": visudo,
 }

@@ -3,7 +3,6 @@
 import re
 from typing import NamedTuple
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.state import Cmd
@@ -48,6 +47,14 @@ database_destroy: pg_ctl pg_ctlcluster: stop|restart|.* stop
 disk_layout: lvremove vgremove pvremove lvreduce vgreduce resize2fs tune2fs badblocks debugfs: \A(?!-[lth]\Z|--test).+
 disk_layout: zpool zfs btrfs diskutil cryptsetup mdadm dmsetup parted losetup: (?i:(?:subvolume )?(?:destroy|delete|remove(?:_all)?|erase|offline|rollback|reformat|mklabel|mktable|mkpart|resizepart|rm|labelclear)|destroyvolume|erase(?:disk|volume|optical)|zerodisk|secureerase|partitiondisk|luks(?:format|erase|killslot|removekey)|delete(?:container|volume)|--zero-superblock|--stop|-S)
 disk_layout: pvcreate vgcreate ubiformat flash_erase flash_eraseall: (?!-h|--help).+
+disk_layout: fdisk sfdisk cfdisk gdisk sgdisk cgdisk: \A(?!(?:.* )?(?:-[lpsdiJxhV]|--(?:list|print|dump|info|version|help))(?: |\Z)).+
+disk_layout: wipefs: \A(?!(?:.* )?(?:-n|--no-act))(?:.* )?(?:-\w*[aof]\w*|--(?:all|offset|force)\S*)
+disk_layout: blkdiscard: (?!-[hV]|--help|--version).+
+disk_copy: dcfldd ddrescue: .+
+system_config: visudo: \A(?!-\w*c|--check).*
+open_permissions: chattr setfacl: .+
+reverse_shell: socat: .*
+exfiltration: mail mailx mutt sendmail: .*
 disk_layout: fsck e2fsck: -[a-xz]*y[a-z]*
 disk_layout: fsfreeze xfs_repair flashrom: -\w*[fLwE]|--(?:freeze|write|erase)
 disk_layout: hdparm nvme sg_format sg_sanitize smartctl: (?i:\S*(?:erase|format|sanitize|trim-sector|write-sector|discard|delete-ns)\S*)
@@ -194,7 +201,7 @@ def judge_words(cmd: Cmd) -> bool:
         if kind == "prints":
             prints = True
         else:
-            cmd.run.add(kind, line(cmd), severity=severity)
+            cmd.add(kind, severity=severity)
     verb = next((arg for arg in cmd.args if arg[:1] != "-"), "") if cmd.name in _VERB_FIRST else "".join(cmd.args[:1])
     if UNKNOWN in verb:
         cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
@@ -235,7 +242,7 @@ def judge_verb(cmd: Cmd) -> None:
         return
     leading = [word for word in cmd.args if not word.startswith("-")][:_MAX_VERB]
     if any(_DESTROYS.fullmatch(word) for word in leading):
-        cmd.run.add("infrastructure", line(cmd))
+        cmd.add("infrastructure")
 
 
 def _is_not_done(args: list[str]) -> bool:

@@ -3,19 +3,26 @@
 import re
 from collections.abc import Iterator
 
-from hermes.tools.approval.effects.words import line
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.paths import matters, resolve, show, write_path
+from hermes.tools.approval.paths import matters, resolve, show, writes
 from hermes.tools.approval.state import Cmd
 from hermes.tools.approval.text import words
 
-# programs: their short options that have a value: what is written, as an option or the place of an operand
+# programs: their short options that have a value: what is written, as an option or the place of an operand; `changes`
+# leaves in the file what it held
 _TABLE = """
 openssl:: -out -keyout
 strace ltrace time:: -o
 uniq: fsw: 2
 split gsplit: abClnt: 2
+ddrescue:: 2
+dcfldd pv:: of=
+qemu-img: fOoSst: of= last
+touch: drt: changes all
+patch: pidBoDFVgrYz: changes 1
+script: cEIOBTmo: changes all
+zip: bntPi: changes 1
 xxd: clsgo: 2
 ffmpeg: ivacfrsb: last
 convert magick:: last
@@ -25,7 +32,7 @@ _PLACES = {
     for programs, values, places in (row.split(":") for row in _TABLE.strip().splitlines())
     for name in programs.split()
 }
-_OPERANDS = {"2": slice(1, 2), "last": slice(-1, None)}
+_OPERANDS = {"1": slice(1), "2": slice(1, 2), "last": slice(-1, None), "all": slice(None)}
 # In most programs without a rule these options mean the same.
 _OUTPUT = re.compile(
     r"(?P<place>-i|--in-?place)|(?:-o|-O|--out(?:put|file)?(?:-file|-dir|-directory)?)(?:=(?P<value>.+))?"
@@ -37,8 +44,9 @@ _COMPILERS = frozenset(words("gcc cc clang tcc rustc go kotlinc"))
 def judge_written(cmd: Cmd, *, has_rule: bool) -> None:
     """Record the files that the words of `cmd` name to be written."""
     if cmd.name in _PLACES:
-        for word in _named(cmd, *_PLACES[cmd.name]):
-            replace(cmd, word)
+        values, places = _PLACES[cmd.name]
+        for word in _named(cmd, values, places):
+            writes(cmd, word) if "changes" in places else replace(cmd, word)
     elif (not has_rule or cmd.name in _COMPILERS) and cmd.name not in _ONLY_A_FLAG:
         _by_common_options(cmd)
 
@@ -47,6 +55,8 @@ def _named(cmd: Cmd, values: str, places: list[str]) -> Iterator[str]:
     for place in places:
         if place in _OPERANDS:
             yield from read_options(cmd.args, values).operands[_OPERANDS[place]]
+        elif place.endswith("="):
+            yield from (arg.removeprefix(place) for arg in cmd.args if arg.startswith(place))
         elif place in cmd.args[:-1]:
             yield cmd.args[cmd.args.index(place) + 1]
 
@@ -61,14 +71,14 @@ def _by_common_options(cmd: Cmd) -> None:
             if not word or word[0] == "-":
                 continue
             if matters(cmd, word):
-                write_path(cmd.run, cmd.scope, word, line(cmd))
+                writes(cmd, word)
             elif not found["place"]:
                 judge_many(cmd, word)
 
 
 def replace(cmd: Cmd, word: str) -> None:
     """Record that something else comes into the place of the file that `word` names."""
-    write_path(cmd.run, cmd.scope, word, line(cmd))
+    writes(cmd, word)
     judge_many(cmd, word)
 
 
@@ -78,4 +88,4 @@ def judge_many(cmd: Cmd, word: str) -> None:
     path = resolve(word, cmd.scope, run)
     is_read = sum(word in arg for arg in cmd.args) > 1
     if path in run.found and not is_read and not any(resolve(arg, cmd.scope, run) in run.files for arg in cmd.args):
-        run.add("destroy_data", f"overwrite every file of {plain(word)}: {line(cmd)}", (show(path, run.places),))
+        run.add("destroy_data", f"overwrite every file of {plain(word)}: {cmd.line}", (show(path, run.places),))
