@@ -80,33 +80,8 @@ HARDLINE_PATTERNS: list[tuple[str, str]] = [
 ]
 
 _FLAGS = re.IGNORECASE | re.DOTALL
-# A pattern is tried only where its word occurs: a plain search is far cheaper than the expression.
-_WORDS = {
-    "recursive delete": "rm",
-    "delete in root path": "rm",
-    "format filesystem": "mkfs",
-    "disk copy": "dd",
-    "write to block device": "/dev/",
-    "SQL DROP": "drop",
-    "SQL TRUNCATE": "truncate",
-    "SQL DELETE without WHERE": "delete",
-    "overwrite system config": "/etc/",
-    "stop, restart or disable a system service": "systemctl",
-    "pipe remote content to shell": "curl wget",
-    "decoded or generated text run as code": "base64 base32 xxd",
-    "fork bomb": "()",
-    "kill all processes": "kill",
-    "force kill processes": "kill",
-    "world/other-writable permissions": "chmod",
-    "overwrite shell rc or credential file": "/.",
-    "write the runtime's own files": "/.hermes",
-    "xargs with rm": "xargs",
-    "find -delete or -exec rm": "find",
-    "git history or work discarded": "git",
-    "system shutdown or reboot": "shutdown reboot halt poweroff init",
-}
-_COMPILED = [(tuple(_WORDS[key].split()), re.compile(pattern, _FLAGS), key) for pattern, key in DANGEROUS_PATTERNS]
-_HARD = [(tuple(_WORDS[key].split()), re.compile(pattern, _FLAGS), key) for pattern, key in HARDLINE_PATTERNS]
+_COMPILED = [(re.compile(pattern, _FLAGS), key) for pattern, key in DANGEROUS_PATTERNS]
+_HARD = [(re.compile(pattern, _FLAGS), key) for pattern, key in HARDLINE_PATTERNS]
 # Nothing of the list can match without one of these; most commands stop here.
 _HINT = re.compile(
     r"\b(?:rm|mkfs|dd|drop|truncate|delete|tee|systemctl|base(?:64|32)|xxd|p?kill(?:all)?|chmod|xargs|find|shutdown|reboot|halt"
@@ -173,12 +148,8 @@ def search_hardline(command: str) -> str | None:
     return _first(_HARD, command)
 
 
-def _first(compiled: list[tuple[tuple[str, ...], re.Pattern[str], str]], command: str) -> str | None:
+def _first(compiled: list[tuple[re.Pattern[str], str]], command: str) -> str | None:
     text = flatten(command)
-    lowered = text.lower()
-    if not _HINT.search(lowered):
+    if not _HINT.search(text.lower()):
         return None
-    for words, pattern, key in compiled:
-        if any(word in lowered for word in words) and pattern.search(text):
-            return key
-    return None
+    return next((key for pattern, key in compiled if pattern.search(text)), None)

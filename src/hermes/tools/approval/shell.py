@@ -13,7 +13,7 @@ from hermes.tools.approval.moments import Moment, back_to, chosen, each_way, mer
 from hermes.tools.approval.phrases import REDIRECTS, extra_words
 from hermes.tools.approval.redirects import apply_writes
 from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
-from hermes.tools.approval.text import join_lines, without_invisible
+from hermes.tools.approval.text import join_lines, without_invisible, words
 
 # A command word that is one brace expansion: bash takes it, the grammar does not.
 _BRACE_COMMAND = re.compile(r"((?:^|[;&|\n(])\s*)(\{[^\s;&|(){}'\"$`]*,[^\s;&|(){}'\"$`]*\})(?=[\s;&|)]|$)")
@@ -25,14 +25,7 @@ _COPROC = re.compile(
 )
 # Statements that are followed once for each value of a variable that has several.
 _SPLIT = frozenset(
-    {
-        "command",
-        "redirected_statement",
-        "pipeline",
-        "variable_assignment",
-        "variable_assignments",
-        "declaration_command",
-    }
+    words("command redirected_statement pipeline variable_assignment variable_assignments declaration_command")
 )
 _WORDS = frozenset(
     {"word", "string", "raw_string", "ansi_c_string", "number", "concatenation", "simple_expansion", "expansion"}

@@ -205,6 +205,7 @@ def emacs(cmd: Cmd) -> Out | None:
 
 
 _DEBUG_WORD = re.compile(r"([\w-]+)(?![^!|(]*[!|(])")
+_DEBUG_OPTIONS = frozenset(words("-ex -iex --ex --eval-command -eval-command -o -O --one-line --one-line-before-file"))
 _DEBUG_SETTINGS = re.compile(
     r"set (?:pagination|confirm|width|height|args|breakpoint|print|logging|disassembly-flavor)\b[^!|(]*"
 )
@@ -215,17 +216,7 @@ def debugger(cmd: Cmd) -> Out | None:
     args = cmd.args
     for position, arg in enumerate(args):
         name, equals, value = arg.partition("=")
-        if name in (
-            "-ex",
-            "-iex",
-            "--ex",
-            "--eval-command",
-            "-o",
-            "-O",
-            "--one-line",
-            "--one-line-before-file",
-            "-eval-command",
-        ):
+        if name in _DEBUG_OPTIONS:
             _debug(cmd, (value if equals else "".join(args[position + 1 : position + 2])).strip())
         elif arg in ("--args", "--") and position + 1 < len(args):
             return cmd.nested(args[position + 1 :])

@@ -48,6 +48,7 @@ _SPAWNED = re.compile(
 )
 _TCL_DELETE = re.compile(r"\bfile\s+delete\s+(?:-\w+\s+)*(?:--\s+)?(\S+)")
 _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
+_RISKY_OWNERS = frozenset(words("fs process global globalThis this child_process _G _ENV os Kernel self module"))
 _DEFINES = frozenset(words("function def fn func fun sub"))
 _SHELL_TICKS = frozenset(words("perl ruby php julia"))
 _SUBSTITUTION = re.compile(
@@ -200,20 +201,7 @@ class _Code(CodeFiles):
         """`fs["rm" + "Sync"]`: a member by its name, of something that can do harm."""
         before = self._text(position - 1)
         inner = self.parts[position + 1] if position + 1 < len(self.parts) else Token("op", "")
-        risky = before in (
-            "fs",
-            "process",
-            "global",
-            "globalThis",
-            "this",
-            "child_process",
-            "_G",
-            "_ENV",
-            "os",
-            "Kernel",
-            "self",
-            "module",
-        )
+        risky = before in _RISKY_OWNERS
         if risky or (before == ")" and "require" in {self._text(back) for back in range(position - 5, position)}):
             single = inner.kind == "string" and self._text(position + 2) == "]"
             if not single or value_of(inner.text) not in self.table.members.get(before, frozenset()):

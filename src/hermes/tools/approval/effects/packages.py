@@ -24,6 +24,11 @@ _REMOVES = frozenset(
 )
 
 
+_FORCES = frozenset(
+    words("--allow-remove-essential --force-all --nodeps -Rdd --force-depends --force-remove-essential")
+)
+
+
 def manager(cmd: Cmd) -> Out | None:
     for arg in cmd.args:
         key, equals, value = arg.removeprefix("-o").partition("=")
@@ -31,23 +36,13 @@ def manager(cmd: Cmd) -> Out | None:
             cmd.shell(value, NOTHING)
             cmd.run.add("inline_code", f"a package manager is told to run a program: {cmd.line}")
     if not set(cmd.args) & _REMOVES:
-        if any(arg in ("--allow-remove-essential", "--force-all") for arg in cmd.args) or any(
+        if not _FORCES.isdisjoint(cmd.args) or any(
             arg.endswith("-") and _ESSENTIAL.match(arg[:-1]) for arg in cmd.args
         ):  # `install name-` removes
             cmd.add("packages")
         return None
     names = [word for word in read_options(cmd.args).operands if word not in _REMOVES]
-    forced = any(
-        flag in cmd.args
-        for flag in (
-            "--allow-remove-essential",
-            "--force-all",
-            "--nodeps",
-            "-Rdd",
-            "--force-depends",
-            "--force-remove-essential",
-        )
-    )
+    forced = not _FORCES.isdisjoint(cmd.args)
     if forced or any(_ESSENTIAL.match(name.replace("\ue02a", "*").lower()) for name in names):
         cmd.add("packages")
     return None

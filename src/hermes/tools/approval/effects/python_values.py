@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hermes.tools.approval.effects.python_bindings import MOST, Bindings, Each
 from hermes.tools.approval.effects.python_folds import FOLDS, fold
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.text import UNKNOWN, words
 
 MARK = "HERMES_UNKNOWN"  # stands in the source for what the shell would put there
 _MAX_TEXT = 4096
@@ -15,22 +15,9 @@ MADE = "/tmp/made-by-tempfile"  # noqa: S108 - a name for what the code makes, n
 _MAKES = frozenset({"mkdtemp", "mkstemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile"})
 _MAX_DEPTH = 40
 _SAME = frozenset(
-    {
-        "expanduser",
-        "resolve",
-        "absolute",
-        "abspath",
-        "realpath",
-        "normpath",
-        "str",
-        "fspath",
-        "as_posix",
-        "decode",
-        "encode",
-        "strip",
-        "fsencode",
-    }
+    words("expanduser resolve absolute abspath realpath normpath str fspath as_posix decode encode strip fsencode")
 )
+_STAYS_A_PATH = frozenset(words("expanduser resolve absolute joinpath with_name with_suffix with_stem relative_to"))
 
 
 class Values:
@@ -182,17 +169,7 @@ class Values:
         if re.fullmatch(r"pathlib\.(?:Pure|Posix|Windows)*Path(?:\.home|\.cwd)?", function):
             return "pathlib.Path()"
         if function.startswith("pathlib.Path().") and function.count(".") == 2:
-            kept = (
-                "expanduser",
-                "resolve",
-                "absolute",
-                "joinpath",
-                "with_name",
-                "with_suffix",
-                "with_stem",
-                "relative_to",
-            )
-            return "pathlib.Path()" if function.rsplit(".", 1)[1] in kept else f"{function}()"
+            return "pathlib.Path()" if function.rsplit(".", 1)[1] in _STAYS_A_PATH else f"{function}()"
         return f"{function}()" if function != "?" else "?"
 
     def of(self, node: ast.AST) -> list[str]:
@@ -207,8 +184,8 @@ class Values:
     def commands(self, node: ast.expr) -> list[list[str]]:
         """The commands that `node` may be, each as its words; a text for the shell is one word."""
         found: list[list[str]] = []
-        for words in self.bindings.words(node):
-            choices = itertools.product(*(self.of(word) for word in words))
+        for parts in self.bindings.words(node):
+            choices = itertools.product(*map(self.of, parts))
             found.extend(list(choice) for choice in itertools.islice(choices, MOST))
             if next(choices, None) is not None:
                 found.append([UNKNOWN])
