@@ -42,7 +42,6 @@ class Branches(Phrases):
             links.append((operator.type, right))
             node = left
         outputs = [self.statement(node, scope, stdin)]
-        scope.is_over = False
         failed = [moment(scope, self.run)]  # how things stand where the last command failed, or was left out
         held: Moment | None = None
         for number, (operator_type, right) in enumerate(reversed(links)):
@@ -52,12 +51,9 @@ class Branches(Phrases):
                 merge(failed, scope, self.run)
                 failed = []
             outputs.append(self.statement(right, scope, stdin, redirects if number == len(links) - 1 else ()))
-            if not scope.is_over:
-                failed.append(moment(scope, self.run))
+            failed.append(moment(scope, self.run))
             if held is not None:
                 merge([*failed, held], scope, self.run)
-            elif scope.is_over:
-                merge(failed, scope, self.run)
         merge([*failed, moment(scope, self.run)] if held is not None else failed, scope, self.run)
         return joined(outputs)
 
@@ -98,11 +94,9 @@ class Branches(Phrases):
         *,
         stays: bool = False,
     ) -> None:
-        scope.is_over = False
         before = moment(scope, self.run)
         outputs.append(joined([out for child in nodes if (out := self.part(child, scope, stdin)) is not None]))
-        if not scope.is_over:
-            ways.append(moment(scope, self.run))
+        ways.append(moment(scope, self.run))
         if not stays:
             back_to(before, scope, self.run)
 

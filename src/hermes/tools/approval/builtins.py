@@ -60,11 +60,6 @@ def mapfile(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def leave(cmd: Cmd) -> Out:
-    cmd.scope.is_over = True
-    return NOTHING
-
-
 def set_arguments(cmd: Cmd) -> Out:
     if not cmd.args:
         return Out(None, frozenset({"environment"}))
@@ -196,5 +191,4 @@ HANDLERS: Handlers = {
     "enable": enable,
     "fc": from_history,
     **dict.fromkeys(words("shopt let test [ ulimit return"), inert),
-    "exit": leave,
 }

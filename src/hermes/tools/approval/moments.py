@@ -50,13 +50,10 @@ def back_to(then: Moment, scope: Scope, run: Run) -> None:
     scope.variables, scope.choices = then.variables.copy(), then.choices.copy()
     scope.functions, scope.aliases = then.functions.copy(), then.aliases.copy()
     scope.args, scope.cwd, run.files = then.args, then.cwd, then.files.copy()
-    scope.is_over = False
 
 
 def merge(ways: list[Moment], scope: Scope, run: Run) -> None:
     """Go on from where `ways` meet: what differs between them has several values."""
-    if not ways:  # each of them has left the script
-        return
     first = ways[0]
     if run.steps < 0:
         return
@@ -121,7 +118,6 @@ def each_way(names: list[str], scope: Scope, run: Run, follow: Callable[[], Out]
             else:
                 scope.variables[name] = given
         outputs.append(follow())
-        if not scope.is_over:
-            ways.append(moment(scope, run))
+        ways.append(moment(scope, run))
     merge(ways or [start], scope, run)
     return outputs

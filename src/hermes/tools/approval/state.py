@@ -32,7 +32,7 @@ Functions = dict[str, tuple[tuple[object, str], ...]]  # by name, the bodies it 
 class Scope:
     """Variables, functions and working directory of one shell or subshell."""
 
-    __slots__ = ("aliases", "args", "choices", "cwd", "functions", "is_over", "labels", "stack", "variables")
+    __slots__ = ("aliases", "args", "choices", "cwd", "functions", "labels", "stack", "variables")
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
@@ -43,7 +43,6 @@ class Scope:
         self.aliases: dict[str, str] = {}
         self.args: tuple[str, ...] = ()
         self.stack: tuple[str, ...] = ()
-        self.is_over = False  # the script has left by `exit`
 
     def put(self, name: str, values: tuple[str, ...]) -> None:
         """Give a variable its one value."""
