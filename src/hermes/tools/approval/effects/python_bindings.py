@@ -127,7 +127,7 @@ class Bindings:
     def _target(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-            if isinstance(value, ast.Call) and _last(value.func) == "mkstemp":
+            if isinstance(value, ast.Call) and last_name(value.func) == "mkstemp":
                 parts = [value] * len(target.elts)  # a new file: its descriptor and its name
             for number, inner in enumerate(target.elts):
                 whole = len(parts) == len(target.elts)
@@ -169,7 +169,7 @@ class Bindings:
                     reached.add(name)
         for node in nodes:
             if isinstance(node, ast.Name | ast.Attribute) and id(node) not in called:
-                name = _last(node)
+                name = last_name(node)
                 if name in self.functions and isinstance(node.ctx, ast.Load) and not self._is_foreign(node):
                     _all_dark(self, self.functions[name])  # handed on: called with whatever
         for name, function_def in self.functions.items():
@@ -178,7 +178,7 @@ class Bindings:
 
     def _pass(self, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
         """Bind what `call` hands to functions of the tree; yield each expression that names one."""
-        name = _last(call.func)
+        name = last_name(call.func)
         if name in self.fields:
             for field, value in itertools.zip_longest(self.fields[name], call.args[: len(self.fields[name])]):
                 self._hold(f".{field}", value if value is not None else DARK)
@@ -189,19 +189,19 @@ class Bindings:
             yield call.func, name
         target = next((key.value for key in call.keywords if key.arg == "target"), None)
         given = next((key.value for key in call.keywords if key.arg == "args"), None)
-        if target is not None and _last(target) in self.functions and not self._is_foreign(target):
+        if target is not None and last_name(target) in self.functions and not self._is_foreign(target):
             spread: list[ast.expr] = [ast.Starred(given)] if given is not None else []
             items = given.elts if isinstance(given, ast.Tuple | ast.List) else spread
-            self._hand(self.functions[_last(target)], items, [])
-            yield target, _last(target)
+            self._hand(self.functions[last_name(target)], items, [])
+            yield target, last_name(target)
         if name not in _CALLS_ON and name not in _MAPS:
             return
         for number, argument in enumerate(call.args[:2]):
-            if _last(argument) in self.functions and not self._is_foreign(argument):
+            if last_name(argument) in self.functions and not self._is_foreign(argument):
                 rest = call.args[number + 1 :]
-                function = self.functions[_last(argument)]
+                function = self.functions[last_name(argument)]
                 self._hand(function, [Each(each) for each in rest] if name in _MAPS else rest, call.keywords)
-                yield argument, _last(argument)
+                yield argument, last_name(argument)
                 return
 
     def _hand(self, function: Function, given: list[ast.expr], keywords: list[ast.keyword]) -> None:
@@ -328,7 +328,7 @@ class Bindings:
                 if node.holder and _key(item.elts[node.place]) == node.holder:
                     continue  # it was put there under the same name, which holds nothing more by that
                 yield from self._meanings(item.elts[node.place], seen)
-            elif isinstance(item, ast.Call) and node.place == 0 and _last(item.func)[:1] == "\0":
+            elif isinstance(item, ast.Call) and node.place == 0 and last_name(item.func)[:1] == "\0":
                 yield item  # `os.walk` yields the folder first
             else:
                 yield DARK
@@ -379,7 +379,7 @@ class Bindings:
                 yield element
 
     def _items_of_call(self, call: ast.Call, seen: frozenset[str]) -> Iterator[ast.expr]:
-        last = _last(call.func)
+        last = last_name(call.func)
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         if last in LISTERS:
             yield ast.Call(ast.Name(f"\0{last}"), [call], [])
@@ -446,5 +446,6 @@ def _named(name: str) -> ast.expr:
     return ast.Attribute(DARK, name[1:], ast.Load()) if name[:1] == "." else ast.Name(name, ast.Load())
 
 
-def _last(node: ast.AST) -> str:
+def last_name(node: ast.AST) -> str:
+    """`c` of `a.b.c`, and of `c`; "" of anything else."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -5,7 +5,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from hermes.tools.approval.effects.python_bindings import MOST, Bindings, Each
+from hermes.tools.approval.effects.python_bindings import MOST, Bindings, Each, last_name
 from hermes.tools.approval.effects.python_folds import FOLDS, fold
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -58,9 +58,9 @@ class Values:
     def _bind(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import | ast.ImportFrom):
             self._import(node)
-        elif isinstance(node, ast.Call) and _last(node.func) in ("__import__", "import_module"):
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("__import__", "import_module"):
             self._module_of(node.args[0] if node.args else None)
-        elif isinstance(node, ast.Subscript) and _last(node.value) == "modules":
+        elif isinstance(node, ast.Subscript) and last_name(node.value) == "modules":
             self._module_of(node.slice)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
@@ -134,7 +134,7 @@ class Values:
     def _first(self, values: list[ast.expr], node: ast.AST | None = None) -> str:
         for value in values:
             if value is not node:
-                is_listed = isinstance(value, ast.Call) and _last(value.func)[:1] == "\0"
+                is_listed = isinstance(value, ast.Call) and last_name(value.func)[:1] == "\0"
                 found = self._listed_kind(value) if is_listed and isinstance(value, ast.Call) else self.dotted(value)
                 if found != "?":
                     return found
@@ -196,7 +196,7 @@ class Values:
 
     def _unsplit(self, node: ast.expr) -> ast.expr:
         """The line that `node` takes apart into words, if it does."""
-        if not isinstance(node, ast.Call) or _last(node.func) != "split":
+        if not isinstance(node, ast.Call) or last_name(node.func) != "split":
             return node
         if self.dotted(node.func) == "shlex.split" and node.args:
             return node.args[0]
@@ -280,7 +280,7 @@ class Values:
         return [UNKNOWN] if meant == [node] else [text for value in meant for text in self.of(value)]
 
     def _result(self, node: ast.Call) -> list[str]:
-        last = _last(node.func)
+        last = last_name(node.func)
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
         if last[:1] == "\0":
             return self._listed(node)
@@ -327,7 +327,7 @@ class Values:
         name = self.dotted(node.func)
         nodes = node.args
         if name not in FOLDS and receiver is not None:
-            name, nodes = f".{_last(node.func)}", [receiver, *node.args]
+            name, nodes = f".{last_name(node.func)}", [receiver, *node.args]
         if name not in FOLDS:
             return []
         choices = itertools.islice(itertools.product(*map(self.of, nodes[:3])), MOST)
@@ -357,7 +357,7 @@ class Values:
             if on_path and isinstance(source.func, ast.Attribute)
             else (source.args[:1] or [ast.Constant(".")])[0]
         )
-        lister = _last(source.func)
+        lister = last_name(source.func)
         if lister in ("glob", "iglob") and not on_path:
             return [
                 re.split(r"[*?\[]", text, maxsplit=1)[0] + UNKNOWN if "/" in text else f"./{UNKNOWN}"
@@ -372,10 +372,6 @@ def _constant(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else str(value)
-
-
-def _last(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _filled(text: str, pattern: str, values: list[str]) -> str:

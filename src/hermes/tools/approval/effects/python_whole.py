@@ -2,6 +2,7 @@
 
 import ast
 
+from hermes.tools.approval.effects.python_bindings import last_name
 from hermes.tools.approval.effects.python_files import PythonFiles, table
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.paths import is_credential, is_private, resolve
@@ -43,7 +44,7 @@ def judge_whole(code: PythonFiles, nodes: list[ast.AST], fine: set[int]) -> None
 def _exhausts(loop: ast.While | ast.For) -> bool:
     """Whether a loop never ends, or goes on for long, and waits for nothing of what it starts or fills."""
     inside = list(ast.walk(loop))
-    calls = {_called(node) for node in inside if isinstance(node, ast.Call)}
+    calls = {last_name(node.func) for node in inside if isinstance(node, ast.Call)}
     if calls & _WAITS or any(isinstance(node, _ENDS) for node in inside):
         return False
     if isinstance(loop, ast.While):
@@ -58,13 +59,6 @@ def _exhausts(loop: ast.While | ast.For) -> bool:
         for node in inside
     )
     return bool(leaves) and max(rounds, default=0) >= _MANY
-
-
-def _called(node: ast.Call) -> str:
-    function = node.func
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
 
 
 def _leaks(code: PythonFiles, nodes: list[ast.AST], fine: set[int]) -> None:
