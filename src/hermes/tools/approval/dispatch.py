@@ -29,7 +29,7 @@ from hermes.tools.approval.effects import (
 from hermes.tools.approval.glob import has_glob, plain
 from hermes.tools.approval.model import Severity, SimpleCommand
 from hermes.tools.approval.outputs import PURE, labelled
-from hermes.tools.approval.paths import classify, is_credential, resolve, show
+from hermes.tools.approval.paths import place, resolve, shown
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
 from hermes.tools.approval.streams import read
 from hermes.tools.approval.tables import names
@@ -97,13 +97,6 @@ _FILTERS = frozenset(words("grep egrep fgrep rg sort uniq head tail tac shuf cat
 # They pick some of the lines they are given, by a pattern with a name in it.
 _PICKERS = frozenset(words("grep egrep fgrep rg awk gawk mawk sed"))
 _PICKS = re.compile(r"[A-Za-z]{3}|:\d{2}|\d{4}")
-# They are handed credentials and the runtime's files every day, and show them to the person or use them as keys.
-_READERS = frozenset(
-    words(
-        "less more nano view pico ssh-add keychain ansible-playbook age sops cksum b2sum xdg-open open getfacl lsattr "
-        "namei ssh-keyscan terraform tofu helm k9s stern kubectx packer pulumi sha512sum md5 zless zcat"
-    )
-)
 
 
 _MODULES = (
@@ -200,14 +193,9 @@ def _without_handler(cmd: Cmd, written: str) -> None:
     _look_inside(cmd)
     if cmd.name in _BUILDERS and any(resolve(word, cmd.scope, cmd.run) in cmd.run.files for word in cmd.args):
         cmd.run.add("decoded_code", f"build by a file that the command itself wrote: {cmd.line}")
-    for text in carried.carried(cmd):
-        _keep_dangers(cmd, partial(cmd.shell, text.replace(UNKNOWN, "${_}"), NOTHING))
-    if "--" in cmd.args[:-1]:
-        _keep_dangers(cmd, partial(cmd.nested, cmd.args[cmd.args.index("--") + 1 :], NOTHING))
     if cmd.name not in tools.RULES:
         tools.judge_verb(cmd)
-    if cmd.name not in _READERS:
-        _handed_over(cmd)
+    _handed_over(cmd)
 
 
 def _is_known(cmd: Cmd, written: str) -> bool:
@@ -222,21 +210,14 @@ def _is_known(cmd: Cmd, written: str) -> bool:
 
 
 def _handed_over(cmd: Cmd) -> None:
-    """A program that nobody knows here is given a credential, the runtime's own files or its processes."""
-    run = cmd.run
+    """A program without a rule is given a credential, the runtime's own files or its processes."""
     if "credential" in cmd.stdin.labels:
-        run.add("exfiltration", f"hand a credential to {plain(cmd.name)}")
-    if "own" in run.substituted:
+        cmd.run.add("exfiltration", f"hand a credential to {plain(cmd.name)}")
+    if "own" in cmd.run.substituted:
         cmd.add("self_kill")
     for word in cmd.args:
-        value = word.rpartition("=")[2] if word.startswith("-") else word.removeprefix("file://")
-        if "/" not in value or UNKNOWN in value:
-            continue
-        path = resolve(value, cmd.scope, run)
-        if classify(path, run.places) == "own":
-            cmd.add("own_files", (show(path, run.places),), path_class="own")
-        elif is_credential(path, run.places):
-            run.add("exfiltration", f"hand {show(path, run.places)} to {plain(cmd.name)}", (show(path, run.places),))
+        if "/" in word and place(cmd, word.rpartition("=")[2]) == "own":
+            cmd.add("own_files", shown(cmd, word.rpartition("=")[2]), path_class="own")
 
 
 def _prints_settings(args: list[str]) -> bool:

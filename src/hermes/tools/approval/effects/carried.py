@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from hermes.tools.approval.effects.code import inline
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import place, write_path, writes
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
@@ -46,24 +45,16 @@ OPTIONS: dict[str, frozenset[str]] = {
     for programs, _, options in (row.partition(": ") for row in _TABLE.strip().splitlines())
     for name in programs.split()
 }
-# In a program without a rule these names mean a command nearly everywhere.
-_ANYWHERE = re.compile(
-    r"--?(?:[\w.]+[-.])?(?:exec|command|cmd|run|hook|pager|editor|shell|preview|wrap|before|after|helper|program|prog|on-[\w-]+|"
-    r"pre(?:-[\w-]+)?|post-(?!data|file|process)[\w-]+)"
-)
 
 
 def carried(cmd: Cmd) -> Iterator[str]:
     """The commands among the options of `cmd`."""
-    options = OPTIONS.get(cmd.name)
+    options = OPTIONS[cmd.name]
     for position, arg in enumerate(cmd.args):
         if arg[:1] != "-" or len(arg) < 2:
             continue
         name, equals, value = arg.partition("=")
-        if options is None:
-            if arg.startswith("--") and _ANYWHERE.fullmatch(name):
-                yield value if equals else "".join(cmd.args[position + 1 : position + 2])
-        elif name in options:
+        if name in options:
             yield value if equals else "".join(cmd.args[position + 1 : position + 2])
         elif not arg.startswith("--") and arg[:2] in options:
             yield arg[2:]
@@ -189,14 +180,9 @@ def emacs(cmd: Cmd) -> Out | None:
         if name not in ("--eval", "--execute", "-eval", "-e", "-f", "--funcall"):
             continue
         text = value if equals else "".join(cmd.args[position + 1 : position + 2])
-        for script in re.findall(
-            r"(?:shell-command(?:-to-string)?|call-process-shell-command|async-shell-command) \"(.+?)\"", text
-        ):
-            cmd.shell(script, NOTHING)
         for path in _LISP_DELETES.findall(text):
             cmd.nested(["rm", "-r", path.replace("~", cmd.run.places.home)], NOTHING)
         if _LISP_REACHES.search(text) and not _LISP_HARMLESS.fullmatch(text):
-            inline(cmd, text)
             cmd.add("inline_code")
     return None
 
@@ -226,18 +212,7 @@ def debugger(cmd: Cmd) -> Out | None:
 
 
 def _debug(cmd: Cmd, text: str) -> None:
-    word, _, rest = text.partition(" ")
-    if text.startswith("!"):
-        cmd.shell(text[1:], NOTHING)
-    elif word in ("shell", "make"):
-        cmd.shell(rest, NOTHING)
-    elif text.startswith(("platform shell", "process launch --")):
-        cmd.shell(text.split(" ", 2)[-1], NOTHING)
-    elif word in ("python", "py", "python-interactive", "pi", "script"):
-        inline(cmd._replace(name="python"), rest)
-    elif text and not _is_debugging(text):
-        for inner in re.findall(r"\b(?:system|popen|execl?p?)\s*\(\s*\\?\"((?:[^\"\\]|\\.)*)", text):
-            cmd.shell(inner.rstrip("\\"), NOTHING)
+    if text and not _is_debugging(text):
         cmd.run.add("inline_code", f"a debugger runs {text[:80]}")
 
 
