@@ -1,6 +1,5 @@
 """From a simple command to its effects: find the program behind the word, and let its rule judge."""
 
-import itertools
 import re
 from collections.abc import Callable
 from functools import partial
@@ -27,11 +26,11 @@ from hermes.tools.approval.effects import (
     written,
 )
 from hermes.tools.approval.glob import has_glob, plain
-from hermes.tools.approval.model import Severity, SimpleCommand
+from hermes.tools.approval.hidden import keep_dangers, look_at_text
+from hermes.tools.approval.model import SimpleCommand
 from hermes.tools.approval.outputs import PURE, labelled
 from hermes.tools.approval.paths import place, resolve, shown
 from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
-from hermes.tools.approval.streams import read
 from hermes.tools.approval.tables import names
 from hermes.tools.approval.text import UNKNOWN, quoted, words
 
@@ -65,9 +64,6 @@ _SETTINGS_VERBS = frozenset(
         "alias bash zsh hook-env generate-shell-completion --eval -b --shell list-dirs"
     )
 )
-_HIDDEN = re.compile(r"(?:\A|[\s;&|/!+:`=])((?:rm|dd|mkfs[.\w]*|shred|wipefs|sh|bash|chmod|chown|mv|find|curl|wget)\s)")
-_BRACKETS = str.maketrans(dict.fromkeys("\"'()[],", " "))
-_MAX_TEXT = 4096
 # Compilers for other machines, and names that only ever mean one thing.
 _FAMILY = re.compile(
     r"[\w.]+(?:-[\w.]+)*-(?:gcc|g\+\+|ld|as|ar|nm|objdump|objcopy|size|strip|readelf|ranlib|cpp|gfortran|gdb|addr2line"
@@ -177,7 +173,7 @@ def _meant(program: str) -> str:
 def _options(cmd: Cmd) -> None:
     """What options do in programs that may have a rule of their own: carry commands, load code, write."""
     if cmd.name in _CARRIERS:
-        _look_inside(cmd)
+        look_at_text(cmd, " ".join(cmd.args))
     if cmd.name in carried.OPTIONS:
         carried.judge_carried(cmd)
     carried.judge_loaded(cmd)
@@ -190,9 +186,11 @@ def _without_handler(cmd: Cmd, written: str) -> None:
         return
     if not _is_known(cmd, written):
         cmd.run.add("unknown_program", f"nobody here knows the program {plain(cmd.name)}")
-    _look_inside(cmd)
+    look_at_text(cmd, " ".join(cmd.args))
     if cmd.name in _BUILDERS and any(resolve(word, cmd.scope, cmd.run) in cmd.run.files for word in cmd.args):
         cmd.run.add("decoded_code", f"build by a file that the command itself wrote: {cmd.line}")
+    if "--" in cmd.args[:-1]:
+        keep_dangers(cmd, partial(cmd.nested, cmd.args[cmd.args.index("--") + 1 :], NOTHING))
     if cmd.name not in tools.RULES:
         tools.judge_verb(cmd)
     _handed_over(cmd)
@@ -280,26 +278,3 @@ def _run_made_file(path: str, scope: Scope, run: Run) -> None:
             code.inline(Cmd(first.rsplit("/", 1)[-1].split()[-1], [], scope, NOTHING, (), run), out.text)
         else:
             run.script(out.text, scope.fork(), NOTHING, ("script",))
-
-
-def _look_inside(cmd: Cmd) -> None:
-    """A program may start another one: judge what looks like a command among its words, or in the text of one."""
-    text = plain(" ".join(cmd.args))[:_MAX_TEXT].translate(_BRACKETS)
-    for found in itertools.islice(_HIDDEN.finditer(text), 4):
-        _keep_dangers(cmd, partial(cmd.shell, text[found.start(1) :], NOTHING))
-
-
-def _keep_dangers(cmd: Cmd, judge_it: Callable[[], Out]) -> None:
-    """Judge a guess: keep the dangers found, drop that it may not even be a command."""
-    run = cmd.run
-    unknowns, effects = len(run.unknowns), len(run.effects)
-    judge_it()
-    del run.unknowns[unknowns:]
-    run.effects[effects:] = [
-        effect
-        for effect in run.effects[effects:]
-        if effect.kind not in ("unknown", "unknown_program") and effect.severity > Severity.NOTE
-    ]
-
-
-__all__ = ["judge", "read"]

@@ -13,10 +13,6 @@ from hermes.tools.approval.streams import feed, listed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, quoted, words
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "pwsh"])
-HIDDEN = frozenset(["rm", "dd", "shred", "mkfs", "wipefs", "sh", "bash", "zsh", "dash", "unlink", "rmdir"]) | {
-    "mkfs.ext4",
-    "mkfs.xfs",
-}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 

@@ -10,16 +10,15 @@ from hermes.tools.approval.effects.tokens import (
     constants,
     first_argument,
     owner_of,
-    renamed,
     tokens,
     value_of,
     without_patterns,
 )
+from hermes.tools.approval.hidden import look_at_text
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.paths import deletes, is_private, matters, resolve, writes
 from hermes.tools.approval.state import NOTHING, Cmd
 from hermes.tools.approval.text import UNKNOWN, words
-from hermes.tools.approval.wrappers import HIDDEN
 
 _NEEDS_OWNER = {  # common words that run a program only on these objects
     "exec": {"child_process", "cp", "os", "Kernel", "Process", "php", "perl", "ruby", "tclsh", "expect", "getRuntime"},
@@ -42,7 +41,6 @@ _NETWORK = re.compile(
     r"\b(?:fetch|axios|http\.request|https\.request|socket|LWP|IO::Socket|fsockopen|Net::HTTP|open-uri|WebSocket|mail)\b"
     r"|[\"'](?:node:)?(?:https?|net|dgram)[\"']|file_get_contents\(\s*[\"']https?:|\bcurl_"
 )
-_COMMANDS = ("rm ", "dd ", "sh ", "bash ", "mkfs", "shred ", "sudo ", "curl ", "chmod ", "/bin/")
 _SPAWNED = re.compile(
     r"do shell script \"([^\"]*)\"|\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)|\b(?:spawn|exec|system)\s+([^\n;\]]+)"
 )
@@ -50,6 +48,7 @@ _TCL_DELETE = re.compile(r"\bfile\s+delete\s+(?:-\w+\s+)*(?:--\s+)?(\S+)")
 _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 _RISKY_OWNERS = frozenset(words("fs process global globalThis this child_process _G _ENV os Kernel self module"))
 _DEFINES = frozenset(words("function def fn func fun sub"))
+_FOLLOWED = frozenset(words("perl ruby php")) | JAVASCRIPT  # of the others only names are known
 _SHELL_TICKS = frozenset(words("perl ruby php julia"))
 _SUBSTITUTION = re.compile(
     r"\bs([/#|!,~@%])((?:\\.|(?!\1)[^\\]){0,400})\1((?:\\.|(?!\1)[^\\]){0,400})\1[a-df-z]*e|\bs\{[^}]{0,400}\}\s*\{([^}]{0,400})\}[a-df-z]*e"
@@ -80,7 +79,7 @@ class _Code(CodeFiles):
         self.cmd = cmd
         self.code = code
         self.table = names()
-        self.parts = renamed(tokens(without_patterns(code, cmd.name)))
+        self.parts = tokens(without_patterns(code, cmd.name))
         self.names = {token.text for token in self.parts if token.kind == "name"}
         self.known = constants(self.parts)
         self.local = self._bound()
@@ -92,6 +91,8 @@ class _Code(CodeFiles):
         for script in _SPAWNED.findall(self.code) if cmd.name in ("osascript", "expect", "tclsh") else ():
             cmd.shell("".join(script).replace("\\r", "\n"), NOTHING)
         deletes(cmd, *_TCL_DELETE.findall(self.code) if cmd.name == "tclsh" else (), recursive=True)
+        if cmd.name not in _FOLLOWED:
+            look_at_text(cmd, self.code)
         self._strings()
         for position, token in enumerate(self.parts):
             if token.kind == "string":
@@ -317,9 +318,7 @@ class _Code(CodeFiles):
     def _strings(self) -> None:
         """What the strings of the code are: SQL, names of functions, commands of a language that is not followed."""
         strings = [(number, value_of(token.text)) for number, token in enumerate(self.parts) if token.kind == "string"]
-        texts = [text for _, text in strings]
-        followed = self.cmd.name in ("perl", "ruby", "php", *JAVASCRIPT)
-        for order, (number, text) in enumerate(strings):
+        for number, text in strings:
             if re.match(r"(?i)\W*(?:drop|truncate|delete from|update|alter)\s", text):
                 sql(self.cmd, text)
             elif (
@@ -331,12 +330,6 @@ class _Code(CodeFiles):
                     self.ask(f"code names {text}")
             elif "/" in text and " " not in text and self._is_written(number, text):
                 writes(self.cmd, self._in_home(text))
-            elif followed:
-                continue
-            elif text in HIDDEN:
-                self.cmd.nested(texts[order : order + 8], NOTHING)
-            elif text.startswith(_COMMANDS):
-                self.cmd.shell(text, NOTHING)
 
     def _is_written(self, number: int, text: str) -> bool:
         """Whether a path that matters is handed to anything but a call that reads."""

@@ -17,7 +17,6 @@ _TOKENS = re.compile(
 _MAX_CODE = 65536
 _MAKES_TEXT = frozenset(words("base64 bytes b64decode atob decode_base64 fromhex chr join"))
 _NO_VALUES = frozenset(words("True False None true false null shell check recursive force os subprocess"))
-_IMPORT = frozenset({"import", "require", "from"})
 _ESCAPE = re.compile(
     r"\\x([0-9a-fA-F]{2})|\\u\{?([0-9a-fA-F]{4,6})\}?|\\U([0-9a-fA-F]{8})|\\([0-7]{3})|\\(.)", re.DOTALL
 )
@@ -35,22 +34,6 @@ def tokens(code: str) -> list[Token]:
         if kind != "comment":
             found.append(Token(kind, match.group()))
     return found
-
-
-def renamed(parts: list[Token]) -> list[Token]:
-    """Modules under the names they are known by: `import subprocess as s`, `const s = require("child_process")`."""
-    meant: dict[str, str] = {}
-    for position in range(1, len(parts) - 1):
-        token, before, after = parts[position], parts[position - 1], parts[position + 1]
-        if token.text == "as" and before.kind == after.kind == "name":
-            meant[after.text] = before.text
-        elif token.text == "as" and before.text == "*" and position + 3 < len(parts):
-            meant[after.text] = _module_name(parts[position + 3])
-        elif token.text == "=" and before.kind == "name" and after.text in _IMPORT and position + 3 < len(parts):
-            meant[before.text] = _module_name(parts[position + 3])
-    if not meant:
-        return parts
-    return [Token("name", meant[part.text]) if part.kind == "name" and part.text in meant else part for part in parts]
 
 
 def _module_name(token: Token) -> str:
