@@ -16,7 +16,7 @@ from hermes.tools.approval.effects.tokens import (
 )
 from hermes.tools.approval.hidden import look_at_text
 from hermes.tools.approval.model import Severity
-from hermes.tools.approval.paths import deletes, is_private, matters, resolve, writes
+from hermes.tools.approval.paths import is_private, matters, resolve, writes
 from hermes.tools.approval.state import NOTHING, Cmd
 from hermes.tools.approval.text import UNKNOWN, words
 
@@ -41,10 +41,6 @@ _NETWORK = re.compile(
     r"\b(?:fetch|axios|http\.request|https\.request|socket|LWP|IO::Socket|fsockopen|Net::HTTP|open-uri|WebSocket|mail)\b"
     r"|[\"'](?:node:)?(?:https?|net|dgram)[\"']|file_get_contents\(\s*[\"']https?:|\bcurl_"
 )
-_SPAWNED = re.compile(
-    r"do shell script \"([^\"]*)\"|\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)|\b(?:spawn|exec|system)\s+([^\n;\]]+)"
-)
-_TCL_DELETE = re.compile(r"\bfile\s+delete\s+(?:-\w+\s+)*(?:--\s+)?(\S+)")
 _POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 _RISKY_OWNERS = frozenset(words("fs process global globalThis this child_process _G _ENV os Kernel self module"))
 _DEFINES = frozenset(words("function def fn func fun sub"))
@@ -88,9 +84,6 @@ class _Code(CodeFiles):
         cmd, names = self.cmd, self.names
         for found in _SUBSTITUTION.findall(self.code) if cmd.name == "perl" else ():
             inline(cmd, found[2] or found[3])
-        for script in _SPAWNED.findall(self.code) if cmd.name in ("osascript", "expect", "tclsh") else ():
-            cmd.shell("".join(script).replace("\\r", "\n"), NOTHING)
-        deletes(cmd, *_TCL_DELETE.findall(self.code) if cmd.name == "tclsh" else (), recursive=True)
         if cmd.name not in _FOLLOWED:
             look_at_text(cmd, self.code)
         self._strings()
