@@ -1,5 +1,6 @@
 """Options that carry a command: judged wherever they stand; editors, debuggers and multiplexers by their own words."""
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -109,10 +110,8 @@ def judge_carried(cmd: Cmd) -> None:
         script = text.lstrip("|!").replace(UNKNOWN, "${_}")
         if script.startswith("/") and place(cmd, script) == "temp":
             cmd.add("inline_code")
-        inner = cmd.scope.fork()
-        inner.variables["FILE"] = ("x",)
         # Most of them put a file's name behind a program that is named alone.
-        cmd.run.script(script if " " in script else f"{script} ${{_}}", inner, DARK, (*cmd.via, cmd.name))
+        cmd.shell(script if " " in script else f"{script} ${{_}}", DARK)
 
 
 # Editors
@@ -171,7 +170,6 @@ _LISP_REACHES = re.compile(
     r"delete|shell|process|write|rename|copy-file|chmod|set-file|load|eval|funcall|apply|url-|erase|insert-file|-hook"
 )
 _LISP_HARMLESS = re.compile(r"\(?(?:org-\w[\w-]*export[\w-]*|batch-byte-compile|package-[\w-]+)\)?")
-_LISP_DELETES = re.compile(r"\(delete-(?:directory|file)\s+\"([^\"]+)\"")
 
 
 def emacs(cmd: Cmd) -> Out | None:
@@ -180,8 +178,6 @@ def emacs(cmd: Cmd) -> Out | None:
         if name not in ("--eval", "--execute", "-eval", "-e", "-f", "--funcall"):
             continue
         text = value if equals else "".join(cmd.args[position + 1 : position + 2])
-        for path in _LISP_DELETES.findall(text):
-            cmd.nested(["rm", "-r", path.replace("~", cmd.run.places.home)], NOTHING)
         if _LISP_REACHES.search(text) and not _LISP_HARMLESS.fullmatch(text):
             cmd.add("inline_code")
     return None
@@ -232,39 +228,24 @@ _TMUX_HARMLESS = re.compile(
 
 
 def multiplexer(cmd: Cmd) -> Out | None:
-    texts: list[str] = []
+    """tmux, screen: what is typed into a window, or runs in a new one."""
     if cmd.name == "screen":
         rest = after_options(cmd.args, "cehpsStTX")
-        if "stuff" in cmd.args:
-            rest = cmd.args[cmd.args.index("stuff") + 1 :]
-        elif "exec" in cmd.args[:4]:
-            rest = cmd.args[cmd.args.index("exec") + 1 :]
-        texts = [" ".join(rest)]
-        cmd.nested(rest, NOTHING) if len(rest) > 2 else None
+        groups = [cmd.args[cmd.args.index("stuff") + 1 :] if "stuff" in cmd.args else rest]
     else:
-        rest = after_options(cmd.args, "LSfc")
-        for group in _between(rest, ";"):
-            if not group or _TMUX_HARMLESS.fullmatch(group[0]):
-                continue
-            operands = read_options(group[1:], "tsncFxyeElpb").operands
-            operands = [word for word in operands if word not in ("Enter", "C-m", "Return")]
-            texts.append(" ".join(operands))
-            cmd.nested(operands, NOTHING) if len(operands) > 2 else None
-            texts += [word for word in operands if " " in word] if len(operands) > 1 else []
-    for text in texts:
-        if text.strip():
-            cmd.shell(text.replace("\\n", "\n").replace("^M", "\n"), NOTHING)
+        split = itertools.groupby(after_options(cmd.args, "LSfc"), lambda word: word != ";")
+        commands = [list(group) for is_command, group in split if is_command]
+        groups = [
+            read_options(command[1:], "tsncFxyeElpb").operands
+            for command in commands
+            if not _TMUX_HARMLESS.fullmatch(command[0])
+        ]
+    for operands in groups:
+        keys = [word for word in operands if word not in ("Enter", "C-m", "Return")]
+        for text in [" ".join(keys), *(word for word in keys if " " in word and len(keys) > 1)]:
+            if text.strip():
+                cmd.shell(text.replace("\\n", "\n").replace("^M", "\n"), NOTHING)
     return None
-
-
-def _between(args: list[str], mark: str) -> list[list[str]]:
-    groups: list[list[str]] = [[]]
-    for arg in args:
-        if arg == mark:
-            groups.append([])
-        else:
-            groups[-1].append(arg)
-    return groups
 
 
 def each_operand(cmd: Cmd) -> Out | None:
@@ -287,8 +268,6 @@ def desk_calculator(cmd: Cmd) -> Out | None:
     for text in [*cmd.args, cmd.stdin.text or ""]:
         if "!" in text or "syscmd" in text:
             cmd.add("inline_code")
-            for script in re.findall(r"!([^\n]+)|e?syscmd\(([^)]*)", text):
-                cmd.shell(next(part for part in script if part), NOTHING)
     return None
 
 

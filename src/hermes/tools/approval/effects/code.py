@@ -41,7 +41,6 @@ _NETWORK = re.compile(
     r"\b(?:fetch|axios|http\.request|https\.request|socket|LWP|IO::Socket|fsockopen|Net::HTTP|open-uri|WebSocket|mail)\b"
     r"|[\"'](?:node:)?(?:https?|net|dgram)[\"']|file_get_contents\(\s*[\"']https?:|\bcurl_"
 )
-_POWER = re.compile(r"\bLINUX_REBOOT|ExitWindowsEx")
 _RISKY_OWNERS = frozenset(words("fs process global globalThis this child_process _G _ENV os Kernel self module"))
 _DEFINES = frozenset(words("function def fn func fun sub"))
 _FOLLOWED = frozenset(words("perl ruby php")) | JAVASCRIPT  # of the others only names are known
@@ -81,7 +80,7 @@ class _Code(CodeFiles):
         self.local = self._bound()
 
     def judge(self) -> None:
-        cmd, names = self.cmd, self.names
+        cmd, _names = self.cmd, self.names
         for found in _SUBSTITUTION.findall(self.code) if cmd.name == "perl" else ():
             inline(cmd, found[2] or found[3])
         if cmd.name not in _FOLLOWED:
@@ -98,7 +97,7 @@ class _Code(CodeFiles):
                 self._computed(position)
             elif token.text == "(" and cmd.name == "php" and position and self._is_expression(position - 1):
                 self.ask("code calls what a text names")
-        if names & {"fork", "pcntl_fork"} and names & {"while", "for", "loop", "until", "setInterval"}:
+        if self.names & {"fork", "pcntl_fork"} and self.names & {"while", "for", "loop", "until", "setInterval"}:
             cmd.add("fork_bomb", severity=Severity.HARDLINE)
         if "(?{" in self.code or "(??{" in self.code:
             self.ask("a pattern that runs code")
@@ -131,15 +130,13 @@ class _Code(CodeFiles):
     def _name(self, position: int, name: str) -> None:
         if name[:1] in "$@%" and len(name) > 1:
             if self.cmd.name == "php" and name[0] == "$" and self._text(position + 1) == "(":
-                self._called_by_text(position, name)
+                self.ask("code calls what a text names")
             return
         owner = owner_of(self.parts, position)
         if self.cmd.name in ("perl", "php") and self._text(position - 1) == ".":
             owner = ""  # there it joins two texts
         is_key = self._text(position + 1) in (":", "=") and self._text(position + 2) in (">", "") and not owner
-        if _POWER.search(name):
-            self.cmd.add("shutdown", severity=Severity.HARDLINE)
-        elif name in self.table.start and self._runs_programs(name, owner):
+        if name in self.table.start and self._runs_programs(name, owner):
             self._starts(position)
         elif name in self.table.delete and self._is_delete(name, owner, position):
             self._removes(position)
@@ -156,7 +153,9 @@ class _Code(CodeFiles):
                 self.ask("code runs a text later")
         elif self._text(position - 1) in _DEFINES or (name == "package" and self._text(position + 1) not in (".", "[")):
             return
-        elif name in self.table.ask and not (name == "kill" and self._kills(position)) and not is_key:
+        elif name == "kill" and "-1" in "".join(token.text for token in self.parts[position : position + 8]):
+            self.cmd.add("mass_kill", severity=Severity.HARDLINE)
+        elif name in self.table.ask and not is_key:
             self.ask(f"code calls {name}")
         else:
             self._familiar(position, name, owner, is_key=is_key)
@@ -180,16 +179,6 @@ class _Code(CodeFiles):
             or (name[0].isupper() and self._text(position + 1) != "(")
         ):
             self.ask(f"code uses {name}")
-
-    def _called_by_text(self, position: int, name: str) -> None:
-        meant = self.known.get(name)
-        if (
-            meant is None
-            or meant in self.table.start | self.table.delete | self.table.write | self.table.evaluate | self.table.ask
-        ):
-            if meant in self.table.start:
-                self._starts(position)
-            self.ask("code calls what a text names")
 
     def _computed(self, position: int) -> None:
         """`fs["rm" + "Sync"]`: a member by its name, of something that can do harm."""
@@ -242,8 +231,6 @@ class _Code(CodeFiles):
         )
         if listed:
             cmd.nested([*literals, UNKNOWN] if dark else literals, NOTHING)
-            if name.startswith(("execv", "execl", "spawnl", "spawnv")):  # the name comes twice
-                cmd.nested(literals[1:], NOTHING)
         else:
             cmd.shell(literals[0], NOTHING)
             if dark and first_argument(self.parts, position, self.known) is None:
@@ -264,23 +251,7 @@ class _Code(CodeFiles):
             return
         if name == "eval" and cmd.name == "perl" and self._text(position + 1) == "{":
             return  # it catches errors
-        _, literals, dark = arguments(self.parts, position, self.known)
-        first = None if self._text(position + 1) == "[" else first_argument(self.parts, position, self.known)
-        decoded = cmd.name != "node" and any(token.text[:1] == "`" for token in self.parts[position + 1 : position + 3])
-        if first is not None and not dark and not decoded and len(literals) == 1:
-            inline(cmd, literals[0])
-        else:
-            self.ask("code makes more code and runs it", "decoded_code")
-
-    def _kills(self, position: int) -> bool:
-        numbers = [token.text for token in self.parts[position + 1 : position + 8]]
-        if "getppid" in numbers or "ppid" in numbers:
-            self.cmd.add("self_kill")
-            return True
-        if ("-" in numbers and "1" in numbers) or numbers[1:3] == ["1", ","]:
-            self.cmd.add("mass_kill", severity=Severity.HARDLINE)
-            return True
-        return False
+        self.ask("code makes more code and runs it", "decoded_code")
 
     # Strings
 
@@ -344,5 +315,3 @@ class _Code(CodeFiles):
                     path = self._in_home(text)
                     if "://" not in path and is_private(resolve(path, cmd.scope, cmd.run), cmd.run.places):
                         cmd.add("exfiltration", (text,))
-        if self.names & {"environ", "ENV", "env"} and self.names & {"post", "request", "urlopen", "fetch"}:
-            cmd.add("exfiltration")
