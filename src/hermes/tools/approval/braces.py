@@ -35,14 +35,8 @@ def _first_brace(word: str) -> tuple[str, list[str], str] | None:
     position = 0
     while position < len(word):
         char = word[position]
-        if char == "\\":
-            position += 1
-        elif char == "'":
-            position = or_end(word, word.find("'", position + 1))
-        elif char == '"':
-            position = double_end(word, position + 1)
-        elif word.startswith(("${", "$("), position):
-            position = closing(word, position + 2, *("{}" if word[position + 1] == "{" else "()"))
+        if char in "\\'\"$":
+            position = _end_of_part(word, position)
         elif char == "{":
             found = _alternatives(word, position + 1)
             if found is not None:
@@ -52,19 +46,27 @@ def _first_brace(word: str) -> tuple[str, list[str], str] | None:
     return None
 
 
+def _end_of_part(word: str, position: int) -> int:
+    """The last character of an escape, a quoted part or a substitution that starts at `position`."""
+    char = word[position]
+    if char == "\\":
+        return position + 1
+    if char == "'":
+        return or_end(word, word.find("'", position + 1))
+    if char == '"':
+        return double_end(word, position + 1)
+    if word.startswith(("${", "$("), position):
+        return closing(word, position + 2, *("{}" if word[position + 1] == "{" else "()"))
+    return position
+
+
 def _alternatives(word: str, start: int) -> tuple[list[str], int] | None:
     depth, position, begin = 0, start, start
     parts: list[str] = []
     while position < len(word):
         char = word[position]
-        if char == "\\":
-            position += 1
-        elif char == "'":
-            position = or_end(word, word.find("'", position + 1))
-        elif char == '"':
-            position = double_end(word, position + 1)
-        elif word.startswith(("${", "$("), position):
-            position = closing(word, position + 2, *("{}" if word[position + 1] == "{" else "()"))
+        if char in "\\'\"$":
+            position = _end_of_part(word, position)
         elif char == "{":
             depth += 1
         elif char == "}" and depth:
@@ -106,12 +108,8 @@ def closing(text: str, start: int, opener: str = "(", closer: str = ")") -> int:
     ends: list[str] = []
     while position < len(text):
         char = text[position]
-        if char == "\\":
-            position += 1
-        elif char == "'":
-            position = or_end(text, text.find("'", position + 1))
-        elif char == '"':
-            position = double_end(text, position + 1)
+        if char in "\\'\"":
+            position = _end_of_part(text, position)
         elif char == "<" and opener == "(" and (found := _HEREDOC.match(text, position)):
             ends.append(found[1].strip("'\"\\"))
             position = found.end() - 1

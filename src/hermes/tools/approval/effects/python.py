@@ -9,8 +9,8 @@ import warnings
 from functools import cache
 
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.effects.python_bindings import MORE, MOST
 from hermes.tools.approval.effects.python_files import PythonFiles, table
+from hermes.tools.approval.effects.python_names import MORE, MOST
 from hermes.tools.approval.effects.python_values import MARK, Values
 from hermes.tools.approval.effects.python_whole import judge_whole
 from hermes.tools.approval.paths import matters, writes

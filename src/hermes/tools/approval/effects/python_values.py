@@ -5,8 +5,9 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from hermes.tools.approval.effects.python_bindings import MOST, Bindings, Each, last_name
+from hermes.tools.approval.effects.python_bindings import Bindings
 from hermes.tools.approval.effects.python_folds import FOLDS, fold
+from hermes.tools.approval.effects.python_names import MOST, Each, last_name
 from hermes.tools.approval.text import UNKNOWN, words
 
 MARK = "HERMES_UNKNOWN"  # stands in the source for what the shell would put there

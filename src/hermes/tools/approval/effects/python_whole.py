@@ -2,8 +2,8 @@
 
 import ast
 
-from hermes.tools.approval.effects.python_bindings import last_name
 from hermes.tools.approval.effects.python_files import PythonFiles, table
+from hermes.tools.approval.effects.python_names import last_name
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.paths import is_credential, is_private, resolve
 from hermes.tools.approval.text import words
