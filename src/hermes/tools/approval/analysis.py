@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hermes.tools.approval.model import KEYS, Analysis, Effect, Severity
+from hermes.tools.approval.model import Analysis, Effect, Severity
 from hermes.tools.approval.shell import Follower
 from hermes.tools.approval.state import NOTHING, Places, Run, Scope
 from hermes.tools.approval.text import MAX_BYTES, clean, folded, join_lines
@@ -81,6 +81,3 @@ def _too_long(command: str, cleaned: str) -> Analysis:
         effects=(Effect("unknown", Severity.ASK, reason),),
         unknown=(reason,),
     )
-
-
-__all__ = ["KEYS", "analyse"]

@@ -1,12 +1,15 @@
 """Expand one shell word as bash would, without running anything."""
 
 import re
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes.tools.approval.braces import MAX_FIELDS, MAX_TEXT, braces, closing, or_end
 from hermes.tools.approval.glob import active
 from hermes.tools.approval.grammar import LIFTED
 from hermes.tools.approval.text import UNKNOWN
+
+if TYPE_CHECKING:
+    from hermes.tools.approval.expansion import Expansions
 
 SIMPLE = re.compile(r"[\w./:=@%+,^-]+\Z", re.ASCII)
 _RUN = re.compile(r"[^'\"\\$`*?\[~<>]+")
@@ -24,19 +27,7 @@ class Values(NamedTuple):
     is_list: bool = False
 
 
-class Shell(Protocol):
-    """What the lexer needs from the script being followed."""
-
-    def parameter(self, body: str) -> Values: ...
-    def substitution(self, script: str) -> str: ...
-    def process(self, script: str, direction: str) -> str: ...
-    def arithmetic(self, body: str) -> str: ...
-    def home(self, user: str) -> str: ...
-    def literal(self, mark: str) -> str: ...
-    def separators(self) -> str: ...
-
-
-def expand(raw: str, shell: Shell) -> list[str]:
+def expand(raw: str, shell: "Expansions") -> list[str]:
     """The fields that `raw` becomes. Active glob characters and unknown parts stay marked in them."""
     if SIMPLE.match(raw):
         return [raw]
@@ -51,14 +42,14 @@ def expand(raw: str, shell: Shell) -> list[str]:
     return _Word(raw, shell).fields()
 
 
-def expand_one(raw: str, shell: Shell) -> str:
+def expand_one(raw: str, shell: "Expansions") -> str:
     """`raw` where the shell does not split words: an assignment, a redirection, a here-string."""
     if SIMPLE.match(raw):
         return raw
     return _Word(raw, shell, splits=False).joined()
 
 
-def expand_quoted(raw: str, shell: Shell) -> str:
+def expand_quoted(raw: str, shell: "Expansions") -> str:
     """`raw` as inside double quotes, such as the body of a here-document."""
     word = _Word('"', shell, splits=False)
     word.double(raw, 0, end=None)
@@ -86,7 +77,7 @@ def ansi(body: str) -> str:
 class _Word:
     """One pass over a raw word; holds the field under construction and the finished ones."""
 
-    def __init__(self, raw: str, shell: Shell, *, splits: bool = True) -> None:
+    def __init__(self, raw: str, shell: "Expansions", *, splits: bool = True) -> None:
         self.raw = raw
         self.shell = shell
         self.splits = splits

@@ -1,7 +1,7 @@
 """The state of one analysis: what the script has set, written and done so far."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Effect, Severity, SimpleCommand
@@ -106,14 +106,6 @@ class Cmd(NamedTuple):
 Handlers = dict[str, Callable[[Cmd], Out | None]]  # by program, what records its effects and tells its output
 
 
-class Script(Protocol):
-    def __call__(self, text: str, scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out: ...
-
-
-class Start(Protocol):
-    def __call__(self, argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out: ...
-
-
 class Places(NamedTuple):
     """Where the command runs; every path is judged against these."""
 
@@ -144,8 +136,8 @@ class Run:
         self.lifted: list[str] = []
         self.traps: list[tuple[str, Scope]] = []  # what runs at the end, with the values of then
         self.substituted: frozenset[str] = frozenset()  # labels that command substitutions brought into the words
-        self.script: Script
-        self.start: Start
+        self.script: Callable[[str, Scope, Out, tuple[str, ...]], Out]  # follows a text
+        self.start: Callable[[list[str], Scope, Out, tuple[str, ...]], Out]  # judges one command
 
     def add(
         self,

@@ -11,6 +11,7 @@ from hermes.tools.approval.streams import listed
 from hermes.tools.approval.text import words
 
 _FIND_NAMES = frozenset(words("-name -iname -path -ipath -wholename -iwholename -regex -iregex"))
+_GLOBS = re.compile(r"[*?]+|\[[^]]*\]")
 _FIND_STARTS = ("-", "(", ")", "!", ",")
 
 
@@ -46,7 +47,8 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
         _find_delete(cmd, roots, f"find -exec {base}")
         return
     named = [plain(word) for flag, word in itertools.pairwise(cmd.args) if flag in _FIND_NAMES]
-    name = next((word for word in named if not set(word) & set("*?[")), "found")
+    literal = [word for word in named if not _GLOBS.search(word)]
+    name = _GLOBS.sub("found", [*literal, *named, "found"][0]).removeprefix("./")
     own = any(re.search(r"(?i)hermes", word) for word in named)
     for root in roots[:4]:
         place = f"{cmd.run.places.own_home}/config.yaml" if own else f"{root.rstrip('/')}/{name}"
