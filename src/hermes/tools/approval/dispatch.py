@@ -40,13 +40,11 @@ _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
 # Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
 _INERT = frozenset(
     words(
-        "echo printf grep egrep fgrep rg ag ack info which type whereis apropos whatis help git gh glab "
-        "hub cat head tail wc sort uniq cut ls ll tree stat file du df pwd date cal true false test "
-        "[ : return exit sleep seq jq yq diff cmp comm pip npm yarn pnpm cargo go make cmake pytest ruff mypy "
-        "black eslint tsc jest vitest code logger notify-send say wall hg svn tldr cheat spell aspell look "
-        "fzf pgrep ps top htop id whoami hostname uname alias apt apt-get dnf yum brew pacman snap apk dpkg "
-        "rpm export set shopt touch mkdir tmux history fc basename dirname realpath readlink md5sum sha256sum "
-        "sha1sum nl tac column paste fold fmt strings od hexdump bat fd locate"
+        "apropos aspell bat black brew cal cargo cheat cmp code column comm cut date df diff du egrep eslint exit "
+        "export fgrep file fmt fold fzf glab head help hexdump hg hostname htop hub id info jest jq ll locate "
+        "logger look md5sum mypy nl notify-send od paste pip pytest readlink realpath ruff say sha1sum sha256sum "
+        "sort spell stat strings svn tac tail tldr top touch tree tsc type uname uniq vitest wall wc whatis "
+        "whereis whoami yq"
     )
 )
 # Programs that print lines meant for `eval` or `source`, with one of these words among their arguments.
@@ -80,7 +78,7 @@ _PACKAGES = frozenset(
 ) | {"kubectl exec"}
 # Programs with a rule of their own that still take a command as a setting or an option.
 _CARRIERS = frozenset(
-    words("make gmake tar gtar bsdtar rsync scp kubectl oc aws gcloud az vim vi nvim emacs hg cmake dotnet gdb")
+    words("aws az bsdtar cmake dotnet emacs gcloud gdb gmake gtar hg kubectl make nvim oc rsync scp tar vi vim")
 )
 
 
