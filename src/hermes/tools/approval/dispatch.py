@@ -41,7 +41,8 @@ _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
 _INERT = frozenset(
     words(
         "apropos aspell bat black brew cal cargo cheat cmp code column comm cut date df diff du egrep eslint exit "
-        "export fgrep file fmt fold fzf glab head help hexdump hg hostname htop hub id info jest jq ll locate "
+        "export fgrep file fmt fold fzf glab head help hermes hermes-acp hermes-agent hexdump hg "
+        "hostname htop hub id info jest jq ll locate "
         "logger look md5sum mypy nl notify-send od paste pip pytest readlink realpath ruff say sha1sum sha256sum "
         "sort spell stat strings svn tac tail tldr top touch tree tsc type uname uniq vitest wall wc whatis "
         "whereis whoami yq"

@@ -2,16 +2,8 @@
 
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.paths import classify, place, resolve, show, writes
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
+from hermes.tools.approval.state import DARK, Cmd, Handlers, Out
 from hermes.tools.approval.text import words
-
-_HELP = frozenset({"--help", "-h", "--version", "-V", "help"})
-
-
-def mkfs(cmd: Cmd) -> Out:
-    if cmd.args and not _HELP & set(cmd.args):
-        cmd.add("format", severity=Severity.HARDLINE, path_class="disk")
-    return NOTHING
 
 
 def dd(cmd: Cmd) -> Out:
@@ -56,7 +48,4 @@ _LOOKS = frozenset(
         "-h --version filesystem history iostat"
     )
 )
-HANDLERS: Handlers = {
-    **dict.fromkeys(["mkfs", "mke2fs", "mkswap", "mkdosfs", "mkntfs", "format.com", "mformat"], mkfs),
-    **dict.fromkeys(["dd", "gdd"], dd),
-}
+HANDLERS: Handlers = dict.fromkeys(["dd", "gdd"], dd)

@@ -155,45 +155,6 @@ def systemctl(cmd: Cmd) -> Out | None:
     return None
 
 
-def power(cmd: Cmd) -> Out | None:
-    if not read_options(cmd.args).has("c", "help", "version", "show", "wtmp-only"):
-        cmd.add("shutdown", severity=Severity.HARDLINE)
-    return None
-
-
-def crontab(cmd: Cmd) -> Out | None:
-    options = read_options(cmd.args, "u")
-    if not options.has("l", "list"):
-        cmd.add("cron_write")
-    return None
-
-
-_OWN_VERBS = {
-    "gateway": {"stop", "restart", "run", "start", "uninstall", "install"},
-    "approvals": {"revoke", "add", "allow", "clear", "set", "grant"},
-    "profile": {"delete", "remove", "use", "rename"},
-    "cron": {"add", "remove", "delete", "edit", "create"},
-    "plugins": {"install", "enable", "remove", "uninstall", "disable"},
-    "mcp": {"add", "remove"},
-    "sessions": {"delete", "prune"},
-    "tools": {"enable", "disable"},
-}
-
-
-def hermes(cmd: Cmd) -> Out | None:
-    operands = read_options(cmd.args, "pm", frozenset({"profile", "model"})).operands
-    area, verb = (operands[0] if operands else ""), (operands[1] if len(operands) > 1 else "")
-    if (
-        (area == "config" and verb in ("set", "edit", "unset", "reset", "import"))
-        or "--yolo" in cmd.args
-        or (area == "approvals" and verb in _OWN_VERBS["approvals"])
-    ):
-        cmd.add("own_runtime", severity=Severity.HARDLINE)
-    elif area in ("update", "uninstall", "setup", "model", "fallback") or verb in _OWN_VERBS.get(area, ()):
-        cmd.add("own_runtime")
-    return None
-
-
 def fuser(cmd: Cmd) -> Out | None:
     options = read_options(cmd.args)
     wide = any(word.startswith("/") and is_wide(word, cmd.run.places) for word in options.operands)
@@ -210,8 +171,5 @@ HANDLERS: Handlers = {
     **dict.fromkeys(words("pgrep pidof ps lsof ss netstat pstree jobs launchctl supervisorctl"), find_process),
     "grep": search,
     "systemctl": systemctl,
-    **dict.fromkeys(words("shutdown reboot halt poweroff"), power),
-    "crontab": crontab,
-    **dict.fromkeys(words("hermes hermes-agent hermes-acp"), hermes),
     "fuser": fuser,
 }

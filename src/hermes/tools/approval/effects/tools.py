@@ -119,6 +119,12 @@ service_control: busctl dbus-send gdbus: \S*(?:StopUnit|RestartUnit|KillUnit|Ter
 shutdown!: busctl dbus-send gdbus: \S*(?:PowerOff|Reboot|Halt|KExec|Hibernate|Suspend)
 shutdown!: wsl: --shutdown|--unregister
 shutdown!: loginctl: poweroff|reboot|halt|suspend|hibernate|kexec
+shutdown!: shutdown reboot halt poweroff: \A(?!(?:.* )?(?:-\w*[cw]|--(?:help|version|show|wtmp-only))(?: |\Z)).*
+format!: mkfs mke2fs mkswap mkdosfs mkntfs format.com mformat: \A(?!(?:.* )?(?:-h|-V|--help|--version|help)(?: |\Z)).+
+cron_write: crontab: \A(?!(?:.* )?(?:-\w*l|--list)(?: |\Z)).*
+own_runtime!: hermes hermes-agent hermes-acp: --yolo|config (?:set|edit|unset|reset|import)|approvals (?:revoke|add|allow|clear|set|grant)
+own_runtime: hermes hermes-agent hermes-acp: \A(?:-[pm] \S+ |--(?:profile|model)[ =]\S+ |-\S+ )*(?:update|uninstall|setup|model|fallback)
+own_runtime: hermes hermes-agent hermes-acp: gateway (?:stop|restart|run|start|uninstall|install)|profile (?:delete|remove|use|rename)|cron (?:add|remove|delete|edit|create)|plugins (?:install|enable|remove|uninstall|disable)|mcp (?:add|remove)|sessions (?:delete|prune)|tools (?:enable|disable)
 shutdown!: init telinit: [06sS1]
 service_control: launchctl: unload|bootout|remove|stop|kill|disable|kickstart
 cron_write: launchctl: load|bootstrap|submit
