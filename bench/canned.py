@@ -1,8 +1,8 @@
 """A provider with two answers: a call to `todo` when a person spoke last, "done" when a tool did.
 
-    python bench/canned.py [LATENCY_S]
+    python bench/canned.py LATENCY_S [--arrivals]
 
-Prints its port, then the monotonic time at which each request was complete, and ends with its standard input.
+Prints its port and, if asked to, the monotonic time at which each request was complete. Ends with its standard input.
 """
 
 import asyncio
@@ -63,7 +63,8 @@ class Canned(asyncio.Protocol):
         self._buffer.clear()
         self._size = 0
         Canned.requests += 1
-        print(time.monotonic(), flush=True)
+        if "--arrivals" in sys.argv:
+            print(time.monotonic(), flush=True)
         answer = TEXT if is_result else call_answer(Canned.requests)
         asyncio.get_running_loop().call_later(self._latency_s, self._answer, answer)
 
@@ -77,7 +78,7 @@ class Canned(asyncio.Protocol):
 
 async def main() -> None:
     loop = asyncio.get_running_loop()
-    latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else 0.0
+    latency_s = float(sys.argv[1])
     server = await loop.create_server(lambda: Canned(latency_s), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     ended = asyncio.Event()

@@ -41,8 +41,8 @@ class Server:
 
 
 @contextmanager
-def canned(latency_s: float = 0.0) -> Iterator[Server]:
-    args = [sys.executable, str(ROOT / "bench" / "canned.py"), str(latency_s)]
+def canned(latency_s: float = 0.0, *options: str) -> Iterator[Server]:
+    args = [sys.executable, str(ROOT / "bench" / "canned.py"), str(latency_s), *options]
     with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdin is not None
@@ -87,7 +87,7 @@ def cold() -> None:
 
 def first() -> None:
     """From the start of the process to the first request on the wire."""
-    with canned() as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
+    with canned(0.0, "--arrivals") as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         script = Path(folder) / "hermes"
         script.write_text("import sys\nfrom hermes.surfaces.cli.main import main\nsys.exit(main())\n")
         ask = [sys.executable, "-P", str(script), "chat", "-q", "Hi", "--model", "m", "--base-url", server.url]
@@ -263,7 +263,6 @@ async def _many() -> None:
 
     with canned(0.05) as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder
-        drain = asyncio.get_running_loop().run_in_executor(None, _swallow, server)
         agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(32)]
         http = HttpClient()
         bodies = await _bodies_of(AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder), 10)
@@ -296,13 +295,6 @@ async def _many() -> None:
         for agent in agents:
             await agent.aclose()
         await shared.close()
-    await drain
-
-
-def _swallow(server: Server) -> None:
-    assert server.process.stdout is not None
-    for _ in server.process.stdout:
-        pass
 
 
 def idle() -> None:
