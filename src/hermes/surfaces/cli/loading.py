@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-THRESHOLDS = (
-    10_000,
-    20,
-    20,
-)  # for 700, 10, 10: collections were a tenth of a busy process
+THRESHOLDS = (10_000, 20, 20)  # not 700, 10, 10: there collections were a tenth of a busy process
 SETTLED_S = 0.5  # from the start of a conversation: by then its parts are loaded
 
 

@@ -1,6 +1,7 @@
 """Loops, arms and chains of a script: what runs, what may run, and what is known where the ways meet."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from hermes.tools.approval import bombs
@@ -25,14 +26,16 @@ STATEMENTS = BLOCKS | {
 }  # fmt: skip
 
 
-class Branches(Phrases):
+class Branches(Phrases, ABC):
     """The statements that hold other statements."""
 
+    @abstractmethod
     def statement(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
-        raise NotImplementedError
+        """Judge one statement of any kind; what it prints."""
 
+    @abstractmethod
     def sequence(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
-        raise NotImplementedError
+        """Judge statements one after another; what they print together."""
 
     def chain(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...]) -> Out:
         """`a && b || c`: what comes behind an operator may run or not."""

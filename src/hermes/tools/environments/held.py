@@ -59,12 +59,14 @@ class HeldProcesses:
         self._limits: dict[str, WatchLimit] = {}
         self._read_to: dict[str, int] = {}
         self._breaker = Breaker()
-        self._without: set[str] = set()  # sessions that had no processes when last looked, and have started none here
+        self._started: set[str] = set()  # sessions that have started a process here
+        self._without: set[str] = set()  # sessions that had none when looked for, and have started none here
 
     async def start(self, order: Order, decision: Decision) -> Record:
         if not decision.allowed:
             raise ToolError(decision.reason or "the command was not allowed")
         await self._run_blocking(self._prune)
+        self._started.add(order.session_id)
         self._without.discard(order.session_id)
         ident = f"proc_{secrets.token_hex(6)}"
         folder = self._root / ident
@@ -143,7 +145,7 @@ class HeldProcesses:
             return []  # asked twice in every turn, and a look at the disk is not free
         told: list[str] = []
         mine = [record for record in await self.records() if record.order.session_id == session_id]
-        if not mine:
+        if not mine and session_id not in self._started:  # else one may be about to appear
             self._without.add(session_id)
         for record in mine:
             if record.order.notify or record.order.watch:
