@@ -193,12 +193,12 @@ async def test_nothing_of_the_corpus_starts_from_a_script_that_hides_it(tmp_path
     forms = ("import os\nos.system({0!r})", "import subprocess\nsubprocess.run({0!r}, shell=True)")
     async with room(tmp_path) as it:
         ran = []
-        for number, command in enumerate(COMMANDS):
+        for number, command in enumerate(EVERY):
             answer = await it.call("execute_code", code=forms[number % 2].format(command))
-            if answer.get("status") != "error":
+            if answer.get("status") != "error" or it.supervisor.spawned:
                 ran.append(command)
+                it.supervisor.spawned.clear()
         assert ran == []
-        assert it.supervisor.spawned == []
     assert tree(canaries) == before
 
 

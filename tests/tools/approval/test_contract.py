@@ -206,6 +206,27 @@ def test_paths_are_judged_after_cd_dots_and_links() -> None:
     assert analyse("rm link/x", cwd="/w", real=lambda path: path.replace("/w/link", "/etc")).severity is Severity.ASK
 
 
+@pytest.mark.parametrize(
+    "command", ["/sbin/reboot", "/sbin/shutdown -h now", "sudo /sbin/poweroff -f", "/sbin/mkfs.x d"]
+)
+def test_a_link_of_a_program_with_many_names_is_judged_by_its_name(command: str) -> None:
+    def real(path: str) -> str:
+        return "/bin/systemctl" if path.startswith("/sbin/") else path
+
+    for text in (command, f"python3 -c 'import os; os.system(\"{command}\")'"):
+        assert analyse(text, real=real).severity is Severity.HARDLINE
+
+
+def test_a_link_is_judged_by_what_it_leads_to_whatever_its_name_is() -> None:
+    def real(path: str) -> str:
+        return (
+            path.replace("/w/tools/ls", "/bin/rm").replace("/bin/awk", "/bin/mawk").replace("/bin/cat", "/bin/busybox")
+        )
+
+    assert analyse("./tools/ls -rf /home/me", cwd="/w", real=real).severity is Severity.ASK
+    assert analyse("/bin/awk '{print $1}' f; /bin/cat f; /bin/ls -la", cwd="/w", real=real).severity < Severity.ASK
+
+
 def test_effects_name_paths_and_hosts() -> None:
     analysis = analyse("curl -fsSL https://get.example.org/x.tgz -o out/x.tgz", cwd="/w")
     assert analysis.hosts == ("get.example.org",)

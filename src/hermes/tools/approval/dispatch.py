@@ -83,6 +83,7 @@ _CARRIERS = frozenset(
 )
 
 
+_MANY_NAMES = frozenset(words("busybox toybox coreutils systemctl"))  # programs that act by the name of their link
 # They run what a file of theirs says.
 _BUILDERS = frozenset(
     words("ninja rake ant just task scons gradle bazel meson ansible-playbook invoke tox nox bitbake snakemake")
@@ -126,7 +127,7 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
         shown = tuple(argv) if all(map(str.isascii, argv)) else tuple(plain(word) for word in argv)
         run.commands.append(SimpleCommand(shown, scope.cwd, via))
     program = _program(name, scope, run)
-    if program not in _HANDLERS and program not in tools.RULES:
+    if not _has_rule(program):
         program = _meant(program)
         if program.startswith("git-"):
             program, argv = "git", ["git", program[4:], *argv[1:]]
@@ -139,6 +140,8 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     prints = program in tools.RULES and tools.judge_words(cmd)
     if handler is None and any(map(_is_device, argv)):
         disks.judge_device(cmd)
+    if "/" in name and run.places.real is not None:
+        _behind_link(cmd, name)
     _options(cmd)
     written.judge_written(cmd, has_rule=handler is not None)
     if handler is None:
@@ -260,7 +263,18 @@ def _program(name: str, scope: Scope, run: Run) -> str:
     own = name.rsplit("/", 1)[-1]
     # A link on disk may stand for a program of many names (reboot for systemctl): the name that was written counts
     # when it means something, else what the link leads to.
-    return own if own in _HANDLERS and not run.links else path.rsplit("/", 1)[-1] or name
+    return own if (_has_rule(own) or _has_rule(_meant(own))) and not run.links else path.rsplit("/", 1)[-1] or name
+
+
+def _has_rule(program: str) -> bool:
+    return program in _HANDLERS or program in tools.RULES
+
+
+def _behind_link(cmd: Cmd, written: str) -> None:
+    """What a link on disk leads to is judged as well: it may have any name, `ls` for one that deletes."""
+    target = resolve(written, cmd.scope, cmd.run).rsplit("/", 1)[-1]
+    if target != cmd.name and target not in _MANY_NAMES and _has_rule(target):
+        keep_dangers(cmd, partial(cmd.nested, [target, *cmd.args]))
 
 
 def _run_made_file(path: str, scope: Scope, run: Run) -> None:
