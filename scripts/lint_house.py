@@ -22,6 +22,9 @@ TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will
 }
 
 TASKS = {"asyncio.create_task", "asyncio.gather", "asyncio.ensure_future"}
+# The same things by the modules that define them.
+ALSO_KNOWN_AS = {"asyncio.tasks.": "asyncio.", "concurrent.futures.process.": "concurrent.futures.", "posix.": "os."}
+ENVIRONMENTS = ("os.environ", "os.environb")
 ENVIRON_METHODS = {"update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__delitem__"}
 PROCESS_MODULES = {"subprocess", "pty", "multiprocessing", "_posixsubprocess"}
 PROCESS_CALLS = {
@@ -78,17 +81,33 @@ def _imported_names(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    names.update(_names_of_the_environment(tree, names))
     return names
+
+
+def _names_of_the_environment(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The variables that are the environment itself, not a copy of it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and (dotted := _dotted(node.value, names)) in ENVIRONMENTS:
+            yield from ((target.id, dotted) for target in node.targets if isinstance(target, ast.Name))
 
 
 def _dotted(node: ast.AST, names: dict[str, str]) -> str:
     """Return the full dotted name of an expression, or "" where it is not a plain chain of names."""
     if isinstance(node, ast.Name):
-        return names.get(node.id, node.id)
+        return _common(names.get(node.id, node.id))
     if isinstance(node, ast.Attribute):
         head = _dotted(node.value, names)
-        return f"{head}.{node.attr}" if head else ""
+        return _common(f"{head}.{node.attr}") if head else ""
     return ""
+
+
+def _common(dotted: str) -> str:
+    """The name that the lists above use."""
+    for rare, common in ALSO_KNOWN_AS.items():
+        if dotted.startswith(rare):
+            return common + dotted.removeprefix(rare)
+    return dotted
 
 
 def _sizes(source: str, tree: ast.Module) -> Iterator[Finding]:
@@ -108,6 +127,8 @@ def _tasks(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
         dotted = _dotted(node, names)
         if dotted in TASKS:
             yield Finding(node.lineno, "unowned-task", f"{dotted}: tasks live in a TaskGroup")
+    if isinstance(node, ast.Call) and _dotted(node.func, names) == "asyncio.Task":
+        yield Finding(node.lineno, "unowned-task", "asyncio.Task(...): tasks live in a TaskGroup")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "create_task":
         owner = node.func.value
         is_loop_getter = isinstance(owner, ast.Call) and _dotted(owner.func, names).endswith("_event_loop")
@@ -127,11 +148,13 @@ def _environment_writes(node: ast.AST, names: dict[str, str]) -> Iterator[Findin
         targets = []
     for target in targets:
         written = target.value if isinstance(target, ast.Subscript) else target
-        if _dotted(written, names) in ("os.environ", "os.environb"):
+        # A name that is given another value, or none any more, leaves the environment as it was.
+        is_moved = isinstance(target, ast.Name) and not isinstance(node, ast.AugAssign)
+        if not is_moved and _dotted(written, names) in ENVIRONMENTS:
             yield Finding(node.lineno, rule, text)  # type: ignore[attr-defined]  # all four have a line
     if isinstance(node, ast.Call):
         owner, _, method = _dotted(node.func, names).rpartition(".")
-        if owner in ("os.environ", "os.environb") and method in ENVIRON_METHODS:
+        if owner in ENVIRONMENTS and method in ENVIRON_METHODS:
             yield Finding(node.lineno, rule, text)
         if owner == "os" and method in ("putenv", "unsetenv"):
             yield Finding(node.lineno, rule, text)
@@ -168,7 +191,7 @@ def _processes(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
                 yield Finding(node.lineno, rule, f"import {alias.name}: {text}")
     elif isinstance(node, ast.ImportFrom) and node.module:
         for alias in node.names:
-            dotted = f"{node.module}.{alias.name}"
+            dotted = _common(f"{node.module}.{alias.name}")
             if node.module.partition(".")[0] in PROCESS_MODULES or _starts_process(dotted):
                 yield Finding(node.lineno, rule, f"{dotted}: {text}")
     elif isinstance(node, ast.Attribute):

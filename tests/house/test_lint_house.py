@@ -43,6 +43,8 @@ def rules(source: str, *, in_supervisor: bool = False) -> set[str]:
         "import asyncio\nasync def g():\n    await asyncio.gather(f())",
         "from asyncio import gather\nasync def g():\n    await gather(f())",
         "import asyncio\nasyncio.ensure_future(f())",
+        "from asyncio import tasks\ntasks.create_task(f())",
+        "import asyncio\nkept = asyncio.Task(f())",
     ],
 )
 def test_tasks_without_an_owner_are_found(source: str) -> None:
@@ -67,6 +69,8 @@ def test_tasks_without_an_owner_are_found(source: str) -> None:
         "from os import environ as e\ne.update({})",
         "from os import putenv\nputenv('A', 'b')",
         "import os\nos.environb[b'A'] = b'b'",
+        "import os\nenviron = os.environ\nenviron['A'] = 'b'",
+        "import os\ndef f():\n    mine = os.environ\n    mine |= {}",
     ],
 )
 def test_writes_to_the_environment_are_found(source: str) -> None:
@@ -99,6 +103,9 @@ def test_writes_to_the_environment_are_found(source: str) -> None:
         "from asyncio.subprocess import create_subprocess_exec",
         "loop.subprocess_exec(p, 'true')",
         "from concurrent.futures import ProcessPoolExecutor",
+        "from concurrent.futures.process import ProcessPoolExecutor",
+        "import posix\nposix.fork()",
+        "from posix import fork",
     ],
 )
 def test_starting_a_process_is_found_outside_the_supervisor_only(source: str) -> None:
@@ -140,6 +147,8 @@ def test_long_files_and_functions_are_found() -> None:
         "self._group.create_task(f())",
         "import os\nvalue = os.environ['A'] or os.environ.get('B') or os.getenv('C')",
         "import os\nmine = dict(os.environ)\nmine['A'] = 'b'\nmine.update(B='c')",
+        "import os\nenviron = os.environ\nvalue = environ['A']",
+        "import asyncio\nrunning: asyncio.Task[None] | None = None",
         "try:\n    f()\nexcept Exception:\n    log.exception('f failed')",
         "try:\n    f()\nexcept Exception as error:\n    raise Other from error",
         "try:\n    f()\nexcept Exception as error:\n    kept = error",
