@@ -1,6 +1,8 @@
 """Sync on top of async: one background loop for the process, and callbacks in the thread that is waiting."""
 
 import asyncio
+import atexit
+import logging
 import queue
 import threading
 from collections.abc import Callable, Coroutine
@@ -14,6 +16,9 @@ from hermes.types import Event, ReasoningDelta, TextDelta
 
 Result = TypeVar("Result")
 QUEUE_EVENTS = 10_000
+EXIT_S = 1.0  # for what is still running when the interpreter ends
+
+log = logging.getLogger(__name__)
 
 
 class BackgroundLoop:
@@ -27,7 +32,9 @@ class BackgroundLoop:
         with self._lock:
             if self._loop is None or self._loop.is_closed():
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="hermes-loop", daemon=True).start()
+                thread = threading.Thread(target=self._loop.run_forever, name="hermes-loop", daemon=True)
+                thread.start()
+                atexit.register(_end, self._loop, thread)
             return self._loop
 
     def refuse_own_thread(self) -> None:
@@ -38,6 +45,26 @@ class BackgroundLoop:
             return
         if running is self._loop:
             raise RuntimeError("run_conversation was called on the kernel's own loop; await arun_conversation there")
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Close what is open on `loop` as `asyncio.run` would; else libraries complain on stderr when it is taken apart."""
+    if not thread.is_alive():  # in a fork of the process there is the loop, and no thread
+        return
+    ending = asyncio.run_coroutine_threadsafe(_close_all(loop), loop)
+    try:
+        ending.result(EXIT_S)
+    except TimeoutError:
+        log.warning("the background loop did not end within %s s", EXIT_S)
+
+
+async def _close_all(loop: asyncio.AbstractEventLoop) -> None:
+    running = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in running:
+        task.cancel()
+    if running:
+        await asyncio.wait(running)
+    await loop.shutdown_asyncgens()
 
 
 background = BackgroundLoop()
