@@ -116,6 +116,8 @@ def test_a_bad_value_is_an_error_with_its_line(load: Load, text: str, told: str)
         ("? [a]\n: b\n", "a key must be a word"),
         ("model: !!python/object:os.system x\n", "not valid YAML"),
         ("a: \x00\n", "not valid YAML"),
+        ("a: &a [*a]\n", "line 1: this is not valid YAML (*a holds itself)"),
+        ("a: 1\nb: " + "{a: " * 60_000, "line 2: this is not valid YAML (nested more than 100 deep)"),
     ],
 )
 def test_broken_yaml_is_one_sentence(load: Load, text: str, told: str) -> None:

@@ -12,6 +12,7 @@ from hermes.errors import ConfigError, UserError
 Tree = dict[str, Any]
 Stamp = tuple[int, int, int]
 
+MAX_DEPTH = 100
 _CACHE_FORMAT = 1
 _trees: dict[Path, tuple[Stamp, Tree]] = {}  # a cache: what was read from a file that has not changed since
 
@@ -48,8 +49,10 @@ def parse(file: Path) -> Tree:
     """Parse `file`; a fault in it is a `ConfigError` naming the line."""
     import yaml  # noqa: PLC0415 - a start without a changed config.yaml does not pay for it
 
+    text = _text(file)
     try:
-        tree = yaml.load(_text(file), Loader=_loader())  # noqa: S506 - a safe loader that also sees doubled keys
+        _refuse_bottomless(text)
+        tree = yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader that also sees doubled keys
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}" if mark else ""
@@ -88,6 +91,25 @@ def line_of(file: Path, path: tuple[str, ...]) -> int | None:
         else:
             break
     return line
+
+
+def _refuse_bottomless(text: str) -> None:
+    """Raise where nesting has no end, or none in sight: the library would follow it until the process dies."""
+    import yaml  # noqa: PLC0415
+
+    above: list[str | None] = []  # the anchors of what is open
+    for event in yaml.parse(text, Loader=_loader()):
+        problem = ""
+        if isinstance(event, yaml.CollectionStartEvent):
+            above.append(event.anchor)
+            problem = f"nested more than {MAX_DEPTH} deep" if len(above) > MAX_DEPTH else ""
+        elif isinstance(event, yaml.CollectionEndEvent):
+            above.pop()
+        elif isinstance(event, yaml.AliasEvent) and event.anchor in above:
+            problem = f"*{event.anchor} holds itself"
+        if problem:
+            mark: Any = event.start_mark
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 def _text(file: Path) -> str:
