@@ -168,6 +168,8 @@ def test_mistakes_are_one_sentence_with_a_next_step(tmp_path: Path) -> None:
         resolve(home(tmp_path), Asked())
     with pytest.raises(UserError, match="signs in"):
         resolve(home(tmp_path), Asked(provider="openai-codex", name="m"))
+    with pytest.raises(UserError, match="set base_url to one like"):
+        resolve(home(tmp_path), Asked(provider="custom", name="m", base_url="http://[::1/v1"))
 
 
 def test_several_keys_make_a_pool(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from functools import cache
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec import Struct, field
 
+from hermes.errors import UserError
 from hermes.models.endpoint import ApiMode, Quirks
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "0.0.0.0")  # noqa: S104 - a host to compare with, nothing is bound
@@ -47,7 +48,7 @@ def find_provider(name: str) -> ProviderEntry | None:
 
 def provider_of_host(base_url: str) -> ProviderEntry | None:
     """The provider whose address this is."""
-    host = (urlsplit(base_url).hostname or "").lower()
+    host = (_parts(base_url).hostname or "").lower()
     if host.startswith("bedrock-runtime.") and host.endswith(".amazonaws.com"):
         return providers()["bedrock"]
     for entry in providers().values():
@@ -58,12 +59,12 @@ def provider_of_host(base_url: str) -> ProviderEntry | None:
 
 def is_loopback(base_url: str) -> bool:
     """Whether the address is on this machine."""
-    return (urlsplit(base_url).hostname or "").lower() in LOOPBACK
+    return (_parts(base_url).hostname or "").lower() in LOOPBACK
 
 
 def api_mode_for(base_url: str, entry: ProviderEntry) -> ApiMode:
     """The wire protocol, when nobody has chosen one."""
-    parts = urlsplit(base_url)
+    parts = _parts(base_url)
     host, path = (parts.hostname or "").lower(), parts.path.rstrip("/")
     if entry.kind == "aws" or host.startswith("bedrock-runtime."):
         return "bedrock_converse"
@@ -72,3 +73,12 @@ def api_mode_for(base_url: str, entry: ProviderEntry) -> ApiMode:
     if host in ("api.openai.com", "api.x.ai"):
         return "codex_responses"
     return entry.api_mode if entry.kind != "any" else "chat_completions"
+
+
+def _parts(base_url: str) -> SplitResult:
+    try:
+        return urlsplit(base_url)
+    except ValueError as error:
+        raise UserError(
+            f"{base_url!r} is no address ({error}); set base_url to one like http://127.0.0.1:8000/v1"
+        ) from error
