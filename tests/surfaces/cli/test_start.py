@@ -114,14 +114,67 @@ def test_an_unknown_profile_is_one_sentence(run: Run) -> None:
     assert done.stderr == "error: there is no profile 'work'; make it with: hermes profile create work\n"
 
 
-def test_a_reader_that_goes_away_is_no_error(environ: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["config", "show", "--all"], ["--version"]])
+def test_a_reader_that_goes_away_is_no_error(environ: dict[str, str], words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    words = [sys.executable, "-m", "hermes.surfaces.cli.main", "config", "show", "--all"]
-    done = subprocess.run(words, env=environ, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    command = [sys.executable, "-m", "hermes.surfaces.cli.main", *words]
+    done = subprocess.run(command, env=environ, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writer)
     assert done.returncode == Exit.BROKEN_PIPE
     assert done.stderr == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "words", [["config", "show", "--all"], ["--version"], ["chat", "-q", "Hi"], ["chat", "--json"]]
+)
+def test_output_that_finds_no_room_is_one_sentence(environ: dict[str, str], words: list[str]) -> None:
+    with ServerThread([says("Hello.")]) as server, Path("/dev/full").open("wb") as full:
+        asked = ["--model", "m", "--base-url", server.base_url] if "chat" in words else []
+        command = [sys.executable, "-m", "hermes.surfaces.cli.main", *words, *asked]
+        done = subprocess.run(
+            command, env=environ, input=b"Hi", stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert done.returncode == Exit.FAILED
+    told = "error: the output could not be written: No space left on device; make room there. Nothing stored is lost\n"
+    assert done.stderr.decode() == told
+
+
+def test_errors_that_find_no_room_change_nothing(environ: dict[str, str]) -> None:
+    command = f"{sys.executable} -m hermes.surfaces.cli.main confg 2>/dev/full"
+    done = subprocess.run(["bash", "-c", command], env=environ, capture_output=True, timeout=60, check=False)
+    assert done.returncode == Exit.USAGE
+
+
+def test_control_c_while_the_command_is_loaded_is_no_traceback(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal\n"
+        "import hermes.models.preload as module\n"
+        "module.preload = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = run("chat", "-q", "Hi", PYTHONPATH=f"{tmp_path}{os.pathsep}{Path(hermes.__file__).parents[1]}")
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.CANCELLED, "", "Stopped.\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["chat", "-q", "Hi", "--resume"],
+        ["chat", "-q", "Hi", "--source"],
+        ["chat", "-q", "Hi", "--base-url"],
+        ["sessions", "show"],
+    ],
+)
+def test_a_word_that_is_not_text_is_one_sentence(environ: dict[str, str], words: list[str]) -> None:
+    with ServerThread([says("Hello.")]) as server:
+        asked = ["chat", "-q", "Hi", "--model", "m", "--base-url", server.base_url]
+        command = [sys.executable, "-m", "hermes.surfaces.cli.main"]
+        subprocess.run([*command, *asked], env=environ, capture_output=True, timeout=60, check=True)
+    done = subprocess.run([*command, *words, b"x\xff"], env=environ, capture_output=True, timeout=60, check=False)
+    assert done.returncode == Exit.USAGE
+    assert b"is not UTF-8 text; write it in UTF-8" in done.stderr
+    assert b"Hermes itself failed" not in done.stderr
 
 
 def test_a_closed_stdout_is_no_traceback(environ: dict[str, str]) -> None:

@@ -32,3 +32,4 @@ from hermes.surfaces.cli.exit_codes import Exit
 def test_each_ending_has_its_code(result: dict[str, object], code: Exit) -> None:
     assert exit_code(result) == code
     assert bool(words_for(code, result)) == (code is not Exit.ANSWERED)
+    assert ("hermes chat --resume" in words_for(code, result)) == (code not in (Exit.ANSWERED, Exit.FAILED))

@@ -7,13 +7,30 @@ from collections.abc import Sequence
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words in (["--version"], ["-V"]) and sys.stdout is not None:
-        from hermes import __version__  # noqa: PLC0415
+    try:
+        if words in (["--version"], ["-V"]) and sys.stdout is not None:
+            return _tell_version()
+        return _run(words) if words and words[0] != "chat" else _run_chat(words)
+    except KeyboardInterrupt:  # while the commands are loaded; from then on they see to it themselves
+        sys.stderr.write("Stopped.\n")
+        return 130
 
+
+def _tell_version() -> int:
+    from hermes import __version__  # noqa: PLC0415
+
+    try:
         sys.stdout.write(f"hermes {__version__}\n")
-        return 0
-    if words and words[0] != "chat":
-        return _run(words)
+        sys.stdout.flush()
+    except OSError as error:
+        from hermes.surfaces.cli.output import Output  # noqa: PLC0415 - only when something is wrong
+        from hermes.surfaces.cli.start import give_up  # noqa: PLC0415
+
+        return give_up(Output(sys.stdout, sys.stderr, {}), error)
+    return 0
+
+
+def _run_chat(words: list[str]) -> int:
     from hermes.surfaces.cli import loading  # noqa: PLC0415 - so that the version costs nothing
 
     loading.begin()

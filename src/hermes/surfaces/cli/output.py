@@ -10,6 +10,10 @@ from typing import Any, TextIO
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
+class OutputLost(BrokenPipeError):
+    """stdout takes no more, and not because a reader has left: the disk is full, a quota is used up."""
+
+
 class Output:
     """The two streams of a run. `is_terminal` is about stdout; colours also heed NO_COLOR and TERM=dumb."""
 
@@ -28,26 +32,28 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """One line of the answer."""
-        self.stdout.write(f"{text}\n")
+        self._put(f"{text}\n")
 
     def write(self, text: str) -> None:
         """Part of the answer, shown at once."""
-        self.stdout.write(text)
-        self.stdout.flush()
+        self._put(text)
+        self.flush()
 
     def json(self, value: Any) -> None:
         """One line of JSON."""
         import msgspec  # noqa: PLC0415 - plain output does without it
 
-        self.stdout.write(msgspec.json.encode(value).decode("utf-8", "replace") + "\n")
-        self.stdout.flush()
+        self._put(msgspec.json.encode(value).decode("utf-8", "replace") + "\n")
+        self.flush()
 
     def note(self, text: str) -> None:
         """A word beside the answer, on stderr. Nobody reading it is no reason to stop."""
         try:
             self.stderr.write(f"{text}\n")
             self.stderr.flush()
-        except (BrokenPipeError, ValueError):
+        except OSError:
+            _abandon(self.stderr)
+        except ValueError:  # closed from outside
             return
 
     def error(self, text: str) -> None:
@@ -96,16 +102,23 @@ class Output:
 
     def flush(self) -> None:
         """Hand everything over; `BrokenPipeError` when nobody takes it."""
-        try:
-            self.stdout.flush()
-        except ValueError:  # closed from outside
-            raise BrokenPipeError from None
+        self._put("", is_all=True)
 
     def abandon(self) -> None:
         """Nobody reads stdout any more: let what is still buffered go nowhere, without a word."""
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.stdout.fileno())
-        os.close(nowhere)
+        _abandon(self.stdout)
+
+    def _put(self, text: str, *, is_all: bool = False) -> None:
+        try:
+            self.stdout.write(text)
+            if is_all:
+                self.stdout.flush()
+        except ValueError:  # closed from outside
+            raise BrokenPipeError from None
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(error.errno, error.strerror) from error
 
     @staticmethod
     def _styled(text: str, names: Sequence[str], colours: bool) -> str:
@@ -114,12 +127,24 @@ class Output:
         return f"\x1b[{';'.join(STYLES[name] for name in names)}m{text}\x1b[0m"
 
 
+def _abandon(stream: TextIO) -> None:
+    """Let what is still buffered go nowhere: the interpreter would fail on it once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def _unfailing(stream: TextIO | None) -> TextIO:
     if stream is None:  # closed before the start: `hermes … >&-`
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it lives as long as the process
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
     return stream
+
+
+def is_text(word: str) -> bool:
+    """Whether `word` can be stored and sent: bytes that are not UTF-8 come from the shell as lone surrogates."""
+    return word.encode("utf-8", "replace").decode() == word
 
 
 def width_of(text: str) -> int:

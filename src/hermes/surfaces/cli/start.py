@@ -10,7 +10,7 @@ from hermes.config import paths
 from hermes.errors import BudgetExceeded, HermesError, ProviderError, UserError
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.output import Output
+from hermes.surfaces.cli.output import Output, OutputLost, is_text
 
 if TYPE_CHECKING:
     from click import Command, UsageError
@@ -31,13 +31,21 @@ def run_command(command: "Command | None", words: Sequence[str], name: str) -> i
         with paths.bound_home(home):
             code = _dispatch(Cli(home=home, environ=environ, out=out), command, rest, name)
         out.flush()
-    except BrokenPipeError:
-        out.abandon()
-        return Exit.BROKEN_PIPE
+    except BrokenPipeError as error:
+        return give_up(out, error)
     except UserError as error:
         out.error(str(error))
         return Exit.FAILED
     return code
+
+
+def give_up(out: Output, error: OSError) -> Exit:
+    """stdout takes no more: let the rest go, and say why, unless its reader has simply left."""
+    out.abandon()
+    if isinstance(error, BrokenPipeError) and not isinstance(error, OutputLost):
+        return Exit.BROKEN_PIPE
+    out.error(f"the output could not be written: {error.strerror}; make room there. Nothing stored is lost")
+    return Exit.FAILED
 
 
 def take_profile(words: list[str]) -> tuple[str | None, list[str]]:
@@ -103,6 +111,10 @@ def _dispatch(cli: Cli, command: "Command | None", words: list[str], name: str) 
         cli.out.error(str(error))
         return _code_of(error)
     except Exception as error:  # noqa: BLE001 - the border: a fault of ours is told in one sentence and logged whole
+        word = next((each for each in words if not is_text(each)), None)
+        if isinstance(error, UnicodeEncodeError) and word is not None:
+            cli.out.error(f"{word!r} on the command line is not UTF-8 text; write it in UTF-8")
+            return Exit.USAGE
         return _fault(cli, error)
     return code if isinstance(code, int) else Exit.ANSWERED
 

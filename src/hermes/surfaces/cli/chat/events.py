@@ -27,15 +27,15 @@ class JsonLines:
     def __init__(self, out: Output, on_gone: Callable[[], None]) -> None:
         self._out = out
         self._on_gone = on_gone
-        self.is_gone = False
+        self.gone: BrokenPipeError | None = None  # how that was noticed
 
     def emit(self, event: Event) -> None:
-        if self.is_gone:
+        if self.gone is not None:
             return
         try:
             self._out.json(event)
-        except (BrokenPipeError, ValueError):
-            self.is_gone = True
+        except BrokenPipeError as error:
+            self.gone = error
             self._on_gone()
 
 

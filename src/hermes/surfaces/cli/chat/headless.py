@@ -187,8 +187,8 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
     if words:
         turn_log.warning("%s", words)
     if listener.lines is not None:
-        if listener.lines.is_gone:
-            raise BrokenPipeError
+        if listener.lines.gone is not None:
+            raise listener.lines.gone
         kept = {name: value for name, value in result.items() if name != "messages"}
         cli.out.json({"type": "result", "exit_code": int(code), **kept, "unproven": listener.sink.doubts})
         return code

@@ -39,12 +39,12 @@ def words_for(code: Exit, result: Mapping[str, Any]) -> str:
         case Exit.EMPTY:
             return f"the model ended without an answer; ask again with: {session}"
         case Exit.REFUSED:
-            return error or "the provider declined to answer this"
+            return f"{error or 'the provider declined to answer this'}; ask in other words with: {session}"
         case Exit.BUDGET:
             why = error or _limit(str(result.get("turn_exit_reason") or ""))
             return f"{why}; go on with: {session}"
         case Exit.PROVIDER:
-            return error or f"the answer broke off; go on with: {session}"
+            return f"{error or 'the answer broke off'}; go on with: {session}"
         case Exit.TOOL:
             return f"stopped because tools kept failing; go on with: {session}"
         case Exit.FAILED:

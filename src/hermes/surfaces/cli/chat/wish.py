@@ -7,6 +7,8 @@ from typing import Any
 from click import UsageError
 from msgspec import Struct
 
+from hermes.surfaces.cli.output import is_text
+
 
 class Wish(Struct, frozen=True, kw_only=True):
     """One run of `hermes chat`."""
@@ -56,6 +58,11 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 def wish_from(options: Mapping[str, Any]) -> Wish:
     """`options` as click collected them; contradictions are usage errors."""
+    for name in ("model", "provider", "base_url", "toolsets", "source", "resume", "continue_"):
+        if not is_text(options.get(name) or ""):
+            raise UsageError(
+                f"--{name.strip('_').replace('_', '-')} {options[name]!r} is not UTF-8 text; write it in UTF-8."
+            )
     oneshot, query = options.get("oneshot"), options.get("query")
     if oneshot is not None and query is not None:
         raise UsageError("-z and -q both ask something; use one of them.")
