@@ -1,7 +1,7 @@
 """The contracts of hooks, views and contexts, held against what the kernel uses and what tests use."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from hermes.tools.hooks import Hooks
 from hermes.tools.registry import ToolRegistry, tool_result
 from hermes.tools.traits import Traits
 from hermes.tools.view import SessionView
-from hermes.types import ImagePart, ToolCall
+from hermes.types import ImagePart, StatusChanged, ToolCall
 from tests.runtime.rooms import room
 
 
@@ -88,6 +88,29 @@ def test_a_view_comes_back_from_its_stored_form_to_the_byte() -> None:
     again = SessionView.from_json(view.to_json(), {})
     assert again.to_json() == view.to_json()
     assert again.definitions() == view.definitions()
+
+
+@pytest.mark.parametrize("kind", ["fake", "kernel"])
+async def test_a_context_gives_a_handler_what_it_works_with(tmp_path: Path, kind: str) -> None:
+    def fail() -> None:
+        raise ToolError("not today")
+
+    async with room(tmp_path) as here:
+        turn = here.ctx
+        ctx: ToolContext = FakeContext() if kind == "fake" else turn.for_call(ToolCall("c1", "t", "{}"), turn.scope)
+        assert all((ctx.session_id, ctx.task_id, ctx.call_id, ctx.environment.cwd))
+        assert (ctx.route, ctx.scope.reason) == ("foreground", None)
+        assert await ctx.in_thread(sorted, "ba", reverse=True) == ["b", "a"]
+        with pytest.raises(ToolError, match="not today"):
+            await ctx.in_thread(fail)
+        assert isinstance(ctx.settings, Mapping)
+        ctx.memo["seen"] = 1
+        assert ctx.memo["seen"] == 1
+        ctx.emit(StatusChanged("note", "half done"))
+        seen = ctx.events if isinstance(ctx, FakeContext) else here.events.seen
+        assert StatusChanged("note", "half done") in seen
+        await ctx.note("files", ["a"])
+        assert ctx.details == {"files": ["a"]}  # type: ignore[attr-defined]  # where they end up is each one's own
 
 
 # -- looking ---------------------------------------------------------------------------------------------------------

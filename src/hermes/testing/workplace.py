@@ -35,6 +35,8 @@ class MemoryEnvironment:
         self.files: dict[str, bytes] = {}
         self.commands: list[str] = []
         self._answers = dict(answers or {})
+        self._modes: dict[str, int] = {}
+        self._folders = {cwd: True}  # those that were made; the folders of `files` are there as well
         self._gone = False
 
     async def ready(self) -> str:
@@ -63,9 +65,10 @@ class MemoryEnvironment:
         self._check()
         path = self._absolute(path)
         if path in self.files:
-            return FileInfo(path=path, kind="file", size=len(self.files[path]), mtime_ns=1, mode=0o100644)
-        if path == self.cwd or any(name.startswith(f"{path.rstrip('/')}/") for name in self.files):
-            return FileInfo(path=path, kind="dir", size=0, mtime_ns=1, mode=0o040755)
+            mode = self._modes.get(path, 0o644)
+            return FileInfo(path=path, kind="file", size=len(self.files[path]), mtime_ns=1, mode=mode)
+        if self._is_folder(path):
+            return FileInfo(path=path, kind="dir", size=0, mtime_ns=1, mode=0o755)
         return None
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
@@ -74,20 +77,40 @@ class MemoryEnvironment:
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         self._check()
-        self.files[self._absolute(path)] = data
+        path = self._absolute(path)
+        self.files[path] = data
+        self._make_parents(path)
+        if mode is not None:
+            self._modes[path] = mode
 
     async def remove(self, path: str) -> None:
-        self._file(path)
-        del self.files[self._absolute(path)]
+        whole = self._absolute(path)
+        if not self._is_folder(whole):
+            self._file(path)
+            del self.files[whole]
+            self._modes.pop(whole, None)
+        elif await self.list_dir(path):
+            raise ToolError(f"the folder {path!r} is not empty")
+        else:
+            self._folders.pop(whole, None)
 
     async def rename(self, old: str, new: str) -> None:
-        self.files[self._absolute(new)] = self._file(old)
-        del self.files[self._absolute(old)]
+        source, target = self._absolute(old), self._absolute(new)
+        if not self._is_folder(source):
+            self._file(old)
+        self._make_parents(target)
+        _move(self.files, source, target)
+        _move(self._modes, source, target)
+        _move(self._folders, source, target)
 
     async def list_dir(self, path: str) -> list[str]:
         self._check()
-        root = self._absolute(path).rstrip("/") + "/"
-        return sorted({name.removeprefix(root).partition("/")[0] for name in self.files if name.startswith(root)})
+        root = self._absolute(path)
+        if not self._is_folder(root):
+            raise ToolError(f"no folder {path!r}")
+        inside = root.rstrip("/") + "/"
+        names = (name.removeprefix(inside) for name in (*self.files, *self._folders) if name.startswith(inside))
+        return sorted({name.partition("/")[0] for name in names if name})
 
     async def close(self) -> None:
         self._gone = True
@@ -99,12 +122,29 @@ class MemoryEnvironment:
         except KeyError:
             raise ToolError(f"no file {path!r}") from None
 
+    def _is_folder(self, path: str) -> bool:
+        return path in self._folders or any(_is_within(name, path) for name in self.files if name != path)
+
+    def _make_parents(self, path: str) -> None:
+        while (path := posixpath.dirname(path)) not in self._folders and path != "/":
+            self._folders[path] = True
+
     def _absolute(self, path: str) -> str:
         return posixpath.normpath(posixpath.join(self.cwd, path))
 
     def _check(self) -> None:
         if self._gone:
             raise ToolError("the environment is closed")
+
+
+def _move(kept: dict[str, Result], source: str, target: str) -> None:
+    """Give what is called `source`, or lies in it, its new name."""
+    for name in [name for name in kept if _is_within(name, source)]:
+        kept[target + name.removeprefix(source)] = kept.pop(name)
+
+
+def _is_within(name: str, folder: str) -> bool:
+    return name == folder or name.startswith(f"{folder.rstrip('/')}/")
 
 
 class FakeChild:

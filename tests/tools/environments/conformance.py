@@ -24,7 +24,65 @@ def own(number: int) -> str:
     return f"{number}{os.getpid()}"
 
 
-class Conformance:
+class FileConformance:
+    """What an environment owes whoever works with its files, a fake as well. Fixture: `environment`."""
+
+    async def test_files_go_both_ways_unchanged(self, environment: Environment) -> None:
+        data = bytes(range(256)) * 1000
+        await environment.write("deep/er/file.bin", data, mode=0o640)
+        info = await environment.stat("deep/er/file.bin")
+        assert info is not None
+        assert (info.kind, info.size, info.mode) == ("file", len(data), 0o640)
+        assert info.path == f"{environment.cwd}/deep/er/file.bin"
+        assert await environment.read("deep/er/file.bin") == data
+        assert await environment.read("deep/er/file.bin", 255, 3) == data[255:258]
+        await environment.write("deep/er/file.bin", b"new")
+        changed = await environment.stat("deep/er/file.bin")
+        assert changed is not None
+        assert (changed.size, changed.mode) == (3, 0o640)
+        await environment.write("empty", b"")
+        assert await environment.read("empty") == b""
+
+    async def test_folders_are_listed_moved_and_removed(self, environment: Environment) -> None:
+        for name in ("b", ".hidden", "with space", "new\nline"):
+            await environment.write(f"dir/{name}", b"1")
+        assert await environment.list_dir("dir") == sorted(["b", ".hidden", "with space", "new\nline"])
+        await environment.rename("dir/b", "other/c")
+        assert await environment.stat("dir/b") is None
+        assert await environment.read("other/c") == b"1"
+        await environment.remove("other/c")
+        await environment.remove("other")
+        assert await environment.stat("other") is None
+        folder = await environment.stat("dir")
+        assert folder is not None
+        assert folder.kind == "dir"
+        with pytest.raises(ToolError, match="dir"):
+            await environment.remove("dir")
+        assert len(await environment.list_dir("dir")) == 3
+
+    async def test_file_troubles_are_tool_errors(self, environment: Environment) -> None:
+        with pytest.raises(ToolError, match="gone"):
+            await environment.read("gone")
+        with pytest.raises(ToolError, match="gone"):
+            await environment.list_dir("gone")
+        with pytest.raises(ToolError, match="gone"):
+            await environment.remove("gone")
+        with pytest.raises(ToolError, match="gone"):
+            await environment.rename("gone", "there")
+
+    async def test_nothing_runs_without_an_allowed_decision(self, environment: Environment) -> None:
+        with pytest.raises(ToolError, match="choose another way"):
+            await environment.execute("touch canary", Decision(allowed=False, reason="choose another way"), TurnScope())
+        assert await environment.stat("canary") is None
+
+    async def test_a_closed_environment_says_so(self, environment: Environment) -> None:
+        await run(environment, "true")
+        await environment.close()
+        with pytest.raises(ToolError, match="closed"):
+            await run(environment, "echo alive")
+
+
+class Conformance(FileConformance):
     """Subclasses give the fixtures `environment` (a fresh one, standing in an empty folder) and `kind`."""
 
     async def test_output_code_and_backend(self, environment: Environment, kind: str) -> None:
@@ -128,61 +186,13 @@ class Conformance:
         assert inner.state in ("expired", "done")
         assert await self.alive(environment, own(7304)) == 0
 
-    async def test_files_go_both_ways_unchanged(self, environment: Environment) -> None:
-        data = bytes(range(256)) * 1000
-        await environment.write("deep/er/file.bin", data, mode=0o640)
-        info = await environment.stat("deep/er/file.bin")
-        assert info is not None
-        assert (info.kind, info.size, info.mode) == ("file", len(data), 0o640)
-        assert info.path == f"{environment.cwd}/deep/er/file.bin"
-        assert await environment.read("deep/er/file.bin") == data
-        assert await environment.read("deep/er/file.bin", 255, 3) == data[255:258]
-        assert (await run(environment, "wc -c < deep/er/file.bin")).output.strip() == str(len(data))
-        await environment.write("deep/er/file.bin", b"new")
-        changed = await environment.stat("deep/er/file.bin")
-        assert changed is not None
-        assert (changed.size, changed.mode) == (3, 0o640)
-        await environment.write("empty", b"")
-        assert await environment.read("empty") == b""
-
-    async def test_folders_are_listed_moved_and_removed(self, environment: Environment) -> None:
-        for name in ("b", ".hidden", "with space", "new\nline"):
-            await environment.write(f"dir/{name}", b"1")
-        assert await environment.list_dir("dir") == sorted(["b", ".hidden", "with space", "new\nline"])
-        await environment.rename("dir/b", "other/c")
-        assert await environment.stat("dir/b") is None
-        assert await environment.read("other/c") == b"1"
-        await environment.remove("other/c")
-        await environment.remove("other")
-        assert await environment.stat("other") is None
-        folder = await environment.stat("dir")
-        assert folder is not None
-        assert folder.kind == "dir"
-        await run(environment, "ln -s dir/.hidden link")
+    async def test_commands_and_callers_see_the_same_files(self, environment: Environment) -> None:
+        await environment.write("dir/file.bin", bytes(300))
+        assert (await run(environment, "wc -c < dir/file.bin")).output.strip() == "300"
+        await run(environment, "ln -s dir/file.bin link")
         link = await environment.stat("link")
         assert link is not None
-        assert (link.kind, link.is_link, link.path) == ("file", True, f"{environment.cwd}/dir/.hidden")
-
-    async def test_file_troubles_are_tool_errors(self, environment: Environment) -> None:
-        with pytest.raises(ToolError, match="gone"):
-            await environment.read("gone")
-        with pytest.raises(ToolError, match="gone"):
-            await environment.list_dir("gone")
-        with pytest.raises(ToolError, match="gone"):
-            await environment.remove("gone")
-        with pytest.raises(ToolError, match="gone"):
-            await environment.rename("gone", "there")
-
-    async def test_nothing_runs_without_an_allowed_decision(self, environment: Environment) -> None:
-        with pytest.raises(ToolError, match="choose another way"):
-            await environment.execute("touch canary", Decision(allowed=False, reason="choose another way"), TurnScope())
-        assert await environment.stat("canary") is None
-
-    async def test_a_closed_environment_says_so(self, environment: Environment) -> None:
-        await run(environment, "true")
-        await environment.close()
-        with pytest.raises(ToolError, match="closed"):
-            await run(environment, "echo alive")
+        assert (link.kind, link.is_link, link.path) == ("file", True, f"{environment.cwd}/dir/file.bin")
 
     async def alive(self, environment: Environment, word: str) -> int:
         """How many processes of this number there are where the environment runs."""
