@@ -40,6 +40,11 @@ def to_dict(message: Message) -> JsonObject:
     return out
 
 
+def storable(text: str) -> str:
+    """`text` without lone surrogates, which can be neither stored nor sent."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def from_dict(raw: Mapping[str, Any]) -> Message:
     """A message from whatever a caller kept; unknown roles are read as user text, unknown keys are dropped."""
     plain = {name: raw[name] for name in _PLAIN_FIELDS if raw.get(name) is not None}

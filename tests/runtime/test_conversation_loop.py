@@ -344,6 +344,13 @@ async def test_what_is_stored_of_the_user_message_may_differ_from_what_is_sent(m
     assert result["messages"][0]["content"] == "/short"
 
 
+@pytest.mark.parametrize("history", ["old", [None], [{"role": "user", "content": "old"}, 3]])
+async def test_history_that_is_no_list_of_messages_is_refused(make_agent: MakeAgent, history: Any) -> None:
+    agent = make_agent(ScriptedModel())
+    with pytest.raises(UserError, match="conversation_history is a list of messages"):
+        await agent.arun_conversation("a", conversation_history=history)
+
+
 async def test_lone_surrogates_and_nuls_are_taken(make_agent: MakeAgent) -> None:
     result = await make_agent(says("ok")).arun_conversation("a\ud800b\x00c")
     assert result["final_response"] == "ok"

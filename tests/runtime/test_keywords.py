@@ -1,14 +1,17 @@
 """Keywords of the agent that act beside the turn: what the log tells, and whose session it is."""
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
 
 from hermes import AIAgent
+from hermes.errors import UserError
 from hermes.state import SessionDB
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
+from hermes.testing.server import ServerThread
 
 
 def test_verbose_logging_tells_each_step_with_its_prefix_and_short_previews(
@@ -54,3 +57,35 @@ def test_the_session_keeps_where_in_a_chat_app_it_is(tmp_path: Path) -> None:
     }  # fmt: skip
     assert row["display_name"] == "Engines"
     assert "Ada" in row["origin_json"]
+
+
+def test_lone_surrogates_in_keywords_and_prompts_are_replaced(tmp_path: Path) -> None:
+    with ServerThread([says("hi")]) as server:
+        agent = AIAgent(
+            model="m", provider="custom", base_url=server.base_url, session_db=SessionDB(tmp_path / "s.db"),
+            cwd=str(tmp_path), session_id="s\ud800", user_name="Ada\ud800", ephemeral_system_prompt="Brief\ud800",
+        )  # fmt: skip
+        assert agent.chat("hello") == "hi"
+        agent.close()
+        told = server.requests[0].json["messages"][0]["content"]
+    assert agent.session_id == "s?"
+    assert told.endswith("Brief?")
+
+
+def test_a_folder_whose_name_is_not_utf8_is_worked_in(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(folder)
+    with ServerThread([calls("terminal", command="touch here"), says("done")]) as server:
+        agent = AIAgent(
+            model="m", provider="custom", base_url=server.base_url, session_db=SessionDB(tmp_path / "s.db"),
+            cwd=os.fsdecode(folder), enabled_toolsets=["terminal"],
+        )  # fmt: skip
+        result = agent.run_conversation("go", system_message="Odd\ud800")
+        agent.close()
+    assert result["final_response"] == "done"
+    assert os.listdir(folder) == [b"here"]
+
+
+def test_a_text_where_names_are_listed_is_refused() -> None:
+    with pytest.raises(UserError, match=r"write \['file'\]"):
+        AIAgent(model=ScriptedModel(), enabled_toolsets="file")

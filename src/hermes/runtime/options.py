@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import fields
 
-from hermes.errors import UnsupportedOption
+from hermes.dicts import storable
+from hermes.errors import UnsupportedOption, UserError
 from hermes.runtime.budget import IterationBudget
 from hermes.seams import ContextEngine, EventStore, Model, Sink
 
@@ -130,6 +131,9 @@ _GROUPS: dict[str, type[Struct]] = {
 }
 _OWNER = {field.name: group for group, struct in _GROUPS.items() for field in fields(struct)}
 
+# A text is a sequence of texts, too: of its letters.
+_LISTS = {"enabled_toolsets", "disabled_toolsets", "providers_allowed", "providers_ignored", "providers_order"}
+
 # Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
 _NOT_YET = {
     "acp_command": "an external ACP agent as the model",
@@ -152,7 +156,7 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
             raise TypeError(f"AIAgent has no keyword {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         if value and name in _NOT_YET:
             raise UnsupportedOption(f"{name}={value!r} asks for {_NOT_YET[name]}, which this version does not have")
-        grouped[_OWNER[name]][name] = value
+        grouped[_OWNER[name]][name] = _usable(name, value) if isinstance(value, str) else value
     return AgentOptions(
         model=ModelOptions(**grouped["model"]),
         tools=ToolOptions(**grouped["tools"]),
@@ -160,6 +164,12 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
         session=SessionOptions(**grouped["session"]),
         limits=LimitOptions(**grouped["limits"]),
     )
+
+
+def _usable(name: str, text: str) -> str:
+    if name in _LISTS:
+        raise UserError(f"{name} is a list of names, not a text; write [{text!r}]")
+    return text if name == "cwd" else storable(text)  # the name of a folder may be any bytes
 
 
 class Keywords:

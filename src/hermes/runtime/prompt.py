@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from hermes.dicts import storable
 from hermes.errors import ConfigError
 from hermes.seams import Environment, PromptSource
 from hermes.types import JsonObject
@@ -117,7 +118,7 @@ async def build_prompt(sources: Sequence[PromptSource], session: JsonObject) -> 
     """All parts that have something to say, stable ones first, joined by blank lines."""
     ordered = sorted(sources, key=lambda source: (TIERS.index(source.tier), source.name))
     parts = [(await source.text(session)).strip() for source in ordered]
-    return "\n\n".join(part for part in parts if part)
+    return storable("\n\n".join(part for part in parts if part))
 
 
 def _without_frontmatter(text: str) -> str:

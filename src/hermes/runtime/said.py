@@ -5,8 +5,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from hermes.dicts import content_from_json
+from hermes.dicts import content_from_json, storable
+from hermes.errors import UserError
 from hermes.types import Content
+
+EXAMPLE = {"role": "user", "content": "Hello"}
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -31,13 +34,19 @@ class Said(Struct, frozen=True, kw_only=True):
         return cls(
             message=_clean(content_from_json(message)),
             stored_message=None if stored is None else _clean(content_from_json(stored)),
-            system_message=system_message,
-            history=None if history is None else list(history),
+            system_message=None if system_message is None else storable(system_message),
+            history=None if history is None else _messages(history),
             task_id=task_id,
         )
 
 
 def _clean(content: Content | None) -> Content:
-    if isinstance(content, str):
-        return content.encode("utf-8", "replace").decode() if not content.isascii() else content
-    return content or ""
+    return storable(content) if isinstance(content, str) else content or ""
+
+
+def _messages(history: Any) -> list[Mapping[str, Any]]:
+    given = list(history) if isinstance(history, Iterable) else [history]
+    wrong = [one for one in given if not isinstance(one, Mapping)]
+    if wrong:
+        raise UserError(f"conversation_history is a list of messages such as {EXAMPLE}; {wrong[0]!r} is none")
+    return given
