@@ -34,23 +34,33 @@ def exit_code(result: Mapping[str, Any]) -> Exit:
 def words_for(code: Exit, result: Mapping[str, Any]) -> str:
     """Why there is no full answer, and what to do next; empty when there is one."""
     session = f"hermes chat --resume {result.get('session_id', 'ID')} -q …"
+    match code:
+        case Exit.EMPTY | Exit.REFUSED:
+            return f"{why_for(code, result)}; ask again with: {session}"
+        case Exit.BUDGET | Exit.PROVIDER | Exit.TOOL | Exit.CANCELLED:
+            return f"{why_for(code, result)}; go on with: {session}"
+        case _:
+            return why_for(code, result)
+
+
+def why_for(code: Exit, result: Mapping[str, Any]) -> str:
+    """The same for someone who is still in the conversation, and so can simply go on."""
     error = str(result.get("error") or "").rstrip(".")
     match code:
         case Exit.EMPTY:
-            return f"the model ended without an answer; ask again with: {session}"
+            return "the model ended without an answer"
         case Exit.REFUSED:
-            return f"{error or 'the provider declined to answer this'}; ask in other words with: {session}"
+            return error or "the provider declined to answer this"
         case Exit.BUDGET:
-            why = error or _limit(str(result.get("turn_exit_reason") or ""))
-            return f"{why}; go on with: {session}"
+            return error or _limit(str(result.get("turn_exit_reason") or ""))
         case Exit.PROVIDER:
-            return f"{error or 'the answer broke off'}; go on with: {session}"
+            return error or "the answer broke off"
         case Exit.TOOL:
-            return f"stopped because tools kept failing; go on with: {session}"
+            return "stopped because tools kept failing"
+        case Exit.CANCELLED:
+            return "Stopped"
         case Exit.FAILED:
             return f"{error}; see: hermes doctor"
-        case Exit.CANCELLED:
-            return f"Stopped; go on with: {session}"
         case _:
             return ""
 

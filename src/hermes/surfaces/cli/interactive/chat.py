@@ -25,7 +25,7 @@ from hermes.state import SessionDB
 from hermes.surfaces.cli.chat.keywords import agent_keywords
 from hermes.surfaces.cli.chat.references import opened, surroundings
 from hermes.surfaces.cli.chat.skills import Loaded
-from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
+from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, why_for
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
@@ -336,7 +336,7 @@ class Chat:
         if code is Exit.CANCELLED:
             self.say("Stopped.", "yellow")
         elif code is not Exit.ANSWERED:
-            why = words_for(code, result).split("; go on with:")[0].split("; ask again with:")[0]
+            why = why_for(code, result)
             turn_log.warning("%s", why)
             self.say(why, "red")
         self.spent.saw(result)
