@@ -29,6 +29,8 @@ _STATUSES = ("ok", "failed", "cancelled", "unknown")
 
 def to_dict(message: Message) -> JsonObject:
     """The contract's form: `content` is text or a list of parts, `tool_calls` nests `function`."""
+    if isinstance(message.content, str) and not message.tool_calls:
+        return _plain_dict(message)
     out: JsonObject = {"role": message.role, "content": content_to_json(message.content)}
     if message.tool_calls:
         out["tool_calls"] = [call_to_dict(call) for call in message.tool_calls]
@@ -43,6 +45,15 @@ def to_dict(message: Message) -> JsonObject:
 def storable(text: str) -> str:
     """`text` without lone surrogates, which can be neither stored nor sent."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _plain_dict(message: Message) -> JsonObject:
+    """The dict of a message that is words and nothing to be turned over."""
+    out: JsonObject = msgspec.to_builtins(message)
+    out.pop("id", None)
+    if message.role == "tool" and message.tool_name:
+        out["name"] = message.tool_name
+    return out
 
 
 def from_dict(raw: Mapping[str, Any]) -> Message:

@@ -55,6 +55,7 @@ class MessageAppended(Struct, frozen=True, gc=False):
 
     session_id: str
     message: Message
+    is_clean: bool = False  # whether secrets were taken out of it
 
 
 class ContextAttached(Struct, frozen=True, gc=False):

@@ -26,6 +26,18 @@ class TurnScope:
     says why. A cancellation from outside always passes through. A child never outlives the time of its parent.
     """
 
+    # As every scope begins: each call and each request makes one.
+    reason: str | None = None
+    state: ScopeState = "new"
+    _deadline: float | None = None  # its own or one above it, whichever comes first
+    _task: asyncio.Task[object] | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _delivery: asyncio.Handle | None = None
+    _delivered = False
+    _cancels_before = 0
+    _asked: Literal["cancelled", "expired"] | None = None
+
     def __init__(
         self,
         name: str = "turn",
@@ -35,19 +47,9 @@ class TurnScope:
         cleanup_s: float = 3.0,
     ) -> None:
         self.name = name
-        self.reason: str | None = None
         self.cleanup_s = cleanup_s
-        self.state: ScopeState = "new"
         self._parent = parent
         self._timeout_s = timeout_s
-        self._deadline: float | None = None  # its own or one above it, whichever comes first
-        self._task: asyncio.Task[object] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._delivery: asyncio.Handle | None = None
-        self._delivered = False
-        self._cancels_before = 0
-        self._asked: Literal["cancelled", "expired"] | None = None
         self._children: set[TurnScope] = set()
 
     def child(self, name: str, *, timeout_s: float | None = None) -> "TurnScope":
@@ -126,9 +128,10 @@ class TurnScope:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         assert self._task is not None
-        for handle in (self._timer, self._delivery):
-            if handle is not None:
-                handle.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._delivery is not None:
+            self._delivery.cancel()
         if self._parent is not None:
             self._parent._children.discard(self)
         if self._asked is None:

@@ -64,6 +64,19 @@ class UnitLog(Sequence[Unit]):
         """Keep what was made of the first `count` units."""
         self._memo[key] = (count, made)
 
+    def pieces(self, key: str, encode: Callable[[Unit], bytes], apart: int) -> list[bytes]:
+        """The encoded units, the last `apart` of them one by one; see `ModelRequest.pieces`."""
+        count, joined = self.recall(key, list[bytes]())
+        settled = self._count - apart
+        if settled > count:
+            new = self._units[count:settled]
+            pieces = [*joined, *[unit.encoded(key, encode) for unit in new]]
+            joined = pieces if len(pieces) < _JOINED_AT else [b",".join(pieces)]
+            self.remember(key, count := settled, joined)
+            for unit in new:
+                unit.forget(key)
+        return [*joined, *[unit.encoded(key, encode) for unit in self._units[count : self._count]]]
+
     def __len__(self) -> int:
         return self._count
 
@@ -104,18 +117,9 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
         still be given context, and so is never part of the joined piece.
         """
         units = self.units
-        if not isinstance(units, UnitLog):
-            return [unit.encoded(key, encode) for unit in units]
-        count, joined = units.recall(key, list[bytes]())
-        settled = len(units) - max(1, apart)
-        if settled > count:
-            new = units[count:settled]
-            pieces = [*joined, *[unit.encoded(key, encode) for unit in new]]
-            joined = pieces if len(pieces) < _JOINED_AT else [b",".join(pieces)]
-            units.remember(key, count := settled, joined)
-            for unit in new:
-                unit.forget(key)
-        return [*joined, *[unit.encoded(key, encode) for unit in units[count:]]]
+        if isinstance(units, UnitLog):
+            return units.pieces(key, encode, max(1, apart))
+        return [unit.encoded(key, encode) for unit in units]
 
 
 class Model(Protocol):

@@ -217,6 +217,7 @@ async def test_a_provider_that_refuses_ends_the_turn_with_its_sentence(make_agen
     result = await make_agent(error).arun_conversation("Hi")
     assert (result["failed"], result["error"]) == (True, "'m' answered (HTTP 401): bad key")
     assert result["turn_exit_reason"] == "all_retries_exhausted_no_response"
+    assert (result["model"], result["provider"]) == ("scripted", "testing")
     assert [m["role"] for m in result["messages"]] == ["user"]
 
 

@@ -98,7 +98,7 @@ def test_the_arguments_of_a_call_are_shown_without_secrets() -> None:
 SINKS = {
     "TrackedStore": "clean_op",
     "CleanSink": "redactor",
-    "CleanView": "redactor",
+    "clean_answer": "redactor",
     "FileShelf": "redact",
     "KeptHistory": "redact",
     "_Formatter": "redact",

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from hermes.runtime.history import History, from_caller, from_record
 from hermes.runtime.options import Keywords, fold
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.prompt import FixedText, build_prompt
-from hermes.runtime.redaction import CleanSink, CleanView, clean_content, clean_outcome
+from hermes.runtime.redaction import CleanSink, clean_content, clean_outcome
 from hermes.runtime.said import Said
 from hermes.runtime.shared import RandomIds
 from hermes.runtime.sinks import InlineSink, Tee, Unheard
@@ -161,31 +160,37 @@ class AIAgent:
         return self._assembly
 
     async def _guarded_turn(self, said: Said, sink: Sink | None) -> dict[str, Any]:
-        with self._working() as scope:
+        scope = self._begin_work()
+        try:
             return await self._run(said, await self._heard(sink), scope)
+        finally:
+            self._end_work()
 
-    @contextmanager
-    def _working(self) -> Iterator[TurnScope]:
-        """The agent's one piece of work at a time, under the scope that an interrupt ends."""
+    def _begin_work(self) -> TurnScope:
+        """Take the agent for one piece of work, the only one until `_end_work`; an interrupt ends its scope."""
         if not self._turn_lock.acquire(blocking=False):
             raise UserError("a turn of this agent is already running; interrupt it, steer it, or wait for its end")
-        self._scope, self._interrupt_message = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s), None
-        try:
-            yield self._scope
-        finally:
-            self._scope = None
-            self._turn_lock.release()
+        self._scope = scope = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s)
+        self._interrupt_message = None
+        return scope
+
+    def _end_work(self) -> None:
+        self._scope = None
+        self._turn_lock.release()
 
     async def _heard(self, sink: Sink | None) -> Sink:
         """Where the events of a piece of work go: without secrets to whoever listens."""
-        parts = await self._assembled()
-        listeners = [each for each in (sink, self._options.callbacks.sink, self._log_sink()) if each is not None]
-        return CleanSink(Tee(*listeners), parts.services.redactor) if listeners else Unheard()
+        parts, callbacks = await self._assembled(), self._options.callbacks
+        if sink is None and callbacks.sink is None and not callbacks.verbose_logging:
+            return Unheard()
+        listeners = [each for each in (sink, callbacks.sink, self._log_sink()) if each is not None]
+        return CleanSink(Tee(*listeners), parts.services.redactor)
 
     async def _compress(self, focus: str | None, sink: Sink | None) -> dict[str, Any]:
         from hermes.runtime.compression import Wish  # noqa: PLC0415 - paid by the first compression
 
-        with self._working() as scope:
+        scope = self._begin_work()
+        try:
             heard = await self._heard(sink)
             record = await self._parts.store.load(self.session_id)
             if record is not None and record.continued_by:
@@ -199,6 +204,8 @@ class AIAgent:
                 return {"status": "unchanged", "session_id": self.session_id, "reason": why}
             self._follow(done.record)
             return done.as_dict()
+        finally:
+            self._end_work()
 
     def _compressing(self) -> "Compression":
         from hermes.runtime.compression import Compression  # noqa: PLC0415 - paid by the first compression
@@ -237,7 +244,7 @@ class AIAgent:
         return record
 
     async def _run(self, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
-        parts = await self._assembled()
+        parts = self._parts
         record, history, pending = await self._past(said)
         if history.tasks is not None:
             parts.restore_tasks(history.tasks)
@@ -263,7 +270,10 @@ class AIAgent:
         if turn.outcome.interrupted:
             turn.outcome.interrupt_message = self._interrupt_message
         await self._keep_folder(stood_in)
-        turn.outcome.base_url = parts.client.model.base_url
+        asked = parts.client.model
+        turn.outcome.base_url = asked.base_url
+        if not turn.outcome.model:  # nobody has answered
+            turn.outcome.model, turn.outcome.provider = asked.name, asked.provider
         self._outcome = turn.outcome
         clean_outcome(turn.outcome, parts.services.redactor)
         if self._options.session.auto_title and turn.outcome.completed and (record is None or not record.title):
@@ -275,8 +285,11 @@ class AIAgent:
 
     async def _past(self, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
         """The stored session, its history for this turn, and what must be stored to make the two agree."""
-        parts = self._parts
-        warm, record = await parts.store.load_warm(parts.warm)
+        parts, warm = self._parts, None
+        if said.history is None:
+            warm, record = await parts.store.load_warm(parts.warm)
+        else:
+            record = await parts.store.load_cold(parts.warm)
         if record is not None:
             if record.continued_by:
                 warm, record = None, await self._follow_stored(record.continued_by)
@@ -322,8 +335,8 @@ class AIAgent:
         return LogSink(self._options.callbacks)
 
     def _with_ephemeral(self, system: str) -> str:
-        ephemeral = self._parts.services.redactor.redact(self._options.session.ephemeral_system_prompt or "")
-        return f"{system}\n\n{ephemeral}" if ephemeral else system
+        ephemeral = self._options.session.ephemeral_system_prompt
+        return f"{system}\n\n{self._parts.services.redactor.redact(ephemeral)}" if ephemeral else system
 
     def _new_turn(
         self, said: Said, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
@@ -337,7 +350,7 @@ class AIAgent:
             turn_id=turn_id,
             task_id=said.task_id or self.session_id,
             services=parts.services,
-            tools=CleanView(view, parts.services.redactor),
+            tools=view,
             scope=scope,
             sink=sink,
             user_task=text_of(said.message),
@@ -357,7 +370,7 @@ class AIAgent:
             guardrails=Guardrails(parts.guardrails),
             earlier=self._earlier,
             compress_at=parts.compress_at(self._named_window),
-            make_room=partial(self._make_room, said) if parts.compresses else None,
+            make_room=partial(self._make_room, said) if parts.compress_share is not None else None,
         )
         turn.full_at = history.chars_at(turn.compress_at) - (0 if history.tokens else len(system))
         if self._outcome is not None:

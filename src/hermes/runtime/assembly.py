@@ -70,13 +70,15 @@ class Assembly(Struct, frozen=True, kw_only=True):
     prefill: tuple[Unit, ...]
     settings: Settings
     options: AgentOptions
+    compress_share: float | None  # of the window, that a session may fill; None: it is never compressed by itself
     project: Path | None  # where the session stood when the agent was made; a `cd` later moves no tools
 
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
         stored = record.tool_definitions if record else None
         if stored and not has_foreign_files(self.settings.home, self.project):
-            ensure_builtins()
+            if not registry.is_filled:
+                ensure_builtins()
             return self.views.of(stored)
         wanted = self.options.tools
         request = ViewRequest(
@@ -113,18 +115,14 @@ class Assembly(Struct, frozen=True, kw_only=True):
         endpoint = self.client.endpoint
         return endpoint.context_length if endpoint else None
 
-    @property
-    def compresses(self) -> bool:
-        """Whether a session that grew too long is compressed by itself."""
-        if not self.settings.of(compression_section.Section).enabled:
-            return False
-        is_given = self.options.session.context_engine is not None
-        return is_given or self.settings.of(context_section.Section).engine != "none"
-
     def compress_at(self, named_window: int | None = None) -> int:
-        """The size of a prompt, in tokens, at which that happens; a window that a refusal has named is the real one."""
-        share = self.settings.of(compression_section.Section).threshold
-        return threshold_tokens(named_window or self.window() or 0, share) if self.compresses else NEVER
+        """The size of a prompt, in tokens, at which the session is compressed by itself.
+
+        A window that a refusal has named is the real one.
+        """
+        if self.compress_share is None:
+            return NEVER
+        return threshold_tokens(named_window or self.window() or 0, self.compress_share)
 
     def prompt_sources(self, *, is_again: bool = False) -> list[PromptSource]:
         """What the system prompt is made of; a later one of the same session keeps the rules of its project."""
@@ -218,8 +216,15 @@ async def assemble(
         ),
         settings=settings,
         options=options,
+        compress_share=_compress_share(options, settings),
         project=project_of(Path(environment.cwd), settings.home) if environment.kind == "local" else None,
     )
+
+
+def _compress_share(options: AgentOptions, settings: Settings) -> float | None:
+    section = settings.of(compression_section.Section)
+    has_engine = options.session.context_engine is not None or settings.of(context_section.Section).engine != "none"
+    return section.threshold if section.enabled and has_engine else None
 
 
 def _window(model: Model) -> int | None:

@@ -117,7 +117,7 @@ async def _hear_hooks(turn: Turn) -> None:
     """What `pre_llm_call` hooks have to say goes to the model beside the user's message."""
     said = turn.history.dicts
     payload = {
-        "session_id": turn.session_id,
+        "session_id": turn.ctx.session_id,
         "user_message": turn.history.last_user,
         "conversation_history": said,
         "is_first_turn": len(said) == 1,
@@ -139,7 +139,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
 
     plan = CallPlan(
         purpose=purpose,
-        session_id=turn.session_id,
+        session_id=turn.ctx.session_id,
         before=turn.take_pending(),
         on_delta=on_delta,
         on_status=turn.ctx.sink.emit,

@@ -120,12 +120,11 @@ class Guardrails:
         read_only: bool = False,
     ) -> GuardrailDecision:
         """What the result adds to the picture."""
-        body = as_object(content)
-        key, identity = signature(name, args), _identity(content, body)
+        key, identity = signature(name, args), _digest(text_of(content))
         self._trail.append((key, identity))
         last, count = self._same.get(key, ("", 0))
         count = count + 1 if last == identity else 1
-        if _failed(body, status):
+        if _failed(content, status):
             self._failures[key] = self._failures.get(key, 0) + 1
             self._tool_failures[name] = self._tool_failures.get(name, 0) + 1
             self._same[key] = (identity, count)
@@ -196,18 +195,18 @@ class Guardrails:
 
 def signature(name: str, args: JsonObject | str) -> str:
     """A tool with its arguments, whatever the order of their keys."""
-    data = args.encode("utf-8", "replace") if isinstance(args, str) else json.encode(args, order="sorted")
-    return f"{name}:{hashlib.sha256(data).hexdigest()}"
+    return f"{name}:{_digest(args if isinstance(args, str) else json.encode(args, order='sorted').decode())}"
 
 
-def _failed(body: JsonObject | None, status: ResultStatus) -> bool:
+def _failed(content: Content, status: ResultStatus) -> bool:
     """A call that did not end well, or a command that left with another code than 0."""
     if status != "ok":
         return True
-    code = body.get("exit_code") if body else None
+    if not isinstance(content, str) or '"exit_code"' not in content:
+        return False
+    code = (as_object(content) or {}).get("exit_code")
     return isinstance(code, int) and code != 0
 
 
-def _identity(content: Content, body: JsonObject | None) -> str:
-    data = text_of(content).encode("utf-8", "replace") if body is None else json.encode(body, order="sorted")
-    return hashlib.sha256(data).hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

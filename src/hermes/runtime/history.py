@@ -33,11 +33,12 @@ class History(Struct):
     def add(self, message: Message, context: str = "") -> None:
         """Take one more message. What is added is never changed afterwards."""
         self.builder.add(message, context)
-        self._show(to_dict(message))
+        self._show(message)
+        text = text_of(message.content)
+        self.chars += len(text)
         if message.tool_calls:
             self.places = {call.id: place for place, call in enumerate(message.tool_calls)}
-        text = text_of(message.content)
-        self.chars += len(text) + sum(len(call.arguments) for call in message.tool_calls)
+            self.chars += sum([len(call.arguments) for call in message.tool_calls])
         if isinstance(message.content, tuple):
             self.chars += PICTURE_CHARS * sum(isinstance(part, ImagePart) for part in message.content)
         if message.role == "user":
@@ -60,12 +61,14 @@ class History(Struct):
         """What was counted, and an estimate of what came since."""
         return self.tokens + (self.chars - self.tokens_at) // CHARS_PER_TOKEN
 
-    def _show(self, shown: JsonObject) -> None:
+    def _show(self, message: Message) -> None:
         """Results are stored as they come; a caller sees them in the order of their calls."""
-        place, mine = len(self.dicts), self.places.get(str(shown.get("tool_call_id")), -1)
-        while mine >= 0 and place and self.places.get(str(self.dicts[place - 1].get("tool_call_id")), -1) > mine:
-            place -= 1
-        self.dicts.insert(place, shown)
+        place = len(self.dicts)
+        if message.role == "tool":
+            mine = self.places.get(message.tool_call_id or "", -1)
+            while mine >= 0 and place and self.places.get(self.dicts[place - 1].get("tool_call_id", ""), -1) > mine:
+                place -= 1
+        self.dicts.insert(place, to_dict(message))
 
 
 def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:

@@ -7,6 +7,8 @@ from msgspec import Struct, field
 
 from hermes.types import CallFinished, JsonObject, TurnFinished, Usage, text_of
 
+_EXTRAS = ("error", "error_reason", "interrupt_message", "pending_steer", "guardrail")  # told when there are some
+_extras = attrgetter(*_EXTRAS)
 _counts = attrgetter(*Usage.__struct_fields__)
 
 
@@ -60,7 +62,8 @@ class Outcome(Struct):
 
     def spent(self, usage: Usage, cost_usd: float | None, source: str) -> None:
         """Add one attempt. A single unknown price makes the sum unknown; it is never counted as nothing."""
-        self.totals = Usage(*map(_sum, _counts(self.totals), _counts(usage)))
+        pairs = zip(_counts(self.totals), _counts(usage), strict=True)
+        self.totals = Usage(*[mine if theirs is None else (mine or 0) + theirs for mine, theirs in pairs])
         self.cost_usd = None if cost_usd is None or self.cost_usd is None else self.cost_usd + cost_usd
         self.cost_source = source
         self.last_prompt_tokens = usage.prompt_tokens or self.last_prompt_tokens
@@ -79,7 +82,7 @@ class Outcome(Struct):
 
     def as_dict(self, session_id: str, messages: list[JsonObject]) -> dict[str, Any]:
         """The keys of the contract; token fields are session totals."""
-        inp, out, read, write, reasoning = (value or 0 for value in _counts(self.totals))
+        inp, out, read, write, reasoning = [value or 0 for value in _counts(self.totals)]
         result: dict[str, Any] = {
             "final_response": self.final_response,
             "last_reasoning": self.last_reasoning,
@@ -112,11 +115,5 @@ class Outcome(Struct):
             "commands": list(self.commands),
             "failed_calls": list(self.failed_calls),
         }
-        for name in ("error", "error_reason", "interrupt_message", "pending_steer", "guardrail"):
-            if getattr(self, name) is not None:
-                result[name] = getattr(self, name)
-        return result
-
-
-def _sum(mine: int | None, theirs: int | None) -> int | None:
-    return mine if theirs is None else (mine or 0) + theirs
+        told = zip(_EXTRAS, _extras(self), strict=True)
+        return result | {name: value for name, value in told if value is not None}

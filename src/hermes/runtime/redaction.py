@@ -13,7 +13,6 @@ import msgspec
 
 from hermes.config.section import is_secret
 from hermes.config.settings import Settings
-from hermes.errors import ToolError
 from hermes.ops import (
     ApprovalRecorded,
     AttemptClosed,
@@ -27,7 +26,7 @@ from hermes.ops import (
 )
 from hermes.redact import Redactor, StreamedText
 from hermes.runtime.outcome import Outcome
-from hermes.seams import Effects, Sink, ToolContext, ToolRules, ToolView
+from hermes.seams import Sink, ToolContext
 from hermes.tools.environments.hygiene import is_secret_name
 from hermes.types import (
     CallFinished,
@@ -35,14 +34,12 @@ from hermes.types import (
     Commentary,
     Content,
     Event,
-    JsonObject,
     Message,
     ReasoningDelta,
     StatusChanged,
     TextDelta,
     TextPart,
     ToolCall,
-    ToolDefinition,
     ToolResult,
     text_of,
 )
@@ -52,6 +49,7 @@ log = logging.getLogger(__name__)
 _THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 _thoughts = attrgetter(*_THOUGHTS)
+_NO_THOUGHTS = (None,) * len(_THOUGHTS)
 
 
 def redactor_of(settings: Settings, *more: str | None) -> Redactor:
@@ -76,8 +74,8 @@ def _register_tree(made: Redactor, tree: Mapping[str, Any]) -> None:
 def clean_message(message: Message, redactor: Redactor) -> Message:
     """The message without secrets; the same object when it holds none."""
     changes: dict[str, Any] = {}
-    if message.role == "assistant":
-        for name, value in zip(_THOUGHTS, _thoughts(message), strict=True):
+    if (thoughts := _thoughts(message)) != _NO_THOUGHTS:
+        for name, value in zip(_THOUGHTS, thoughts, strict=True):
             if value is not None and (clean := redactor.redact_all(value)) is not value:
                 changes[name] = clean
     content = clean_content(message.content, redactor) if message.content is not None else None
@@ -85,7 +83,7 @@ def clean_message(message: Message, redactor: Redactor) -> Message:
         changes["content"] = content
     if message.tool_calls:
         calls = tuple([clean_call(call, redactor) for call in message.tool_calls])
-        if any(new is not old for new, old in zip(calls, message.tool_calls, strict=True)):
+        if calls != message.tool_calls:
             changes["tool_calls"] = calls
     return msgspec.structs.replace(message, **changes) if changes else message
 
@@ -119,7 +117,7 @@ def clean_op(op: StoreOp, redactor: Redactor) -> StoreOp:
 
 
 def _clean_appended(op: MessageAppended, redactor: Redactor) -> StoreOp:
-    clean = clean_message(op.message, redactor)
+    clean = op.message if op.is_clean else clean_message(op.message, redactor)
     return op if clean is op.message else MessageAppended(op.session_id, clean)
 
 
@@ -194,47 +192,13 @@ class CleanSink:
                 return event
 
 
-class CleanView:
-    """`ToolView` whose results carry no secrets, before they are cut, shelved or shown to anybody.
+def clean_answer(tool: str, content: Content, ctx: ToolContext, redactor: Redactor) -> Content:
+    """What a tool gave, without secrets: before it is cut, shelved or shown to anybody.
 
-    What a script's own calls return stays whole: the script may write it to a file, and a marker must not get there.
+    A secret in it as base64 is told and not replaced: a part of that may be cut anywhere.
     """
-
-    def __init__(self, inner: ToolView, redactor: Redactor) -> None:
-        self._inner = inner
-        self._redactor = redactor
-
-    def definitions(self) -> tuple[ToolDefinition, ...]:
-        return self._inner.definitions()
-
-    def names(self) -> frozenset[str]:
-        return self._inner.names()
-
-    def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
-        return self._inner.unwrap(name, args)
-
-    def check(self, name: str, args: JsonObject) -> JsonObject:
-        return self._inner.check(name, args)
-
-    def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
-        return self._inner.effects(name, args, ctx)
-
-    def rules(self, name: str) -> ToolRules:
-        return self._inner.rules(name)
-
-    async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
-        try:
-            content = await self._inner.call(name, args, ctx)
-        except ToolError as error:
-            raise ToolError(self._redactor.redact(str(error))) from error
-        if ctx.route == "code":
-            return content
-        self._report_encoded(name, content, ctx)
-        return clean_content(content, self._redactor)
-
-    def _report_encoded(self, tool: str, content: Content, ctx: ToolContext) -> None:
-        """Say that a secret is in the result as base64: a part of that may be cut anywhere, so it is not replaced."""
-        for found in self._redactor.find_encoded(text_of(content)):
-            which = f" ({found.name})" if found.name else ""
-            log.warning("the result of %s holds a secret%s as base64", tool, which)
-            ctx.emit(StatusChanged("secret", f"the result of {tool} holds a secret{which} as base64"))
+    for found in redactor.find_encoded(text_of(content)):
+        which = f" ({found.name})" if found.name else ""
+        log.warning("the result of %s holds a secret%s as base64", tool, which)
+        ctx.emit(StatusChanged("secret", f"the result of {tool} holds a secret{which} as base64"))
+    return clean_content(content, redactor)

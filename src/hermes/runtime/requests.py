@@ -8,6 +8,7 @@ unit at the cut; so what was sent once is never sent differently.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -27,6 +28,10 @@ _ILLEGAL_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _ILLEGAL_ID = re.compile(r"[^A-Za-z0-9_.:-]")
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 _UNPARSED_LIMIT = 2000
+_thoughts = attrgetter(
+    "reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items"
+)
+_NO_THOUGHTS = (None,) * 5
 _any_json = msgspec.json.Decoder()
 
 
@@ -63,7 +68,7 @@ class UnitBuilder:
             return
         self._settle()
         if message.role == "assistant":
-            self._put(_sendable_assistant(message, self._name_calls(message)))
+            self._put(_sendable_assistant(message, self._name_calls(message) if message.tool_calls else ()))
         else:
             self._put(Message(role="user", content=_filled(message.content), id=message.id), _clean(context))
 
@@ -89,14 +94,17 @@ class UnitBuilder:
         return UnitLog(self._units, self._memo)
 
     def _take_result(self, message: Message, context: str) -> None:
-        self._context = _joined(self._context, _clean(context))
+        if context:
+            self._context = _joined(self._context, _clean(context))
         asked = message.tool_call_id or ""
-        if any(asked == stored for stored, _ in self._asked) and asked not in self._results:
+        if asked in [stored for stored, _ in self._asked] and asked not in self._results:
             self._results[asked] = message
         elif asked not in self._results:
             self._strays.append(message)
 
     def _settle(self) -> None:
+        if not (self._asked or self._strays or self._context):
+            return
         if self._asked:
             answers = [_answer(call, self._results.get(stored)) for stored, call in self._asked]
             self._units.append(Unit(answers, self._context))
@@ -139,9 +147,12 @@ class UnitBuilder:
 
 def _sendable_assistant(message: Message, calls: tuple[ToolCall, ...]) -> Message:
     blank = not text_of(message.content).strip()
+    content = None if blank and calls else _filled(message.content)
+    if _thoughts(message) == _NO_THOUGHTS:
+        return msgspec.structs.replace(message, content=content, tool_calls=calls)
     return msgspec.structs.replace(
         message,
-        content=None if blank and calls else _filled(message.content),
+        content=content,
         tool_calls=calls,
         reasoning=_clean(message.reasoning) if message.reasoning else None,
         reasoning_content=_clean(message.reasoning_content) if message.reasoning_content else None,

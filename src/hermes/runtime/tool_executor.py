@@ -10,6 +10,7 @@ from msgspec import Struct
 from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
+from hermes.runtime.redaction import clean_answer
 from hermes.runtime.scheduling import next_wave
 from hermes.scope import CallInterrupted
 from hermes.seams import Effects, ToolRules, ToolView
@@ -64,22 +65,17 @@ async def run_calls(
     batch = _Batch(ctx, guardrails or Guardrails())
     results: dict[str, ToolResult] = {}
     pending: list[Prepared] = []
-    for prepared in validate_calls(ctx.tools, calls):
+    for call, prepared in zip(calls, validate_calls(ctx.tools, calls), strict=True):
         if isinstance(prepared, Prepared):
             pending.append(prepared)
         else:
-            results[prepared.call_id] = prepared
-    for call in calls:
-        if call.id in results:
-            results[call.id] = batch.refused(call, results[call.id])
+            results[call.id] = batch.refused(call, prepared)
     unkept = list(results.values())
     with contained_prints():
         while pending:
-            places = {0} if len(pending) == 1 else set(next_wave([batch.effects(one) for one in pending]))
-            wave = [one for place, one in enumerate(pending) if place in places]
-            pending = [one for place, one in enumerate(pending) if place not in places]
+            wave, pending = batch.parted(pending)
             done = await batch.run(wave)
-            results.update((result.call_id, result) for result in done)
+            results |= {result.call_id: result for result in done}
             unkept += done
             if pending:
                 await persist(unkept)
@@ -95,10 +91,11 @@ def validate_calls(view: ToolView, calls: Sequence[ToolCall]) -> list[Prepared |
 
 
 def _validate(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
+    known = view.names()
     try:
-        name = repair_name(call.name, view.names())
+        name = repair_name(call.name, known)
         if name is None:
-            raise refuse_unknown(call.name, view.names())
+            raise refuse_unknown(call.name, known)
         args = parse_arguments(call.arguments)
         name, args = view.unwrap(name, args)
         args = view.check(name, args)
@@ -133,7 +130,15 @@ class _Batch:
         self._left = batch_limit(ctx.services.window_tokens)
         self._done: dict[str, _Done] = {}  # those of the wave whose results may yet be shortened
 
-    def effects(self, one: Prepared) -> Effects:
+    def parted(self, pending: list[Prepared]) -> tuple[list[Prepared], list[Prepared]]:
+        """Those of `pending` that may run side by side now, and the others."""
+        if len(pending) == 1:
+            return pending, []
+        places = set(next_wave([self._effects(one) for one in pending]))
+        wave = [one for place, one in enumerate(pending) if place in places]
+        return wave, [one for place, one in enumerate(pending) if place not in places]
+
+    def _effects(self, one: Prepared) -> Effects:
         return self._ctx.tools.effects(one.name, one.args, self._ctx.for_call(one.call, self._ctx.scope))
 
     def refused(self, call: ToolCall, result: ToolResult) -> ToolResult:
@@ -246,7 +251,8 @@ async def _contained(call_ctx: CallContext, one: Prepared) -> tuple[Content, Res
         async with call_ctx.scope, call_ctx.undoable(name, one.args, rules):
             content = await call_ctx.turn.tools.call(name, one.args, call_ctx)
     except ToolError as error:
-        return tool_error(sanitise_error(str(error))), "failed"
+        words = call_ctx.turn.services.redactor.redact(str(error))
+        return tool_error(sanitise_error(words)), "failed"
     except Exception as error:  # nothing a handler raises may end the turn
         call_ctx.turn.services.log.exception("tool %r failed", name)
         return error_content("Tool execution failed", error), "failed"
@@ -256,6 +262,9 @@ async def _contained(call_ctx: CallContext, one: Prepared) -> tuple[Content, Res
         return tool_error(f"{text}; part of it may have taken effect, so check before trying again."), "unknown"
     if call_ctx.scope.cancelled:
         return tool_error(f"{name} was cancelled; part of it may have taken effect."), "unknown"
+    if call_ctx.route != "code":
+        # What a script's own calls return stays whole: it may write that to a file, and a marker must not get there.
+        content = clean_answer(name, content, call_ctx, call_ctx.turn.services.redactor)
     return content, "failed" if failure_of(content) else "ok"
 
 

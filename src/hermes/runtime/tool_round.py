@@ -29,6 +29,7 @@ from hermes.types import (
 
 NO_SUCH_TOOLS = "The model kept calling tools that do not exist"
 MAX_INVENTED = 3
+READS = frozenset({"read_file", "search_files"})
 SKIPPED = "[Tool execution cancelled — {name} was skipped due to user interrupt]"
 CUT_OFF = "[Tool execution interrupted — {name} was stopped; part of it may have taken effect]"
 
@@ -39,19 +40,20 @@ async def run_tools(turn: Turn, answer: Answer) -> None:
     message = replace(answer.response.message, tool_calls=calls)
     text = text_of(message.content)
     row = turn.remember(message)
-    await turn.commit(answer.closing, row, *(CallJournalled(turn.session_id, call) for call in calls))
+    await turn.commit(answer.closing, row, *(CallJournalled(turn.ctx.session_id, call) for call in calls))
     if text.strip():
         turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
     turn.ctx.sink.emit(BlockClosed())
     await _run_round(turn, calls)
-    if news := await news_from_background(turn.ctx.services.environment, *turn.earlier, turn.session_id):
+    if news := await news_from_background(turn.ctx.services.environment, *turn.earlier, turn.ctx.session_id):
         turn.tell(news)
     names = {call.name for call in calls}
-    turn.ran = tuple(call.name for call in calls)
+    turn.ran = tuple([call.name for call in calls])
     if names == {"execute_code"}:
         turn.budget.refund()
     known = turn.ctx.tools.names()
-    invented = turn.progress.invented + 1 if all(repair_name(name, known) is None for name in names) else 0
+    is_invented = names.isdisjoint(known) and all(repair_name(name, known) is None for name in names)
+    invented = turn.progress.invented + 1 if is_invented else 0
     turn.progress = Progress(after_tools=True, aside=text if names <= HOUSEKEEPING else "", invented=invented)
     if invented >= MAX_INVENTED:
         shown = ", ".join(sorted(names))
@@ -73,7 +75,7 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
         turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
         raise
     turn.pending += _result_rows(turn, round_.fresh(_steered(turn, results)))
-    if any(call.name not in ("read_file", "search_files") for call in calls):
+    if not READS.issuperset([call.name for call in calls]):
         reset_repeats(turn.ctx.services.memo)
     halted = turn.guardrails.halted
     if halted is not None:
@@ -92,7 +94,7 @@ def _result_rows(turn: Turn, results: Sequence[ToolResult]) -> list[StoreOp]:
         )
         rows += [
             turn.remember(message),
-            CallClosed(turn.session_id, result.call_id, result.status, result.duration_ms),
+            CallClosed(turn.ctx.session_id, result.call_id, result.status, result.duration_ms),
         ]
     return rows
 
@@ -139,7 +141,7 @@ class ToolRound:
     def fresh(self, results: Sequence[ToolResult]) -> list[ToolResult]:
         """Those of `results` that were not handed out before."""
         new = [result for result in results if result.call_id not in self._kept]
-        self._kept.update(result.call_id for result in new)
+        self._kept.update([result.call_id for result in new])
         return new
 
     def after_interrupt(self) -> list[ToolResult]:

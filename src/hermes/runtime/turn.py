@@ -57,13 +57,13 @@ class Turn(Struct, kw_only=True):
         clean = clean_message(message, self.ctx.services.redactor)
         stamped = msgspec.structs.replace(clean, timestamp=self.ctx.services.clock.now())
         self.history.add(stamped)
-        return MessageAppended(self.session_id, stamped)
+        return MessageAppended(self.ctx.session_id, stamped, is_clean=True)
 
     def tell(self, text: str) -> None:
         """Say something to the model beside the newest message; replayed there, never part of the transcript."""
         clean = self.ctx.services.redactor.redact(text)
         self.history.builder.attach(clean)
-        self.pending.append(ContextAttached(self.session_id, clean))
+        self.pending.append(ContextAttached(self.ctx.session_id, clean))
 
     def take_pending(self) -> list[StoreOp]:
         ops, self.pending = self.pending, []
@@ -81,5 +81,5 @@ class Turn(Struct, kw_only=True):
             tools=tools,
             units=(*self.prefill, *units) if self.prefill else units,
             options=self.options,
-            session_id=self.session_id,
+            session_id=self.ctx.session_id,
         )

@@ -3,22 +3,27 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from hermes.ops import MessageAppended, SessionRecord, StoreOp
+from hermes.ops import MessageAppended, SessionChanged, SessionContinued, SessionCreated, SessionRecord, StoreOp
 from hermes.runtime.history import History
 from hermes.seams import EventStore
+from hermes.state.versions import Version
 
 MAX_SESSIONS = 64
 MAX_CHARS = 16_000_000
+_RECORD_OPS = frozenset({SessionChanged, SessionContinued, SessionCreated})  # those that change what a record says
 
 
 class Warm(Struct, frozen=True):
-    """A history, and up to which row of the store it goes."""
+    """A history, and up to which row of the store it goes; the session's record while it is at `version`."""
 
     history: History
     last_row: int
+    record: SessionRecord | None = None
+    version: Version | None = None
 
 
 class WarmHistories:
@@ -51,6 +56,13 @@ class WarmHistories:
         return found
 
 
+@runtime_checkable
+class Versioned(Protocol):
+    """A store that can tell without reading whether a session is as it was."""
+
+    def version(self, session_id: str) -> Version | None: ...
+
+
 class TrackedStore:
     """A session's way to the store; it knows the newest message row, and so what a warm history lacks."""
 
@@ -58,6 +70,10 @@ class TrackedStore:
         self._inner = inner
         self._session_id = session_id
         self._clean = clean  # takes secrets out of what is stored
+        self._versioned = inner if isinstance(inner, Versioned) else None
+        self._record: SessionRecord | None = None  # as it was read last
+        self._version: Version | None = None  # of the session then
+        self._commits = 0  # of ours, since then
         self.last_row = 0
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
@@ -66,11 +82,18 @@ class TrackedStore:
         for op, row in zip(ops, rows, strict=True):
             if type(op) is MessageAppended and op.session_id == self._session_id:
                 self.last_row = row
+        if self._version is not None:
+            is_ours = {op.session_id for op in ops} == {self._session_id}
+            if is_ours and _RECORD_OPS.isdisjoint(map(type, ops)):
+                self._commits += 1
+            else:
+                self._version = None
         return rows
 
     def follow(self, record: SessionRecord) -> None:
         """The session goes on as this one."""
         self._session_id = record.session_id
+        self._version = None
         self.last_row = record.messages[-1].id or 0 if record.messages else 0
 
     async def load_warm(self, cache: WarmHistories) -> tuple[History | None, SessionRecord | None]:
@@ -79,6 +102,15 @@ class TrackedStore:
         Without a history the record is whole; with one it may hold only the newest messages.
         """
         warm = cache.take(self._inner, self._session_id)
+        version = self._versioned.version(self._session_id) if self._versioned is not None else None
+        if warm is not None and warm.record is not None and version is not None and version == warm.version:
+            self._record, self._version, self._commits = warm.record, version, 0
+            return warm.history, warm.record
+        found, record = await self._read(warm)
+        self._record, self._version, self._commits = record, version, 0
+        return found, record
+
+    async def _read(self, warm: Warm | None) -> tuple[History | None, SessionRecord | None]:
         if warm is None:
             return None, await self._load_whole()
         record = await self._inner.load(self._session_id, warm.last_row)
@@ -90,9 +122,19 @@ class TrackedStore:
             self.last_row = message.id or self.last_row
         return warm.history, record
 
+    async def load_cold(self, cache: WarmHistories) -> SessionRecord | None:
+        """The whole record, for a turn that brings its own history."""
+        cache.take(self._inner, self._session_id)
+        self._version = None
+        return await self._load_whole()
+
     def keep_warm(self, cache: WarmHistories, history: History) -> None:
-        """Leave the history for the next turn."""
-        cache.keep(self._inner, self._session_id, Warm(history, self.last_row))
+        """Leave the history for the next turn, and the record when nothing but this turn can have changed it."""
+        version = self._version.after(self._commits) if self._version is not None else None
+        record = self._record if version is not None else None
+        if record is not None and (record.messages or record.open_calls):
+            record = structs.replace(record, messages=(), contexts={}, open_calls=())
+        cache.keep(self._inner, self._session_id, Warm(history, self.last_row, record, version))
 
     async def _load_whole(self) -> SessionRecord | None:
         record = await self._inner.load(self._session_id)

@@ -5,6 +5,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -27,6 +28,7 @@ from hermes.state.codec import Blobs, bind_text, encode_content, encode_json, sh
 from hermes.state.rotation import continued
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.spending import Sums
+from hermes.state.versions import Versions
 from hermes.types import Message
 
 TEXT_REF = "\0ref:"  # a session column that holds this and a digest has its text in `texts`
@@ -42,18 +44,19 @@ COUNTERS = (
     "api_call_count",
 )
 
+_ZEROS = (0,) * len(COUNTERS)
+
 _Step = Callable[[sqlite3.Connection], int]
 
-INSERT_MESSAGE = (
-    "INSERT INTO messages(session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count,"
-    " finish_reason, reasoning, reasoning_content, platform_message_id, status, reasoning_details,"
-    " codex_reasoning_items, codex_message_items) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-)
 _INSERT_TEXT = "INSERT INTO messages(session_id, role, content, timestamp) VALUES (?,?,?,?)"
 _COUNT = (
     f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
     " estimated_cost_usd = CASE WHEN ?9 IS NULL THEN estimated_cost_usd ELSE coalesce(estimated_cost_usd, 0) + ?9 END,"
     " cost_status = coalesce(?10, cost_status), cost_source = coalesce(?11, cost_source) WHERE id = ?12"
+)
+_COUNT_UNPRICED = (
+    f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
+    " cost_status = coalesce(?, cost_status) WHERE id = ?"
 )
 _COUNT_MESSAGES = (
     "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ? WHERE id = ?"
@@ -66,11 +69,6 @@ _OPEN_ATTEMPT = (
     "INSERT INTO attempts(attempt_id, session_id, purpose, provider, model, base_url, owner, started_at, held_usd,"
     " held_tokens) VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
-_CLOSE_ATTEMPT = (
-    "UPDATE attempts SET outcome = ?, input_tokens = ?, output_tokens = ?, cache_read_tokens = ?,"
-    " cache_write_tokens = ?, reasoning_tokens = ?, cost_usd = ?, cost_source = ?, latency_ms = ?,"
-    " first_byte_ms = ?, error = ?, held_usd = ?, held_tokens = ? WHERE attempt_id = ? AND outcome IS NULL"
-)
 _ATTACH = (
     "INSERT INTO request_context(message_id, text) VALUES (?, ?)"
     " ON CONFLICT(message_id) DO UPDATE SET text = text || char(10, 10) || excluded.text"
@@ -82,18 +80,34 @@ _RECORD_APPROVAL = (
 _BESIDE_WORDS = (
     "tool_call_id",
     "tool_name",
-    "token_count",
     "finish_reason",
     "reasoning",
     "reasoning_content",
     "platform_message_id",
     "status",
+    "token_count",
     "reasoning_details",
     "codex_reasoning_items",
     "codex_message_items",
 )
+_AS_JSON = frozenset({"reasoning_details", "codex_reasoning_items", "codex_message_items"})
 _beside_words = attrgetter(*_BESIDE_WORDS)
 _NOTHING = (None,) * len(_BESIDE_WORDS)
+_OF_CLOSING = (
+    "outcome",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cost_usd",
+    "cost_source",
+    "latency_ms",
+    "first_byte_ms",
+    "error",
+    "held_usd",
+    "held_tokens",
+)
 
 
 class _Totals:
@@ -102,7 +116,7 @@ class _Totals:
     __slots__ = ("attempts", "cost", "cost_source", "cost_status", "counts")
 
     def __init__(self) -> None:
-        self.counts = [0] * len(COUNTERS)
+        self.counts = [*_ZEROS]
         self.attempts = False
         self.cost: float | None = None
         self.cost_status: str | None = None
@@ -113,12 +127,19 @@ class Plan:
     """The encoded form of one commit. `blobs` must be on disk before `run`; `run` may be repeated."""
 
     def __init__(
-        self, ops: Sequence[StoreOp], owner: str, sums: Sums | None = None, now: Callable[[], float] = time.time
+        self,
+        ops: Sequence[StoreOp],
+        owner: str,
+        sums: Sums | None = None,
+        versions: Versions | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.blobs = Blobs()
         self.message_ids: list[int] = []  # of the last run
         self._owner = owner
         self._sums = sums
+        self._versions = versions
+        self._sessions = {op.session_id for op in ops}
         self._now = now
         self._totals: dict[str, _Totals] = {}
         self._appended = 0
@@ -132,13 +153,15 @@ class Plan:
         answer = tuple([step(conn) for step in self._steps])
         for session_id, totals in self._totals.items():
             _add_totals(conn, session_id, totals)
+        if self._versions is not None:
+            self._versions.committed(self._sessions)
         return answer
 
     def _append(self, op: MessageAppended) -> _Step:
-        message = op.message
-        self.blobs.refs.clear()
-        insert, values = _insert_message(op.session_id, message, self.blobs, message.timestamp or self._now())
-        refs = sorted(self.blobs.refs)
+        message, found = op.message, self.blobs.refs
+        found.clear()
+        insert, values = insert_message(op.session_id, message, self.blobs, message.timestamp or self._now())
+        refs = sorted(found) if found else ()
         counts = self._totals_of(op.session_id).counts
         counts[0] += 1
         if message.tool_calls:
@@ -198,8 +221,9 @@ class Plan:
         error = None if op.error is None else bind_text(op.error)
         if op.session_id is not None:
             self._count_attempt(op, tokens)
-        values = (op.outcome, *tokens, *price, error, op.held.usd, op.held.tokens, op.attempt_id)
-        return _update(_CLOSE_ATTEMPT, values, f"attempt {op.attempt_id!r} is not open")
+        told = _told(_OF_CLOSING, (op.outcome, *tokens, *price, error, op.held.usd, op.held.tokens))
+        values = (*told.values(), op.attempt_id)
+        return _update(_close_sql(tuple(told)), values, f"attempt {op.attempt_id!r} is not open")
 
     def _count_attempt(self, op: AttemptClosed, tokens: tuple[int | None, ...]) -> None:
         assert op.session_id is not None
@@ -252,37 +276,43 @@ _PLANNED: dict[type, Callable[[Plan, Any], _Step]] = {  # every `StoreOp`
 }
 
 
-def _insert_message(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[str, tuple[Any, ...]]:
+def insert_message(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[str, tuple[Any, ...]]:
     """The statement and its values; most messages are words and nothing else."""
-    if message.tool_calls or _beside_words(message) != _NOTHING:
-        return INSERT_MESSAGE, message_values(session_id, message, blobs, at)
-    return _INSERT_TEXT, (session_id, message.role, _content(message, blobs), at)
+    content, beside = _content(message, blobs), _beside_words(message)
+    if beside == _NOTHING and not message.tool_calls:
+        return _INSERT_TEXT, (session_id, message.role, content, at)
+    told = {name: _bound(name, value) for name, value in _told(_BESIDE_WORDS, beside).items()}
+    if message.tool_calls:
+        told["tool_calls"] = bind_text(encode_json([dicts.call_to_dict(call) for call in message.tool_calls]))
+    return _insert_sql(tuple(told)), (session_id, message.role, content, at, *told.values())
 
 
-def message_values(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[Any, ...]:
-    """The columns of `INSERT_MESSAGE`."""
-    calls = encode_json([dicts.call_to_dict(call) for call in message.tool_calls]) if message.tool_calls else None
-    asked, name, tokens, finish, thought, content, platform, status, *details = _beside_words(message)
-    return (
-        session_id,
-        message.role,
-        _content(message, blobs),
-        None if asked is None else bind_text(asked),
-        None if calls is None else bind_text(calls),
-        None if name is None else bind_text(name),
-        at,
-        tokens,
-        None if finish is None else bind_text(finish),
-        None if thought is None else bind_text(thought),
-        None if content is None else bind_text(content),
-        None if platform is None else bind_text(platform),
-        status,
-        *[None if detail is None else bind_text(encode_json(detail)) for detail in details],
-    )
+def _told(names: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
+    """The columns that have a value. The others are not named: to bind a None costs more than to bind a word."""
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+
+def _bound(name: str, value: Any) -> Any:
+    if name in _AS_JSON:
+        value = encode_json(value)
+    return bind_text(value) if isinstance(value, str) else value
+
+
+@cache
+def _insert_sql(columns: tuple[str, ...]) -> str:
+    names = ("session_id", "role", "content", "timestamp", *columns)
+    return f"INSERT INTO messages({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+@cache
+def _close_sql(columns: tuple[str, ...]) -> str:
+    sets = ", ".join(f"{name} = ?" for name in columns)
+    return f"UPDATE attempts SET {sets} WHERE attempt_id = ? AND outcome IS NULL"
 
 
 def _content(message: Message, blobs: Blobs) -> str | bytes | None:
-    return encode_content(dicts.content_to_json(message.content), blobs)
+    content = message.content
+    return encode_content(content if isinstance(content, str) else dicts.content_to_json(content), blobs)
 
 
 def keep_text(conn: sqlite3.Connection, text: str | None) -> str | bytes | None:
@@ -380,7 +410,10 @@ def _update(sql: str, values: tuple[Any, ...], missing: str | None = None) -> _S
 
 def _add_totals(conn: sqlite3.Connection, session_id: str, totals: _Totals) -> None:
     counts = totals.counts
-    if totals.attempts:
+    if totals.attempts and totals.cost is None:
+        values: tuple[Any, ...] = (*counts, totals.cost_status, session_id)
+        found = conn.execute(_COUNT_UNPRICED, values).rowcount
+    elif totals.attempts:
         values = (*counts, totals.cost, totals.cost_status, totals.cost_source, session_id)
         found = conn.execute(_COUNT, values).rowcount
     else:

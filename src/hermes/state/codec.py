@@ -91,10 +91,13 @@ def encode_content(content: Any, blobs: Blobs) -> Column:
     if content is None:
         return None
     if isinstance(content, str):
-        _note_refs(content, blobs)
+        if "blob:" in content or "hermes://" in content:
+            blobs.refs.update(_BLOB_IN_TEXT.findall(content))
         if len(content) > LARGE_TEXT_CHARS:
             return f"{BLOB_MARK}{blobs.take(content.encode('utf-8', 'surrogatepass'))}"
-        return bind_text(TEXT_MARK + content if content.startswith("\0") else content)
+        if content.startswith("\0"):
+            content = TEXT_MARK + content
+        return content if content.isascii() else bind_text(content)
     packed = JSON_MARK + encode_json(_externalise(content, blobs))
     if len(packed) > LARGE_TEXT_CHARS:
         return f"{BLOB_MARK}json:{blobs.take(packed[len(JSON_MARK) :].encode())}"
@@ -117,14 +120,9 @@ def decode_content(value: Column, fetch: Fetch) -> Any:
     return text  # written by something else that starts text with NUL
 
 
-def _note_refs(text: str, blobs: Blobs) -> None:
-    if "blob:" in text or "hermes://" in text:
-        blobs.refs.update(_BLOB_IN_TEXT.findall(text))
-
-
 def _externalise(value: Any, blobs: Blobs) -> Any:
     if isinstance(value, str):
-        _note_refs(value, blobs)
+        blobs.refs.update(_BLOB_IN_TEXT.findall(value))
         if value.startswith("\0"):
             return TEXT_MARK + value
         return _take_data_url(value, blobs) if len(value) > SMALL_URL_CHARS else value

@@ -64,14 +64,17 @@ class FairLock:
     def try_acquire(self) -> bool:
         """Take it if it is free and nobody stands in line."""
         try:
-            return self._nobody_waits() and self._try(self._fd)
+            if _GET is not None and fcntl.fcntl(self._fd, _GET, _ANY_BYTE)[:2] != _UNLOCKED:
+                return False  # somebody stands in line
+            return self._try(self._fd)
         except OSError as error:
             raise StoreError(f"cannot lock {str(self.path)!r}: {error.strerror}") from error
 
     def release(self) -> None:
         """Let the next one in."""
         self._flock(self._fd, fcntl.LOCK_UN)
-        self._leave_line()
+        if self._number is not None:
+            self._leave_line()
 
     def _check_exclusion(self) -> None:
         probe = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
@@ -92,11 +95,6 @@ class FairLock:
             raise StoreUnavailable(
                 f"file locks on {str(self.path.parent)!r} do not exclude anyone; put HERMES_HOME on a local disk"
             )
-
-    def _nobody_waits(self) -> bool:
-        if _GET is None:
-            return True
-        return fcntl.fcntl(self._fd, _GET, _ANY_BYTE)[:2] == _UNLOCKED
 
     def _try(self, handle: int) -> bool:
         try:

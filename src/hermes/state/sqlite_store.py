@@ -1,7 +1,7 @@
 """The durable `EventStore`: one SQLite file, one writing thread, as many readers as needed."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from hermes.state.owner import this_process
 from hermes.state.pool import ReadPool
 from hermes.state.read import load_session
 from hermes.state.spending import Sums
+from hermes.state.versions import Version, Versions
 from hermes.state.write_file import INDEX_BATCH, WriteFile
 from hermes.state.writer import Work, Writer
 
@@ -41,6 +42,7 @@ class SqliteStore:
         self._vfs = vfs
         self._owner = this_process()
         self._sums = Sums()
+        self._versions = Versions()
         self._file = WriteFile(self.path, durability, self.blobs.get, vfs)
         self._file.open()
         self._writer = Writer(self._file)
@@ -54,7 +56,7 @@ class SqliteStore:
         Raises `StoreError` when it cannot be made durable; then nothing of it is stored. A cancellation is held back
         until that is known.
         """
-        plan = Plan(ops, self._owner, self._sums)
+        plan = self._planned(ops)
         if plan.blobs.found:
             return await unbroken(self._commit_with_blobs(plan))
         return await self._writer.write(plan.run)
@@ -76,6 +78,16 @@ class SqliteStore:
             return self.load_sync(session_id, after) if seen is None else seen[0]
         return await self._reads.run(lambda: self.load_sync(session_id, after))
 
+    def version(self, session_id: str) -> Version | None:
+        """The state that a session is in, to be compared with an earlier one; None when it cannot be told at once."""
+        if self._file.mode != "wal":
+            return None  # the file itself would have to be read
+        try:
+            seen = self._writer.look(lambda conn: self._versions.of(conn, session_id))
+        except (sqlite3.Error, OSError):  # whoever reads the session is told
+            return None
+        return None if seen is None else seen[0]
+
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes once by content; return their sha256."""
         return await self._reads.run(lambda: self.blobs.put(data))
@@ -95,7 +107,7 @@ class SqliteStore:
 
     def commit_sync(self, *ops: StoreOp) -> tuple[int, ...]:
         """`commit` for a plain thread."""
-        plan = Plan(ops, self._owner, self._sums)
+        plan = self._planned(ops)
         self._put_blobs(plan)
         return self._writer.write_sync(plan.run)
 
@@ -105,11 +117,11 @@ class SqliteStore:
 
     def write(self, work: Work[Answer]) -> Answer:
         """Run `work` in a transaction on the writing thread, all or nothing; it may be run twice."""
-        return self._writer.write_sync(work)
+        return self._writer.write_sync(self._counted(work))
 
     def write_alone(self, work: Work[Answer]) -> Answer:
         """Run `work` on the writing thread outside a transaction, for statements that allow none."""
-        return self._writer.write_sync(work, alone=True)
+        return self._writer.write_sync(self._counted(work), alone=True)
 
     def read(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """Run `work` here, on a read connection of its own."""
@@ -176,6 +188,16 @@ class SqliteStore:
     def journal_mode(self) -> JournalMode:
         """`wal`, or `delete` where that does not work."""
         return self._file.mode
+
+    def _planned(self, ops: Sequence[StoreOp]) -> Plan:
+        return Plan(ops, self._owner, self._sums, self._versions)
+
+    def _counted(self, work: Work[Answer]) -> Work[Answer]:
+        def counted(conn: sqlite3.Connection) -> Answer:
+            self._versions.wrote()
+            return work(conn)
+
+        return counted
 
     def _put_blobs(self, plan: Plan) -> None:
         for digest, data in plan.blobs.found.items():

@@ -121,7 +121,8 @@ class WriteFile:
                 _wait_for_strangers(self._conn, 0)
             self._lock.release()
 
-    def commit(self) -> None:
+    def commit(self) -> bool:
+        """Make the transaction durable; whether enough is waiting to wake the writing thread for it."""
         conn = self._conn
         assert conn is not None
         began = time.perf_counter()
@@ -134,6 +135,7 @@ class WriteFile:
         self._commits += 1
         took = time.perf_counter() - began
         self.commit_s = took if self._commits == 1 else 0.75 * self.commit_s + 0.25 * took
+        return self._commits - self._checkpointed >= CHECKPOINT_EVERY
 
     def rollback(self) -> None:
         try:
@@ -141,10 +143,6 @@ class WriteFile:
                 self._conn.execute("ROLLBACK")
         finally:
             self._lock.release()
-
-    def wants_work(self) -> bool:
-        """Whether enough is waiting to wake the writing thread for it; asked after each commit."""
-        return self._commits - self._checkpointed >= CHECKPOINT_EVERY
 
     def committed(self) -> None:
         """Index when much is waiting, also while the writer is never idle: searches scan what is not indexed."""

@@ -50,14 +50,13 @@ class Backend(Protocol):
         """Run `work` under the lock but outside a transaction (VACUUM, checkpoints)."""
         ...
 
-    def commit(self) -> None: ...
+    def commit(self) -> bool:
+        """End the transaction; whether so much deferred work is waiting that the thread should be woken for it."""
+        ...
+
     def rollback(self) -> None: ...
     def committed(self) -> None:
         """Called after each group was acknowledged, outside the transaction."""
-        ...
-
-    def wants_work(self) -> bool:
-        """Whether so much deferred work is waiting that the thread should be woken for it."""
         ...
 
     def is_busy(self) -> bool:
@@ -293,8 +292,7 @@ class Writer:
             except BaseException:
                 backend.rollback()
                 raise
-            backend.commit()
-            wanted = backend.wants_work()
+            wanted = backend.commit()
         except sqlite3.Error as error:
             raise _explained(error) from error
         finally:

@@ -72,7 +72,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
 
 def has_foreign_files(home: Path, project: Path | None) -> bool:
     """Whether there are tool files that `session_tools` would look at, and perhaps execute."""
-    return project is not None or os.path.isdir(f"{home}/tools")  # noqa: PTH112 - asked at the start of every turn
+    return project is not None or os.access(f"{home}/tools/", os.F_OK)  # asked at the start of every turn
 
 
 def project_of(folder: Path, home: Path) -> Path | None:

@@ -87,8 +87,10 @@ def call_now(tool: Registered, args: JsonObject, keywords: Mapping[str, Any]) ->
 
 def resolved(tool: Registered) -> Callable[..., Any]:
     """The real handler, imported now when it is a built-in that was not needed before."""
+    if not tool.lazy:
+        return tool.entry.handler
     load = getattr(tool.entry.handler, "load", None)
-    return load() if tool.lazy and load is not None else tool.entry.handler
+    return load() if load is not None else tool.entry.handler
 
 
 def is_coroutine(tool: Registered, handler: Callable[..., Any]) -> bool:
@@ -102,7 +104,7 @@ def takes_context(handler: Callable[..., Any]) -> bool:
 async def awaited(handler: Callable[..., Any], args: JsonObject, keywords: Mapping[str, Any]) -> Any:
     """What an async handler returns; a plain value, should it not be one after all."""
     value = handler(args, **keywords)
-    return await value if inspect.isawaitable(value) else value
+    return await value if _takes(handler).is_coroutine or inspect.isawaitable(value) else value
 
 
 async def _finish(value: Any) -> Any:

@@ -24,9 +24,8 @@ def threshold(name: str, rules: ToolRules, settings: Mapping[str, Any], window_t
     """How long one result may be: what the configuration says of the tool, else what it registered and fits."""
     if not rules.spill or rules.max_result_chars == float("inf"):
         return float("inf")
-    section = settings.get("tool_output")
-    configured = section.get("max_result_chars") if isinstance(section, Mapping) else None
-    if isinstance(configured, Mapping) and isinstance(configured.get(name), int | float):
+    configured = (settings.get("tool_output") or {}).get("max_result_chars") or {}
+    if name in configured:
         return float(configured[name])
     return min(rules.max_result_chars, _share(window_tokens, 0.15, _LEAST_RESULT, DEFAULT_RESULT_CHARS))
 

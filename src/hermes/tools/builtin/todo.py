@@ -94,7 +94,9 @@ def _clean(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _summary(items: Sequence[Mapping[str, str]]) -> dict[str, int]:
-    counts = {status: sum(item["status"] == status for item in items) for status in _STATUSES}
+    counts = dict.fromkeys(_STATUSES, 0)
+    for item in items:
+        counts[item["status"]] += 1
     return {"total": len(items), **counts}
 
 
