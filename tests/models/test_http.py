@@ -173,7 +173,7 @@ async def test_redirects_are_not_followed(client: HttpClient) -> None:
 async def test_nothing_listening_is_a_connect_error(client: HttpClient) -> None:
     async with served(lambda *_: asyncio.sleep(0)) as url:
         pass
-    with pytest.raises(HttpConnectError, match=f"^{url}/: no connection"):
+    with pytest.raises(HttpConnectError, match=f"^{url}/: no connection: Connection refused$"):
         await collect(client, url + "/")
 
 

@@ -9,6 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.errors import ProviderError
+from hermes.models.chat_completions import ChatWire
+from hermes.models.endpoint import Endpoint
 from hermes.models.http import HttpClient
 from hermes.models.transport import HttpModel
 from hermes.schemas import for_wire
@@ -194,6 +196,18 @@ async def test_an_odd_but_whole_answer_is_read_once(case: WireCase, http: HttpCl
 async def test_arguments_arrive_as_the_model_wrote_them(case: WireCase, http: HttpClient) -> None:
     found = await answer_to(case, http, calls_with("read", '{"path": "a'))
     assert found.message.tool_calls[0].arguments == '{"path": "a'
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_half_a_character_in_a_delta_is_no_reason_to_fail(together: bool) -> None:
+    texts = (r"a \ud83d", r"\ude00 b", r"\ud83d\ude00 \\ud83d")
+    events = [f'{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}' for text in texts]
+    events += ['{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}', "[DONE]"]
+    chunks = [f"data: {event}\n\n".encode() for event in events]
+    reading = ChatWire(Endpoint(base_url="http://127.0.0.1:9", model="m")).reading()
+    for chunk in [b"".join(chunks)] if together else chunks:
+        reading.feed(chunk)
+    assert reading.response().message.content == "a \ufffd\ufffd b\U0001f600 \\ud83d"
 
 
 @every_wire

@@ -12,7 +12,7 @@ from hermes.models.spending import SpendGuard
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome
 from hermes.seams import Clock, Ids, Model, ModelRequest
 from hermes.spend import NOTHING, Spent
-from hermes.types import Usage
+from hermes.types import ModelResponse, Usage
 
 DEFAULT_OUTPUT = 32_000  # what a model may write when nobody knows better
 
@@ -39,6 +39,7 @@ class Attempt(Struct, kw_only=True):
     session_id: str | None
     started: float
     first_byte: float | None = None
+    response: ModelResponse | None = None
     prompt_tokens: int = 0  # at most; measured only under a cap
     received_chars: int = 0
     is_held: bool = False  # counts for caps while it is under way

@@ -71,10 +71,11 @@ class ChatWire:
         self.dialect: Dialect = "gemini" if "gemini" in endpoint.model.lower() else "openai"
         quirks = endpoint.quirks
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
+        self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
         self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"
 
     def url(self, *, is_stream: bool) -> str:
-        return f"{self._endpoint.base_url.rstrip('/')}/chat/completions"
+        return self._url
 
     async def headers(self, url: str, body: bytes) -> dict[str, str]:
         return bearer(self._endpoint)
@@ -101,7 +102,8 @@ class ChatWire:
         return encoded
 
     def unit(self, unit: Unit) -> bytes:
-        return b",".join(encode(message) for message in self._messages(unit))
+        messages = self._messages(unit)
+        return encode(messages[0]) if len(messages) == 1 else b",".join([encode(message) for message in messages])
 
     def marked(self, pieces: list[bytes]) -> list[bytes]:
         """Markers for aggregators that serve Claude, on the last text of the last units that end in text."""
@@ -285,14 +287,15 @@ class _ChatReading(SseReading):
         self._split = ThinkSplitter()
 
     def words(self, event: _Chunk) -> str:
-        if not event.choices or event.usage is not None or event.error is not None:
+        if not event.choices:
             return ""
         choice = event.choices[0]
         delta = choice.delta
-        if delta is None or choice.finish_reason is not None or not self._split.is_done or self._is_text_calls:
+        if delta is None or not isinstance(delta.content, str) or not self._split.is_done or self._is_text_calls:
             return ""
         is_bare = delta.tool_calls is None and delta.reasoning is None and delta.reasoning_content is None
-        return delta.content if is_bare and isinstance(delta.content, str) else ""
+        is_more = choice.finish_reason is not None or event.usage is not None or event.error is not None
+        return delta.content if is_bare and not is_more else ""
 
     def take_whole(self, body: Any) -> list[ModelEvent]:
         try:
@@ -305,7 +308,9 @@ class _ChatReading(SseReading):
     def end(self) -> list[ModelEvent]:
         events = list(super().end())
         self.is_complete = self.is_complete or self.finish is not None
-        return events + self._say(self._split.rest())
+        if held := self._split.rest():
+            events += self._say(held)
+        return events
 
     def extras(self) -> JsonObject:
         thought = "".join(self.thought) or None
@@ -339,14 +344,13 @@ class _ChatReading(SseReading):
 
     def _take_delta(self, delta: _Delta) -> list[ModelEvent]:
         events: list[ModelEvent] = []
-        for name in ("reasoning_content", "reasoning"):
-            if thought := getattr(delta, name):
-                self._thought_field = self._thought_field or name
-                events += self.think(thought)
-                break
+        if thought := delta.reasoning_content or delta.reasoning:
+            named = "reasoning_content" if delta.reasoning_content else "reasoning"
+            self._thought_field = self._thought_field or named
+            events += self.think(thought)
         if isinstance(delta.reasoning_details, list):
             self._details += delta.reasoning_details
-        if text := _plain(delta.content):
+        if delta.content and (text := _plain(delta.content)):
             thought, text = self._split.feed(text)
             events += self.think(thought)
             events += self._say(text)
@@ -366,27 +370,27 @@ class _ChatReading(SseReading):
         return [] if self._is_text_calls else events
 
 
-def _plain(content: str | list[Any] | None) -> str:
+def _plain(content: str | list[Any]) -> str:
     """Some servers stream content as parts."""
-    if content is None or isinstance(content, str):
-        return content or ""
+    if isinstance(content, str):
+        return content
     return "".join(part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str))
 
 
 def _usage(raw: Mapping[str, Any]) -> Usage:
-    read = _inner(raw, "prompt_tokens_details")
+    cached = written = thought = None
+    read, made = raw.get("prompt_tokens_details"), raw.get("completion_tokens_details")
+    if isinstance(read, dict):
+        cached, written = count(read.get("cached_tokens")), count(read.get("cache_write_tokens"))
+    if cached is None:
+        cached = count(raw.get("prompt_cache_hit_tokens"))
+    if isinstance(made, dict):
+        thought = count(made.get("reasoning_tokens"))
     prompt = count(raw.get("prompt_tokens"))
-    cached = count(read.get("cached_tokens", raw.get("prompt_cache_hit_tokens")))
-    written = count(read.get("cache_write_tokens"))
     return Usage(
         input_tokens=None if prompt is None else max(0, prompt - (cached or 0) - (written or 0)),
         output_tokens=count(raw.get("completion_tokens")),
         cache_read_tokens=cached,
         cache_write_tokens=written,
-        reasoning_tokens=count(_inner(raw, "completion_tokens_details").get("reasoning_tokens")),
+        reasoning_tokens=thought,
     )
-
-
-def _inner(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = raw.get(name)
-    return found if isinstance(found, dict) else {}

@@ -2,26 +2,27 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
-from hermes.models.abilities import Abilities
+from hermes.models.abilities import Abilities, Preparing
 from hermes.models.attempts import Attempt, Book, ClientOptions
 from hermes.models.classify import sized
 from hermes.models.endpoint import Endpoint
 from hermes.models.sizes import size_of
 from hermes.models.spending import SpendGuard
-from hermes.models.waiting import Closing, Waiting
+from hermes.models.waiting import Waiting, let_go
 from hermes.ops import AttemptClosed, Outcome, StoreOp
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
 from hermes.types import (
     CallAnnounced,
     ModelDelta,
+    ModelEvent,
     ModelResponse,
     PrefixBroken,
     ReasoningDelta,
@@ -86,16 +87,11 @@ class ModelClient:
         self._options = options or ClientOptions()
         self._book = Book(clock, ids, self._options)
         self._abilities = tuple(Abilities.of(one) for one in self._chain)
-        self._place = 0
+        self._go_to(0)
         self._held_off_until = 0.0
         self._waiting = Waiting()
         self._output_limits: dict[str, int] = {}  # by model, as its provider told them
         self._warned: set[str] = set()  # models of which a person was told what to know before their first call
-
-    @property
-    def model(self) -> Model:
-        """The model that the next call goes to."""
-        return self._chain[self._place]
 
     @property
     def guard(self) -> SpendGuard:
@@ -103,13 +99,8 @@ class ModelClient:
         return self._options.guard
 
     @property
-    def able(self) -> Abilities:
-        """What that model can do beside answering."""
-        return self._abilities[self._place]
-
-    @property
     def endpoint(self) -> Endpoint | None:
-        """Where that is, for a model that has an address."""
+        """Where the next call goes, for a model that has an address."""
         described = self.able.described
         return described.endpoint if described else None
 
@@ -117,14 +108,19 @@ class ModelClient:
         """Begin with the first model again, and count anew what the turn costs."""
         self.guard.new_turn()
         if self._clock.monotonic() >= self._held_off_until:
-            self._place = 0
+            self._go_to(0)
+
+    def _go_to(self, place: int) -> None:
+        self._place = place
+        self.model = self._chain[place]  # that the next call goes to
+        self.able = self._abilities[place]  # to do beside answering
 
     def fall_back(self, why: str, on_status: Callable[[Notice], None] = lambda _: None) -> bool:
         """Go on with the next model of the chain; False when there is none."""
         if self._place + 1 >= len(self._chain):
             return False
         before = self.model
-        self._place += 1
+        self._go_to(self._place + 1)
         text = f"{before.name} ({before.provider}) {why}; {self.model.name} ({self.model.provider}) answers instead"
         on_status(StatusChanged("fallback", text))
         on_status(PrefixBroken("model_switch"))
@@ -142,7 +138,8 @@ class ModelClient:
                 if answer is not None:
                     return answer
         finally:
-            await flight.settle()
+            if flight.has_unwritten:
+                await flight.settle()
 
 
 class _Flight:
@@ -158,10 +155,17 @@ class _Flight:
         self._tries = 0  # of the model in use
         self._repaired: set[str] = set()
 
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether there is something to settle."""
+        return bool(self._before)
+
     async def attempt(self) -> Answer | None:
         """Ask once: the answer, or None when it is worth asking again."""
         try:
-            await self._prepare()
+            model = self._client.able.preparing
+            if model is not None and not model.is_ready:
+                await self._prepare(model)
             return await self._once()
         except ProviderError as error:
             await self._recover(error)
@@ -199,16 +203,18 @@ class _Flight:
     def _limited(self) -> ModelRequest:
         """The request, with the output limit that is configured for the model in use, or that its provider told."""
         endpoint, options = self._client.endpoint, self._request.options
-        asked = options.max_tokens or (endpoint.max_tokens if endpoint else None)
-        most = self._client._output_limits.get(self._client.model.name)
-        limits = [limit for limit in (asked, most) if limit is not None]
-        if not limits or min(limits) == options.max_tokens:
+        limit = options.max_tokens or (endpoint.max_tokens if endpoint else None)
+        told = self._client._output_limits.get(self._client.model.name)
+        if told is not None:
+            limit = min(limit or told, told)
+        if limit is None or limit == options.max_tokens:
             return self._request
-        return replace(self._request, options=replace(options, max_tokens=min(limits)))
+        return replace(self._request, options=replace(options, max_tokens=limit))
 
     async def _open(self, attempt: Attempt, request: ModelRequest) -> None:
         """Open the row; while calls under way may use up what a cap leaves, wait for them."""
-        self._warn_once(attempt.model)
+        if attempt.model.name not in self._client._warned:
+            self._warn(attempt.model)
         pause_s = CROWDED_S[0]
         while (refusal := await self._try_to_open(attempt, request)) is not None:
             if not refusal.is_crowded:
@@ -239,10 +245,8 @@ class _Flight:
                 book.not_opened(attempt)
         return None
 
-    def _warn_once(self, model: Model) -> None:
+    def _warn(self, model: Model) -> None:
         """Tell what a person should know before the first call: a price that nobody knows, a window that is small."""
-        if model.name in self._client._warned:
-            return
         self._client._warned.add(model.name)
         if self._client._book.is_unpriced(model):
             told = (
@@ -268,10 +272,7 @@ class _Flight:
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
-    async def _prepare(self) -> None:
-        model = self._client.able.preparing
-        if model is None or model.is_ready:
-            return
+    async def _prepare(self, model: Preparing) -> None:
         self._plan.on_status(StatusChanged("probe", model.preparing))
         try:
             await model.prepare(self._probe if self._request.tools else None)
@@ -295,33 +296,17 @@ class _Flight:
         endpoint = self._client.endpoint
         timeout_s = (endpoint.timeout_s if endpoint else None) or self._options.timeout_s
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
-        on_delta = self._plan.on_delta
-        response: ModelResponse | None = None
-        waiting, thought = self._client._waiting, 0
+        waiting = self._client._waiting
         if waiting.is_taken:
             waiting = Waiting()
         waiting.start(self._plan.on_status, attempt.model.name)
         try:
-            async with limit, Closing(attempt.model.stream(request, limit)) as events:
-                async for event in events:
-                    waiting.is_quiet = False
-                    if attempt.first_byte is None:
-                        attempt.first_byte = self._client._clock.monotonic()
-                    if isinstance(event, ModelResponse):
-                        response = event  # the last one; the loop ends by itself, and with it the request
-                        continue
-                    thought = thought + len(event.text) if isinstance(event, ReasoningDelta) else 0
-                    if attempt.is_held and not isinstance(event, CallAnnounced):
-                        attempt.received_chars += len(event.text)
-                    if thought > MAX_THOUGHT_CHARS:
-                        raise ProviderError(
-                            f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True
-                        )
-                    on_delta(event)
+            async with limit:
+                await self._hear(attempt, attempt.model.stream(request, limit), waiting)
         finally:
             waiting.stop()
-        if response is not None:
-            return response
+        if attempt.response is not None:
+            return attempt.response
         if limit.expired:
             raise ProviderError(
                 f"{attempt.model.name!r} was not done within {timeout_s:g} s",
@@ -329,6 +314,29 @@ class _Flight:
                 retryable=True,
             )
         raise ProviderError("the model's stream ended without an answer", reason="server_error", retryable=True)
+
+    async def _hear(self, attempt: Attempt, events: AsyncIterator[ModelEvent], waiting: Waiting) -> None:
+        """Keep the response at the end of `events`; all before it are passed on."""
+        thought, on_delta = 0, self._plan.on_delta
+        try:
+            async for event in events:
+                waiting.is_quiet = False
+                if attempt.first_byte is None:
+                    attempt.first_byte = self._client._clock.monotonic()
+                if isinstance(event, ModelResponse):
+                    attempt.response = event  # the last one; the loop ends by itself, and with it the request
+                    continue
+                thought = thought + len(event.text) if isinstance(event, ReasoningDelta) else 0
+                if attempt.is_held and not isinstance(event, CallAnnounced):
+                    attempt.received_chars += len(event.text)
+                if thought > MAX_THOUGHT_CHARS:
+                    raise ProviderError(
+                        f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True
+                    )
+                on_delta(event)
+        except BaseException:
+            await let_go(events)
+            raise
 
     # -- after a failure --------------------------------------------------------------------------------------------
 

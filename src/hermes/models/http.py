@@ -4,6 +4,8 @@ Why aiohttp: docs/decisions/http-client.md. It is imported by the first request,
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from functools import cache, lru_cache
 from types import TracebackType
@@ -134,7 +136,7 @@ class HttpClient:
         except aiohttp.ConnectionTimeoutError as error:
             raise HttpTimeoutError(waits.address, kind, connect_s) from error
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
-            raise HttpConnectError(f"{waits.address}: no connection: {error}") from error
+            raise HttpConnectError(f"{waits.address}: no connection: {_reason(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise HttpConnectError(f"{waits.address!r} is not an http or https address") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -255,6 +257,14 @@ def _lost() -> tuple[type[Exception], ...]:
     import aiohttp  # noqa: PLC0415 - see `_send`
 
     return (aiohttp.ClientError, OSError)
+
+
+def _reason(error: "aiohttp.ClientError") -> str:
+    """The words of the system; those of the library name its own settings beside them."""
+    cause = getattr(error, "os_error", None)
+    if not isinstance(cause, OSError) or not cause.errno:
+        return str(error)
+    return cause.strerror or str(cause) if isinstance(cause, socket.gaierror) else os.strerror(cause.errno)
 
 
 def _hang_up(answer: "aiohttp.ClientResponse") -> None:

@@ -31,18 +31,27 @@ class PriceList:
     def __init__(self, own: Mapping[tuple[str, str], Price], metadata: Metadata) -> None:
         self._own = own
         self._metadata = metadata
+        self._known: dict[tuple[str, str], tuple[Price | float | None, str]] = {}
 
     def __call__(self, provider: str, model: str, usage: Usage) -> tuple[float | None, str]:
+        known = self._known.get((provider, model))
+        if known is None:
+            known = self._known[provider, model] = self._find(provider, model)
+        price, source = known
+        if not isinstance(price, Price):
+            return price, source
+        cost = price.of(usage)
+        return cost, "none" if cost is None and source != "user_override" else source
+
+    def _find(self, provider: str, model: str) -> tuple[Price | float | None, str]:
+        """The price, or what every call costs, and who says so."""
         mine = self._own.get((provider.lower(), model))
         if mine is not None:
-            return mine.of(usage), "user_override"
+            return mine, "user_override"
         entry = find_provider(provider)
         if entry is None or entry.kind == "any":
             return None, "none"
         if entry.kind == "local":
             return 0.0, "none"
         facts = self._metadata.find(model)
-        if facts is None or facts.price is None:
-            return None, "none"
-        cost = facts.price.of(usage)
-        return cost, "none" if cost is None else "official_docs_snapshot"
+        return (None, "none") if facts is None else (facts.price, "official_docs_snapshot" if facts.price else "none")

@@ -1,5 +1,6 @@
 """An answer as far as it has arrived; what all protocols have in common in putting one together."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import groupby
@@ -28,6 +29,8 @@ Event = TypeVar("Event")
 
 _any_json = msgspec.json.Decoder()
 _END = b"[DONE]"  # the last event of an OpenAI-style stream
+_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_ESCAPE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|" + _HALF.pattern + rb"|\\.")
 encode = msgspec.json.Encoder().encode
 
 
@@ -116,7 +119,11 @@ class Reading(ABC):
         try:
             return decode(data)
         except msgspec.DecodeError as error:
-            raise self.broken(str(error)) from error
+            whole = bytes(data)
+            mended = _ESCAPE.sub(_whole_character, whole)
+            if mended == whole:
+                raise self.broken(str(error)) from error
+        return self.typed(decode, mended)
 
     def broken(self, why: str) -> ProviderError:
         """The error for an answer that is none."""
@@ -154,8 +161,8 @@ class Reading(ABC):
         return ModelResponse(message=message, finish_reason=finish, usage=self.usage, model=self.model, partial=partial)
 
     def _calls(self) -> tuple[ToolCall, ...]:
-        drafts = (draft for _, draft in sorted(self.calls.items()))
-        return tuple(draft.finished() for draft in drafts if draft.name or draft.arguments)
+        drafts = [self.calls[place] for place in sorted(self.calls)]
+        return tuple([draft.finished() for draft in drafts if draft.name or draft.arguments])
 
 
 def joined(events: list[ModelEvent]) -> list[ModelEvent]:
@@ -167,6 +174,11 @@ def joined(events: list[ModelEvent]) -> list[ModelEvent]:
         else:
             out += run
     return out
+
+
+def _whole_character(escape: re.Match[bytes]) -> bytes:
+    """Some servers cut text between the two halves of a character, which no decoder takes."""
+    return b"\\ufffd" if _HALF.fullmatch(escape[0]) else escape[0]
 
 
 class Decoding(Generic[Event]):
@@ -216,17 +228,17 @@ class SseReading(Reading):
             del datas[datas.index(_END) :]
         events: list[ModelEvent] = []
         run: list[str] = []
+        words = self.words
         for event in self.decoding.events(datas, self):
-            if self.is_complete:
-                break
-            text = self.words(event)
-            if text:
+            if text := words(event):
                 run.append(text)
                 continue
             if run:
                 events += self.say("".join(run))
                 run = []
             events += self.take(event)
+            if self.is_complete:
+                break
         if run:
             events += self.say("".join(run))
         self.is_complete = self.is_complete or ends

@@ -29,6 +29,9 @@ class ThinkSplitter:
         self._held = ""
         if not self._decided:
             start = text.lstrip()
+            if start and start[0] != "<":
+                self._decided = True
+                return "", text
             found = next((opening for opening in _OPENINGS if start.startswith(opening)), None)
             if found is None and (not start or any(opening.startswith(start) for opening in _OPENINGS)):
                 self._held = text

@@ -12,7 +12,7 @@ from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError
 from hermes.models.reading import Reading
-from hermes.models.waiting import Closing
+from hermes.models.waiting import let_go
 from hermes.schemas import Wire as Dialect
 from hermes.schemas import WireTools, for_wire
 from hermes.scope import TurnScope
@@ -71,6 +71,9 @@ class HttpModel:
 
     def __init__(self, endpoint: Endpoint, wire: Wire, http: HttpStream) -> None:
         self.endpoint = endpoint
+        self.name = endpoint.model
+        self.provider = endpoint.provider
+        self.base_url = endpoint.base_url
         self._wire = wire
         self._http = http
         self._head: tuple[ModelRequest, bytes] | None = None
@@ -79,27 +82,13 @@ class HttpModel:
         self._streams = True  # until the provider says that it does not
         self.sent_bytes = 0  # of the last request's body
 
-    @property
-    def name(self) -> str:
-        return self.endpoint.model
-
-    @property
-    def provider(self) -> str:
-        return self.endpoint.provider
-
-    @property
-    def base_url(self) -> str:
-        return self.endpoint.base_url
-
     def body(self, request: ModelRequest) -> bytes:
         """The exact bytes that are sent."""
-        wire, request = self._wire, self._fitted(request)
-        parts = [self._encoded_head(request)]
-        for piece in wire.marked(request.pieces(wire.key, wire.unit, wire.apart)):
-            parts += (piece, b",")
-        if len(parts) > 1:
-            parts.pop()
-        return b"".join((*parts, b"]}"))  # one copy, however long the history is
+        wire = self._wire
+        pieces = wire.marked(request.pieces(wire.key, wire.unit, wire.apart))
+        parted = [b","] * (2 * len(pieces) - 1)
+        parted[::2] = pieces
+        return b"".join((self._encoded_head(request), *parted, b"]}"))  # one copy, however long the history is
 
     async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
         """Deltas and, last, the response; `ProviderError` when there is none. Leaving it closes the request."""
@@ -112,13 +101,17 @@ class HttpModel:
         whole: list[bytes] = []
         try:
             headers = await self._wire.headers(url, body)
-            async with Closing(self._http.post_stream(url, headers, body, scope, self.endpoint.limits)) as chunks:
+            chunks = self._http.post_stream(url, headers, body, scope, self.endpoint.limits)
+            try:
                 async for chunk in chunks:
                     if not is_stream:
                         whole.append(chunk)
                         continue
                     for event in reading.feed(chunk):
-                        yield self._ours(event)
+                        yield self._ours(event) if self._renamed else event
+            except BaseException:
+                await let_go(chunks)
+                raise
             for event in reading.end() if is_stream else reading.whole(b"".join(whole)):
                 yield self._ours(event)
         except (HttpError, ProviderError) as error:
@@ -165,7 +158,7 @@ class HttpModel:
         kept = self._head
         if kept is not None and _same_head(kept[0], request):
             return kept[1]
-        encoded = self._wire.head(request)
+        encoded = self._wire.head(self._fitted(request))
         # Without its history: an idle session keeps no transcript in memory.
         self._head = (replace(request, units=()), encoded)
         return encoded

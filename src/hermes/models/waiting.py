@@ -2,32 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Generic, TypeVar
 
 from hermes.types import StatusChanged
-
-Piece = TypeVar("Piece")
 
 STILL_WAITING_S = 10.0
 
 
-class Closing(Generic[Piece]):
-    """Close a stream that an exception cuts short; left to the garbage collector, its request would live on.
-
-    The block must read it to its end or raise.
-    """
-
-    __slots__ = ("_stream",)
-
-    def __init__(self, stream: AsyncIterator[Piece]) -> None:
-        self._stream = stream
-
-    async def __aenter__(self) -> AsyncIterator[Piece]:
-        return self._stream
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and isinstance(self._stream, AsyncGenerator):  # one that was read to its end is closed
-            await self._stream.aclose()
+async def let_go(stream: AsyncIterator[object]) -> None:
+    """Close a stream that an exception cuts short; left to the garbage collector, its request would live on."""
+    if isinstance(stream, AsyncGenerator):
+        await stream.aclose()
 
 
 class Waiting:
