@@ -7,10 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import psutil
 import pytest
 
 LEFTOVER_GRACE_S = 5.0
+# A slow machine is no failure: neither of an example nor of making them.
+hypothesis.settings.register_profile("house", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("house")
 
 _refused: list[str] = []  # what the audit hook turned down and no test has been blamed for yet
 
