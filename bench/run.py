@@ -220,7 +220,7 @@ async def _turn() -> None:
             ours: list[float] = []
             raw: list[float] = []
             cpu: list[float] = []
-            for _ in range(40):
+            for _ in range(150):
                 bodies.clear()
                 commits.clear()
                 start, used = time.perf_counter(), time.process_time()

@@ -108,9 +108,10 @@ class TurnScope:
     async def __aenter__(self) -> "TurnScope":
         if self.state != "new":
             raise RuntimeError(f"scope {self.name!r} was entered twice")
-        task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task(self._loop)
         assert task is not None
-        self._task, self._loop = task, asyncio.get_running_loop()
+        self._task = task
         self._cancels_before = task.cancelling()
         self.state = "open"
         if self._parent is not None:

@@ -24,6 +24,7 @@ from hermes.runtime.steps import (
 )
 from hermes.runtime.tool_round import run_tools
 from hermes.runtime.turn import Turn
+from hermes.tools.pipeline import nobody_listens
 from hermes.types import (
     ModelAnswered,
     ModelDelta,
@@ -115,7 +116,9 @@ async def _made_room_for(turn: Turn, error: ProviderError) -> bool:
 
 async def _hear_hooks(turn: Turn) -> None:
     """What `pre_llm_call` hooks have to say goes to the model beside the user's message."""
-    said = turn.history.dicts
+    hooks, said = turn.ctx.services.hooks, turn.history.dicts
+    if nobody_listens(hooks, ("pre_llm_call",)):
+        return
     payload = {
         "session_id": turn.ctx.session_id,
         "user_message": turn.history.last_user,
@@ -123,7 +126,7 @@ async def _hear_hooks(turn: Turn) -> None:
         "is_first_turn": len(said) == 1,
         "model": turn.client.model.name,
     }
-    if context := await turn.ctx.services.hooks.transform("pre_llm_call", "", payload):
+    if context := await hooks.transform("pre_llm_call", "", payload):
         turn.tell(context)
 
 

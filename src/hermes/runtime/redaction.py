@@ -5,7 +5,7 @@ scanned once: the redactor remembers what it found clean.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -110,10 +110,9 @@ def clean_result(result: ToolResult, redactor: Redactor) -> ToolResult:
     return msgspec.structs.replace(result, content=content, details=details)
 
 
-def clean_op(op: StoreOp, redactor: Redactor) -> StoreOp:
-    """What is stored in place of `op`."""
-    clean = _CLEANERS.get(type(op))
-    return op if clean is None else clean(op, redactor)
+def clean_ops(ops: Iterable[StoreOp], redactor: Redactor) -> list[StoreOp]:
+    """What is stored in place of `ops`."""
+    return [op if (clean := _CLEANERS.get(type(op))) is None else clean(op, redactor) for op in ops]
 
 
 def _clean_appended(op: MessageAppended, redactor: Redactor) -> StoreOp:

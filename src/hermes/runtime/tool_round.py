@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from hermes.models.client import Answer
 from hermes.ops import CallClosed, CallJournalled, StoreOp
-from hermes.runtime.context import TurnContext
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.steps import HOUSEKEEPING, Progress
 from hermes.runtime.turn import Turn
@@ -64,13 +63,14 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
     """Run the calls; whatever happens, each of them has exactly one result in the history afterwards."""
     from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
 
-    round_ = ToolRound(turn.ctx, turn.outcome, calls)
+    round_ = ToolRound(turn.ctx.sink, turn.outcome, calls)
+    ctx = replace(turn.ctx, sink=round_)
 
     async def persist(results: Sequence[ToolResult]) -> None:
         await turn.commit(*_result_rows(turn, round_.fresh(results)))
 
     try:
-        results = await run_calls(round_.ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
+        results = await run_calls(ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
     except BaseException:
         turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
         raise
@@ -128,10 +128,10 @@ def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 class ToolRound:
-    """Follows a round by its events. `ctx` is the turn's context with this round listening."""
+    """`Sink` that follows a round by its events and passes them on."""
 
-    def __init__(self, ctx: TurnContext, outcome: Outcome, calls: Sequence[ToolCall]) -> None:
-        self.ctx = replace(ctx, sink=_Watch(ctx.sink, self))
+    def __init__(self, inner: Sink, outcome: Outcome, calls: Sequence[ToolCall]) -> None:
+        self._inner = inner
         self._calls = calls
         self._outcome = outcome
         self._started: set[str] = set()
@@ -148,26 +148,15 @@ class ToolRound:
         """A result for every call of the round, in order: its own, "cut off" if it was running, else "skipped"."""
         return [self._finished.get(call.id) or self._cut(call) for call in self._calls]
 
-    def saw(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         if isinstance(event, CallStarted):
             self._started.add(event.call.id)
         elif isinstance(event, CallFinished):
             self._finished[event.call.id] = event.result
             self._outcome.saw(event)
+        self._inner.emit(event)
 
     def _cut(self, call: ToolCall) -> ToolResult:
         if call.id in self._started:
             return ToolResult(call_id=call.id, name=call.name, content=CUT_OFF.format(name=call.name), status="unknown")
         return ToolResult(call_id=call.id, name=call.name, content=SKIPPED.format(name=call.name), status="cancelled")
-
-
-class _Watch:
-    """Passes events on, after the round has seen them."""
-
-    def __init__(self, inner: Sink, round_: ToolRound) -> None:
-        self._inner = inner
-        self._round = round_
-
-    def emit(self, event: Event) -> None:
-        self._round.saw(event)
-        self._inner.emit(event)

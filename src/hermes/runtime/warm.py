@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct, structs
@@ -66,7 +66,7 @@ class Versioned(Protocol):
 class TrackedStore:
     """A session's way to the store; it knows the newest message row, and so what a warm history lacks."""
 
-    def __init__(self, inner: EventStore, session_id: str, clean: Callable[[StoreOp], StoreOp] = lambda op: op) -> None:
+    def __init__(self, inner: EventStore, session_id: str, clean: Callable[[Iterable[StoreOp]], list[StoreOp]]) -> None:
         self._inner = inner
         self._session_id = session_id
         self._clean = clean  # takes secrets out of what is stored
@@ -77,17 +77,14 @@ class TrackedStore:
         self.last_row = 0
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
-        clean = self._clean
-        rows = await self._inner.commit(*[clean(op) for op in ops])
+        rows = await self._inner.commit(*self._clean(ops))
         for op, row in zip(ops, rows, strict=True):
             if type(op) is MessageAppended and op.session_id == self._session_id:
                 self.last_row = row
-        if self._version is not None:
-            is_ours = {op.session_id for op in ops} == {self._session_id}
-            if is_ours and _RECORD_OPS.isdisjoint(map(type, ops)):
-                self._commits += 1
-            else:
-                self._version = None
+        if not _RECORD_OPS.isdisjoint(map(type, ops)):
+            self._version = None
+        elif ops and ops[-1].session_id == self._session_id:
+            self._commits += 1  # the store has counted it, too; where it alone does, the session is read again
         return rows
 
     def follow(self, record: SessionRecord) -> None:

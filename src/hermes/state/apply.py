@@ -6,7 +6,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from operator import attrgetter
+from itertools import compress, repeat
+from operator import attrgetter, is_not
 from typing import Any
 
 from hermes import dicts
@@ -124,7 +125,10 @@ class _Totals:
 
 
 class Plan:
-    """The encoded form of one commit. `blobs` must be on disk before `run`; `run` may be repeated."""
+    """The encoded form of one commit. `blobs` must be on disk before `run`; `run` may be repeated.
+
+    No step refers to the plan: it would be in a circle, and every commit's garbage would wait for the collector.
+    """
 
     def __init__(
         self,
@@ -135,7 +139,7 @@ class Plan:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.blobs = Blobs()
-        self.message_ids: list[int] = []  # of the last run
+        self._rows: list[int] = []  # of this commit's messages, in the last run
         self._owner = owner
         self._sums = sums
         self._versions = versions
@@ -149,7 +153,7 @@ class Plan:
 
     def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
         """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
-        self.message_ids = []
+        self._rows.clear()
         answer = tuple([step(conn) for step in self._steps])
         for session_id, totals in self._totals.items():
             _add_totals(conn, session_id, totals)
@@ -170,11 +174,12 @@ class Plan:
                 self._message_of_call[op.session_id, call.id] = self._appended
         self._newest[op.session_id] = self._appended
         self._appended += 1
+        rows = self._rows
 
         def step(conn: sqlite3.Connection) -> int:
             row = conn.execute(insert, values).lastrowid
             assert row is not None
-            self.message_ids.append(row)
+            rows.append(row)
             if refs:
                 conn.executemany("INSERT INTO blob_refs(digest, message_id) VALUES (?,?)", [(ref, row) for ref in refs])
             return row
@@ -186,11 +191,11 @@ class Plan:
         call_id, name = bind_text(call.id), bind_text(call.name)
         position = self._message_of_call.get((op.session_id, call.id))
         packed = None if position is not None else bind_text(encode_json(dicts.call_to_dict(call)))
-        now = self._now()
+        now, owner, rows = self._now(), self._owner, self._rows
 
         def step(conn: sqlite3.Connection) -> int:
-            message_id = None if position is None else self.message_ids[position]
-            values = (op.session_id, call_id, name, message_id, packed, self._owner, now)
+            message_id = None if position is None else rows[position]
+            values = (op.session_id, call_id, name, message_id, packed, owner, now)
             return conn.execute(_OPEN_CALL, values).lastrowid or 0
 
         return step
@@ -202,8 +207,10 @@ class Plan:
         if not op.limits:
             return insert
 
+        sums = self._sums or Sums()
+
         def step(conn: sqlite3.Connection) -> int:
-            (self._sums or Sums()).require_room(conn, op.limits, at)
+            sums.require_room(conn, op.limits, at)
             return insert(conn)
 
         return step
@@ -221,9 +228,8 @@ class Plan:
         error = None if op.error is None else bind_text(op.error)
         if op.session_id is not None:
             self._count_attempt(op, tokens)
-        told = _told(_OF_CLOSING, (op.outcome, *tokens, *price, error, op.held.usd, op.held.tokens))
-        values = (*told.values(), op.attempt_id)
-        return _update(_close_sql(tuple(told)), values, f"attempt {op.attempt_id!r} is not open")
+        names, told = _told(_OF_CLOSING, (op.outcome, *tokens, *price, error, op.held.usd, op.held.tokens))
+        return _update(_close_sql(names), (*told, op.attempt_id), f"attempt {op.attempt_id!r} is not open")
 
     def _count_attempt(self, op: AttemptClosed, tokens: tuple[int | None, ...]) -> None:
         assert op.session_id is not None
@@ -241,10 +247,10 @@ class Plan:
         totals.cost_status, totals.cost_source = "estimated", op.cost_source
 
     def _attach(self, op: ContextAttached) -> _Step:
-        text, position = bind_text(op.text), self._newest.get(op.session_id)
+        text, position, rows = bind_text(op.text), self._newest.get(op.session_id), self._rows
 
         def step(conn: sqlite3.Connection) -> int:
-            newest = self.message_ids[position] if position is not None else _newest_message(conn, op.session_id)
+            newest = rows[position] if position is not None else _newest_message(conn, op.session_id)
             conn.execute(_ATTACH, (newest, text))
             return newest
 
@@ -281,20 +287,23 @@ def insert_message(session_id: str, message: Message, blobs: Blobs, at: float) -
     content, beside = _content(message, blobs), _beside_words(message)
     if beside == _NOTHING and not message.tool_calls:
         return _INSERT_TEXT, (session_id, message.role, content, at)
-    told = {name: _bound(name, value) for name, value in _told(_BESIDE_WORDS, beside).items()}
+    names, values = _told(_BESIDE_WORDS, beside)
+    told = [
+        _bound(encode_json(value) if name in _AS_JSON else value) for name, value in zip(names, values, strict=True)
+    ]
     if message.tool_calls:
-        told["tool_calls"] = bind_text(encode_json([dicts.call_to_dict(call) for call in message.tool_calls]))
-    return _insert_sql(tuple(told)), (session_id, message.role, content, at, *told.values())
+        names = (*names, "tool_calls")
+        told.append(_bound(encode_json([dicts.call_to_dict(call) for call in message.tool_calls])))
+    return _insert_sql(names), (session_id, message.role, content, at, *told)
 
 
-def _told(names: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
-    """The columns that have a value. The others are not named: to bind a None costs more than to bind a word."""
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+def _told(names: tuple[str, ...], values: tuple[Any, ...]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """The columns that have a value, and those. The others are not named: to bind a None costs more than a word."""
+    has = tuple(map(is_not, values, repeat(None)))
+    return tuple(compress(names, has)), tuple(compress(values, has))
 
 
-def _bound(name: str, value: Any) -> Any:
-    if name in _AS_JSON:
-        value = encode_json(value)
+def _bound(value: Any) -> Any:
     return bind_text(value) if isinstance(value, str) else value
 
 

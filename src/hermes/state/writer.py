@@ -127,7 +127,8 @@ class Writer:
 
         A cancellation is held back until it is known whether the write was made; see `EventStore.commit`.
         """
-        task = id(asyncio.current_task())
+        loop = asyncio.get_running_loop()
+        task = id(asyncio.current_task(loop))
         is_quick = self._backend.commit_s < QUICK_S
         # Another task since the last time: more of them may be coming, and together they are cheaper.
         if task == self._last_task and is_quick:
@@ -140,7 +141,7 @@ class Writer:
                 return answer
         self._last_task = task
         job = _Job(work)
-        job.loop = loop = asyncio.get_running_loop()
+        job.loop = loop
         if is_quick:
             self._gather(job, loop)
         else:

@@ -31,7 +31,7 @@ class CallFacts(Struct, frozen=True, kw_only=True):
 
 async def refusal(hooks: HookBus, facts: CallFacts, rules: ToolRules, *, skip_pre_hook: bool = False) -> str | None:
     """Why the call must not run, or None. Each policy is asked exactly once."""
-    if _nobody_listens(hooks, BEFORE):
+    if nobody_listens(hooks, BEFORE):
         return None
     if not skip_pre_hook:
         reason = await hooks.allow("pre_tool_call", facts.payload())
@@ -46,7 +46,7 @@ async def refusal(hooks: HookBus, facts: CallFacts, rules: ToolRules, *, skip_pr
 
 async def told(hooks: HookBus, facts: CallFacts, content: Content, duration_ms: float) -> Content:
     """Tell the observers, and return the content as the transforms leave it."""
-    if _nobody_listens(hooks, AFTER):
+    if nobody_listens(hooks, AFTER):
         return content
     payload = {**facts.payload(), "result": content, "duration_ms": duration_ms}
     await hooks.observe("post_tool_call", payload)
@@ -55,5 +55,6 @@ async def told(hooks: HookBus, facts: CallFacts, content: Content, duration_ms: 
     return content
 
 
-def _nobody_listens(hooks: HookBus, names: tuple[str, ...]) -> bool:
+def nobody_listens(hooks: HookBus, names: tuple[str, ...]) -> bool:
+    """Whether a payload for these need not even be made."""
     return isinstance(hooks, Hooks) and not hooks.has(*names)
