@@ -13,13 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes import AIAgent
+    from hermes.models.http import HttpClient
+    from hermes.scope import TurnScope
+    from hermes.seams import HttpLimits, HttpStream
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
@@ -148,15 +151,13 @@ def replay(conn: sqlite3.Connection, commit: list[Statement]) -> None:
 
 
 async def _raw_turn(
-    http: object, server: Server, bodies: list[bytes], commits: list[list[Statement]], conn: sqlite3.Connection
+    http: "HttpClient", requests: "list[Request]", commits: list[list[Statement]], conn: sqlite3.Connection
 ) -> None:
-    from hermes.models.http import HttpClient
     from hermes.scope import TurnScope
 
-    assert isinstance(http, HttpClient)
-    for number, body in enumerate(bodies):
+    for number, (url, headers, body) in enumerate(requests):
         replay(conn, commits[2 * number])
-        async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
+        async for _ in http.post_stream(url, headers, body, TurnScope()):
             pass
         replay(conn, commits[2 * number + 1])
 
@@ -166,27 +167,38 @@ def turn() -> None:
     asyncio.run(_turn())
 
 
-async def _recorded_bodies(agent: "AIAgent") -> list[bytes]:
-    """A list that grows by each body that the agent sends from now on."""
-    bodies: list[bytes] = []
+Request = tuple[str, Mapping[str, str], bytes]
+
+
+class RecordingHttp:
+    """`HttpStream` that notes each request on its way: address, headers and body."""
+
+    def __init__(self, inner: "HttpStream", into: list[Request]) -> None:
+        self._inner = inner
+        self._into = into
+
+    def post_stream(
+        self, url: str, headers: Mapping[str, str], body: bytes, scope: "TurnScope", limits: "HttpLimits"
+    ) -> AsyncIterator[bytes]:
+        self._into.append((url, headers, body))
+        return self._inner.post_stream(url, headers, body, scope, limits)
+
+
+async def _recorded_requests(agent: "AIAgent") -> list[Request]:
+    """A list that grows by each request that the agent sends from now on."""
+    requests: list[Request] = []
     model = (await agent._assembled()).client.model
-    body_of = model.body  # type: ignore[attr-defined]
-
-    def recording(request: object) -> bytes:
-        bodies.append(body_of(request))
-        return bodies[-1]
-
-    model.body = recording  # type: ignore[attr-defined]
-    return bodies
+    model._http = RecordingHttp(model._http, requests)  # type: ignore[attr-defined]
+    return requests
 
 
-async def _bodies_of(agent: "AIAgent", turns: int) -> list[bytes]:
+async def _requests_of(agent: "AIAgent", turns: int) -> list[Request]:
     """What one agent sends in so many turns."""
-    bodies = await _recorded_bodies(agent)
+    requests = await _recorded_requests(agent)
     for _ in range(turns):
         await agent.arun_conversation("go")
     await agent.aclose()
-    return bodies
+    return requests
 
 
 async def _turn() -> None:
@@ -203,7 +215,7 @@ async def _turn() -> None:
     ):
         os.environ["HERMES_HOME"] = folder
         agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
-        bodies = await _recorded_bodies(agent)
+        requests = await _recorded_requests(agent)
         SqliteStore(f"{folder}/raw.db").close_sync()  # the same tables and indexes
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
         conn.execute("PRAGMA synchronous=FULL")
@@ -221,15 +233,15 @@ async def _turn() -> None:
             raw: list[float] = []
             cpu: list[float] = []
             for _ in range(150):
-                bodies.clear()
+                requests.clear()
                 commits.clear()
                 start, used = time.perf_counter(), time.process_time()
                 await agent.arun_conversation("again")
                 ours.append(time.perf_counter() - start)
                 cpu.append(time.process_time() - used)
-                assert (len(bodies), len(commits)) == (2, 4)
+                assert (len(requests), len(commits)) == (2, 4)
                 start = time.perf_counter()
-                await _raw_turn(http, server, bodies, commits, conn)
+                await _raw_turn(http, requests, commits, conn)
                 raw.append(time.perf_counter() - start)
                 done += 1
             commits.clear()
@@ -250,7 +262,7 @@ async def _turn() -> None:
 
 
 def many() -> None:
-    """32 agents of 20 turns at 50 ms a call, against the raw client with the bytes of such an agent."""
+    """32 agents of 20 turns at 50 ms a call, against the raw client with the requests of such an agent."""
     asyncio.run(_many())
 
 
@@ -265,15 +277,15 @@ async def _many() -> None:
         os.environ["HERMES_HOME"] = folder
         agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(32)]
         http = HttpClient()
-        bodies = await _bodies_of(AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder), 10)
+        requests = await _requests_of(AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder), 10)
 
         async def ours(agent: AIAgent) -> None:
             for _ in range(10):  # two exchanges each
                 await agent.arun_conversation("go")
 
         async def raw() -> None:
-            for body in bodies:
-                async for _ in http.post_stream(f"{server.url}/chat/completions", {}, body, TurnScope()):
+            for url, headers, body in requests:
+                async for _ in http.post_stream(url, headers, body, TurnScope()):
                     pass
 
         settle()  # as `hermes` does when it has started
