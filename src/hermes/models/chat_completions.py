@@ -71,6 +71,7 @@ class ChatWire:
         self.dialect: Dialect = "gemini" if "gemini" in endpoint.model.lower() else "openai"
         quirks = endpoint.quirks
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
+        self._headers = bearer(endpoint)
         self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
         self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"
 
@@ -78,7 +79,7 @@ class ChatWire:
         return self._url
 
     async def headers(self, url: str, body: bytes) -> dict[str, str]:
-        return bearer(self._endpoint)
+        return self._headers
 
     def head(self, request: ModelRequest) -> bytes:
         options, quirks = request.options, self._endpoint.quirks

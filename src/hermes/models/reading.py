@@ -49,15 +49,16 @@ class CallDraft(Struct):
 class Reading(ABC):
     """Takes bytes, gives deltas; at the end, the one response. One reading per request."""
 
+    finish: FinishReason | None = None
+    usage = Usage()
+    is_complete = False  # the provider has said that this was all; what comes later is passed over
+
     def __init__(self, provider: str, model: str) -> None:
         self.provider = provider
         self.model = model
         self.text: list[str] = []
         self.thought: list[str] = []
         self.calls: dict[int, CallDraft] = {}
-        self.finish: FinishReason | None = None
-        self.usage = Usage()
-        self.is_complete = False  # the provider has said that this was all; what comes later is passed over
 
     @abstractmethod
     def feed(self, chunk: bytes) -> Iterable[ModelEvent]:

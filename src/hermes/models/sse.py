@@ -28,18 +28,19 @@ class SseParser:
     `HttpBodyError`, after the events before it have been handed out. One parser reads one stream.
     """
 
+    _pending_bytes = 0  # in `_pieces`
+    _data_bytes = 0
+    _event = ""
+    _id = ""
+    _at_start = True
+    _after_cr = False
+    _is_stream: bool | None = None  # None until the first line that is not blank
+    _overflow = False
+
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._limit = max_event_bytes
         self._pieces: list[bytes] = []  # of the line that is not complete yet, or of a body that is no event stream
-        self._pending_bytes = 0  # in `_pieces`
         self._data: list[bytes] = []
-        self._data_bytes = 0
-        self._event = ""
-        self._id = ""
-        self._at_start = True
-        self._after_cr = False
-        self._is_stream: bool | None = None  # None until the first line that is not blank
-        self._overflow = False
 
     def datas(self, chunk: bytes) -> list[bytes]:
         """The data of the events that `chunk` completes, for a reader that asks for nothing else of them."""

@@ -10,11 +10,10 @@ class ThinkSplitter:
     Only a block that opens the answer counts: the same tag further on is something the model talks about.
     """
 
-    def __init__(self) -> None:
-        self._closing = ""  # of the block that is open
-        self._held = ""
-        self._decided = False
-        self.is_done = False  # whether all that follows is words
+    _closing = ""  # of the block that is open
+    _held = ""
+    _decided = False
+    is_done = False  # whether all that follows is words
 
     def feed(self, text: str) -> tuple[str, str]:
         """(reasoning, words) that `text` makes certain."""

@@ -102,8 +102,11 @@ async def end_background(environment: Environment, *session_ids: str) -> None:
 
 async def news_from_background(environment: Environment, *session_ids: str) -> str:
     """What background processes of the session have to tell since the last turn, under all the ids it had."""
+    told: list[str] = []
     try:
         background = background_of(environment)
-        return "\n".join([line for session_id in session_ids for line in await background.notices(session_id)])
+        for session_id in session_ids:
+            told += await background.notices(session_id)
     except ToolError as error:
         return f"[Background processes cannot be asked: {error}]"
+    return "\n".join(told)
