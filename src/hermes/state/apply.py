@@ -124,8 +124,8 @@ class _Totals:
         self.cost_source: str | None = None
 
 
-class Plan:
-    """The encoded form of one commit. `blobs` must be on disk before `run`; `run` may be repeated.
+class Plan(Blobs):
+    """The encoded form of one commit. The bytes in `found` must be on disk before `run`; `run` may be repeated.
 
     No step refers to the plan: it would be in a circle, and every commit's garbage would wait for the collector.
     """
@@ -138,7 +138,7 @@ class Plan:
         versions: Versions | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.blobs = Blobs()
+        super().__init__()
         self._rows: list[int] = []  # of this commit's messages, in the last run
         self._owner = owner
         self._sums = sums
@@ -162,9 +162,9 @@ class Plan:
         return answer
 
     def _append(self, op: MessageAppended) -> _Step:
-        message, found = op.message, self.blobs.refs
+        message, found = op.message, self.refs
         found.clear()
-        insert, values = insert_message(op.session_id, message, self.blobs, message.timestamp or self._now())
+        insert, values = insert_message(op.session_id, message, self, message.timestamp or self._now())
         refs = sorted(found) if found else ()
         counts = self._totals_of(op.session_id).counts
         counts[0] += 1

@@ -1,7 +1,7 @@
 """The durable `EventStore`: one SQLite file, one writing thread, as many readers as needed."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -56,8 +56,8 @@ class SqliteStore:
         Raises `StoreError` when it cannot be made durable; then nothing of it is stored. A cancellation is held back
         until that is known.
         """
-        plan = self._planned(ops)
-        if plan.blobs.found:
+        plan = Plan(ops, self._owner, self._sums, self._versions)
+        if plan.found:
             return await unbroken(self._commit_with_blobs(plan))
         return await self._writer.write(plan.run)
 
@@ -107,7 +107,7 @@ class SqliteStore:
 
     def commit_sync(self, *ops: StoreOp) -> tuple[int, ...]:
         """`commit` for a plain thread."""
-        plan = self._planned(ops)
+        plan = Plan(ops, self._owner, self._sums, self._versions)
         self._put_blobs(plan)
         return self._writer.write_sync(plan.run)
 
@@ -189,9 +189,6 @@ class SqliteStore:
         """`wal`, or `delete` where that does not work."""
         return self._file.mode
 
-    def _planned(self, ops: Sequence[StoreOp]) -> Plan:
-        return Plan(ops, self._owner, self._sums, self._versions)
-
     def _counted(self, work: Work[Answer]) -> Work[Answer]:
         def counted(conn: sqlite3.Connection) -> Answer:
             self._versions.wrote()
@@ -200,7 +197,7 @@ class SqliteStore:
         return counted
 
     def _put_blobs(self, plan: Plan) -> None:
-        for digest, data in plan.blobs.found.items():
+        for digest, data in plan.found.items():
             self.blobs.put(data, digest)
 
     def _file_now(self) -> int:
