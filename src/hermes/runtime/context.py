@@ -1,7 +1,6 @@
 """What a turn is handed: its collaborators and its one deadline; and the narrow slice of it that a tool sees."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 from logging import Logger
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,14 +25,13 @@ from hermes.seams import (
     ToolView,
 )
 from hermes.tools.pool import DaemonPool
-from hermes.types import Event, ImagePart, JsonObject, ToolCall
+from hermes.types import Content, Event, ImagePart, JsonObject, ToolCall
 
 if TYPE_CHECKING:
     from hermes.models.auxiliary import AuxiliaryClient
     from hermes.runtime.checkpointing import CallCheckpoints
 
 Result = TypeVar("Result")
-_AS_IT_IS = nullcontext()
 
 
 class Services(Struct, frozen=True, kw_only=True):
@@ -129,10 +127,13 @@ class CallContext(Struct, frozen=True, kw_only=True):
     def route(self) -> Route:
         return self.via or self.turn.route
 
-    def undoable(self, name: str, args: JsonObject, rules: ToolRules) -> AbstractAsyncContextManager[None]:
-        """Where the call runs: with a checkpoint before it, when the session takes them."""
+    async def run(self, name: str, args: JsonObject, rules: ToolRules) -> Content:
+        """What the tool gives, called with a checkpoint before it when the session takes them."""
         taking = self.turn.services.checkpoints
-        return _AS_IT_IS if taking is None else taking.around(self, name, args, rules)
+        if taking is None:
+            return await self.turn.tools.call(name, args, self)
+        async with taking.around(self, name, args, rules):
+            return await self.turn.tools.call(name, args, self)
 
     def nested(self) -> NestedCalls:
         """For calls that this call makes itself."""

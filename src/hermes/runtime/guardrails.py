@@ -80,17 +80,18 @@ class Guardrails:
     def __init__(self, config: GuardrailConfig | None = None) -> None:
         self._config = config or GuardrailConfig()
         self.halted: GuardrailDecision | None = None
-        self._failures: dict[str, int] = {}
+        self._call: tuple[str, JsonObject | str] = ("", "")  # the one that is judged
+        self._failures: dict[int, int] = {}  # by the hash of a call, as the next
+        self._same: dict[int, tuple[int, int]] = {}  # the hash of its result, and how often that came
         self._tool_failures: dict[str, int] = {}
-        self._same: dict[str, tuple[str, int]] = {}
-        self._trail: deque[tuple[str, str]] = deque(maxlen=_CYCLES[-1] * _CYCLE_HALT)
-        self._warned_cycle: tuple[tuple[str, str], ...] = ()
+        self._trail: deque[tuple[int, int]] = deque(maxlen=_CYCLES[-1] * _CYCLE_HALT)
+        self._warned_cycle: tuple[tuple[int, int], ...] = ()
 
     def before(self, name: str, args: JsonObject | str, *, read_only: bool = False) -> GuardrailDecision:
         """Whether the call may run at all."""
         if not self._config.hard_stop_enabled or not (self._failures or self._same):
             return ALLOW
-        key = signature(name, args)
+        self._call, key = (name, args), _key(name, args)
         stop = self._config.hard_stop_after
         failed = self._failures.get(key, 0)
         if failed >= stop.exact_failure:
@@ -99,14 +100,13 @@ class Guardrails:
                 "repeated_exact_failure_block",
                 name,
                 failed,
-                key,
                 f"{name} failed {failed} times with exactly these arguments; it was not run again.",
             )
-        same = self._same.get(key, ("", 0))[1]
+        same = self._same.get(key, (0, 0))[1]
         if same >= (stop.idempotent_no_progress if read_only else stop.no_progress):
             code = "idempotent_no_progress_block" if read_only else "no_progress_block"
             return self._stop(
-                "block", code, name, same, key, f"{name} gave the same result {same} times; it was not run again."
+                "block", code, name, same, f"{name} gave the same result {same} times; it was not run again."
             )
         return ALLOW
 
@@ -120,9 +120,9 @@ class Guardrails:
         read_only: bool = False,
     ) -> GuardrailDecision:
         """What the result adds to the picture."""
-        key, identity = signature(name, args), _digest(text_of(content))
+        self._call, key, identity = (name, args), _key(name, args), hash(text_of(content))
         self._trail.append((key, identity))
-        last, count = self._same.get(key, ("", 0))
+        last, count = self._same.get(key, (0, 0))
         count = count + 1 if last == identity else 1
         if _failed(content, status):
             self._failures[key] = self._failures.get(key, 0) + 1
@@ -136,33 +136,33 @@ class Guardrails:
                 self._failures.clear()
                 self._same.clear()
             self._same[key] = (identity, count)
-            decision = self._judge_standstill(name, key, count, read_only=read_only)
-        return self._judge_cycle(name, key) if decision.action == "allow" else decision
+            decision = self._judge_standstill(name, count, read_only=read_only)
+        return self._judge_cycle(name) if decision.action == "allow" else decision
 
-    def _judge_failure(self, name: str, key: str) -> GuardrailDecision:
+    def _judge_failure(self, name: str, key: int) -> GuardrailDecision:
         warn, stop = self._config.warn_after, self._config.hard_stop_after
         exact, by_tool = self._failures[key], self._tool_failures[name]
         if self._config.hard_stop_enabled and by_tool >= stop.same_tool_failure:
             return self._stop(
-                "halt", "same_tool_failure_halt", name, by_tool, key, f"{name} failed {by_tool} times in a row."
+                "halt", "same_tool_failure_halt", name, by_tool, f"{name} failed {by_tool} times in a row."
             )
         if exact >= warn.exact_failure:
             text = f"{name} has failed {exact} times with these same arguments; change them or take another way."
-            return self._warn("repeated_exact_failure_warning", name, exact, key, text)
+            return self._warn("repeated_exact_failure_warning", name, exact, text)
         if by_tool >= warn.same_tool_failure:
             text = f"{name} has failed {by_tool} times this turn; find out why before trying again."
-            return self._warn("same_tool_failure_warning", name, by_tool, key, text)
+            return self._warn("same_tool_failure_warning", name, by_tool, text)
         return ALLOW
 
-    def _judge_standstill(self, name: str, key: str, count: int, *, read_only: bool) -> GuardrailDecision:
+    def _judge_standstill(self, name: str, count: int, *, read_only: bool) -> GuardrailDecision:
         warn = self._config.warn_after
         if count < (warn.idempotent_no_progress if read_only else warn.no_progress):
             return ALLOW
         code = "idempotent_no_progress_warning" if read_only else "no_progress_warning"
         text = f"{name} has given this same result {count} times; use what you have or do something else."
-        return self._warn(code, name, count, key, text)
+        return self._warn(code, name, count, text)
 
-    def _judge_cycle(self, name: str, key: str) -> GuardrailDecision:
+    def _judge_cycle(self, name: str) -> GuardrailDecision:
         if len(self._trail) < _CYCLES[0] * _CYCLE_WARN:
             return ALLOW
         trail = list(self._trail)
@@ -175,27 +175,37 @@ class Guardrails:
                 rounds += 1
             if rounds >= _CYCLE_HALT and self._config.hard_stop_enabled:
                 text = f"the same {length} calls with the same results came {rounds} times."
-                return self._stop("halt", "cycle_halt", name, rounds, key, text)
+                return self._stop("halt", "cycle_halt", name, rounds, text)
             if rounds >= _CYCLE_WARN and set(block) != set(self._warned_cycle):
                 self._warned_cycle = block
                 text = f"the last {length} calls, with the same results, have come {rounds} times; break the circle."
-                return self._warn("cycle_warning", name, rounds, key, text)
+                return self._warn("cycle_warning", name, rounds, text)
         return ALLOW
 
-    def _warn(self, code: str, name: str, count: int, key: str, text: str) -> GuardrailDecision:
-        if not self._config.warnings_enabled:
-            return ALLOW
-        return GuardrailDecision(action="warn", code=code, message=text, tool_name=name, count=count, signature=key)
+    def _warn(self, code: str, name: str, count: int, text: str) -> GuardrailDecision:
+        return self._decided("warn", code, name, count, text) if self._config.warnings_enabled else ALLOW
 
-    def _stop(self, action: Action, code: str, name: str, count: int, key: str, text: str) -> GuardrailDecision:
-        decision = GuardrailDecision(action=action, code=code, message=text, tool_name=name, count=count, signature=key)
+    def _stop(self, action: Action, code: str, name: str, count: int, text: str) -> GuardrailDecision:
+        decision = self._decided(action, code, name, count, text)
         self.halted = self.halted or decision
         return decision
+
+    def _decided(self, action: Action, code: str, name: str, count: int, text: str) -> GuardrailDecision:
+        call = signature(*self._call)
+        return GuardrailDecision(action=action, code=code, message=text, tool_name=name, count=count, signature=call)
 
 
 def signature(name: str, args: JsonObject | str) -> str:
     """A tool with its arguments, whatever the order of their keys."""
-    return f"{name}:{_digest(args if isinstance(args, str) else json.encode(args, order='sorted').decode())}"
+    return f"{name}:{hashlib.sha256(_args_bytes(args)).hexdigest()}"
+
+
+def _key(name: str, args: JsonObject | str) -> int:
+    return hash((name, _args_bytes(args)))
+
+
+def _args_bytes(args: JsonObject | str) -> bytes:
+    return args.encode("utf-8", "replace") if isinstance(args, str) else json.encode(args, order="sorted")
 
 
 def _failed(content: Content, status: ResultStatus) -> bool:
@@ -206,7 +216,3 @@ def _failed(content: Content, status: ResultStatus) -> bool:
         return False
     code = (as_object(content) or {}).get("exit_code")
     return isinstance(code, int) and code != 0
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

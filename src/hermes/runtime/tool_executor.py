@@ -248,8 +248,8 @@ async def _contained(call_ctx: CallContext, one: Prepared) -> tuple[Content, Res
     content: Content = ""
     name, rules = one.name, one.rules
     try:
-        async with call_ctx.scope, call_ctx.undoable(name, one.args, rules):
-            content = await call_ctx.turn.tools.call(name, one.args, call_ctx)
+        async with call_ctx.scope:
+            content = await call_ctx.run(name, one.args, rules)
     except ToolError as error:
         words = call_ctx.turn.services.redactor.redact(str(error))
         return tool_error(sanitise_error(words)), "failed"

@@ -138,7 +138,7 @@ class Validator:
         """The coerced arguments; `CallRefused` names each place that does not fit, up to three."""
         if self._defaults:
             args = {**self._defaults, **args}
-        as_wanted = all(type(value) is self._plain.get(name) for name, value in args.items())
+        as_wanted = not args or all(type(value) is self._plain.get(name) for name, value in args.items())
         coerced: JsonObject = args if as_wanted else coerce_args(args, self._parameters)
         if self._validator.is_valid(coerced):
             return coerced
