@@ -2,7 +2,9 @@
 
 import logging
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from hermes.errors import UserError
 from hermes.state import SessionDB
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
-from hermes.testing.server import ServerThread
+from hermes.testing.server import ScriptedServer, ServerThread
 
 
 def test_verbose_logging_tells_each_step_with_its_prefix_and_short_previews(
@@ -89,3 +91,33 @@ def test_a_folder_whose_name_is_not_utf8_is_worked_in(tmp_path: Path) -> None:
 def test_a_text_where_names_are_listed_is_refused() -> None:
     with pytest.raises(UserError, match=r"write \['file'\]"):
         AIAgent(model=ScriptedModel(), enabled_toolsets="file")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "sentence"),
+    [
+        ({"max_iterations": "x"}, "max_iterations is a whole number, not 'x'"),
+        ({"max_tokens": 1.5}, "max_tokens is a whole number, not 1.5"),
+        ({"tool_delay": True}, "tool_delay is a number, not True"),
+        ({"iteration_budget": 5}, "iteration_budget is an IterationBudget, not 5"),
+        ({"step_callback": "print"}, "step_callback is a function, not 'print'"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_in_one_sentence(keywords: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
+        AIAgent(model=ScriptedModel(), **keywords)
+
+
+async def test_half_a_character_is_taken_in_pictures_and_in_what_goes_to_the_provider() -> None:
+    broken = "caf\ud83d"
+    async with ScriptedServer([says("ok")]) as server:
+        agent = AIAgent(
+            model="m",
+            base_url=server.base_url,
+            enabled_toolsets=[],
+            request_overrides={"metadata": {broken: [broken]}},
+        )
+        picture = {"type": "image_url", "image_url": {"url": f"https://example.org/{broken}.png"}}
+        result = await agent.arun_conversation([{"type": "text", "text": "see"}, picture])
+        await agent.aclose()
+    assert result["final_response"] == "ok"

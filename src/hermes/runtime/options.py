@@ -134,6 +134,11 @@ _OWNER = {field.name: group for group, struct in _GROUPS.items() for field in fi
 # A text is a sequence of texts, too: of its letters.
 _LISTS = {"enabled_toolsets", "disabled_toolsets", "providers_allowed", "providers_ignored", "providers_order"}
 
+_HINTS: dict[str, Any] = {name: hint for struct in _GROUPS.values() for name, hint in struct.__annotations__.items()}
+_WHOLE = frozenset(name for name, hint in _HINTS.items() if hint in (int, int | None))
+_NUMBERS = frozenset(name for name, hint in _HINTS.items() if hint in (float, float | None)) | _WHOLE
+_FUNCTIONS = frozenset(name for name in _HINTS if name.endswith("_callback"))
+
 # Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
 _NOT_YET = {
     "acp_command": "an external ACP agent as the model",
@@ -156,7 +161,9 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
             raise TypeError(f"AIAgent has no keyword {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         if value and name in _NOT_YET:
             raise UnsupportedOption(f"{name}={value!r} asks for {_NOT_YET[name]}, which this version does not have")
-        grouped[_OWNER[name]][name] = _usable(name, value) if isinstance(value, str) else value
+        if value is not None and (wanted := _unlike(name, value)):
+            raise UserError(f"{name} is {wanted}, not {value!r}")
+        grouped[_OWNER[name]][name] = _usable(name, value)
     return AgentOptions(
         model=ModelOptions(**grouped["model"]),
         tools=ToolOptions(**grouped["tools"]),
@@ -166,10 +173,26 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
     )
 
 
-def _usable(name: str, text: str) -> str:
-    if name in _LISTS:
-        raise UserError(f"{name} is a list of names, not a text; write [{text!r}]")
-    return text if name == "cwd" else storable(text)  # the name of a folder may be any bytes
+def _unlike(name: str, value: object) -> str:
+    """What the keyword is, when `value` is nothing of the kind."""
+    if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int if name in _WHOLE else int | float)):
+        return "a whole number" if name in _WHOLE else "a number"
+    if name in _FUNCTIONS and not callable(value):
+        return "a function"
+    if name == "iteration_budget" and not isinstance(value, IterationBudget):
+        return "an IterationBudget"
+    return ""
+
+
+def _usable(name: str, value: Any) -> Any:
+    """The value without lone surrogates, wherever they stand in it."""
+    if isinstance(value, str):
+        if name in _LISTS:
+            raise UserError(f"{name} is a list of names, not a text; write [{value!r}]")
+        return value if name == "cwd" else storable(value)  # the name of a folder may be any bytes
+    if isinstance(value, dict):
+        return {_usable("", key): _usable("", item) for key, item in value.items()}
+    return [_usable("", item) for item in value] if isinstance(value, list) else value
 
 
 class Keywords:

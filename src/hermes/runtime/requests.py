@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hermes.seams import Unit, UnitLog
-from hermes.types import Content, Message, OpaquePart, TextPart, ToolCall, text_of
+from hermes.types import Content, ImagePart, Message, OpaquePart, Part, TextPart, ToolCall, text_of
 
 OUTCOME_UNKNOWN = (
     "Outcome unknown: this call was started, and the runtime stopped before its result was recorded. "
@@ -186,8 +186,13 @@ def _filled(content: Content | None) -> Content:
         for part in content or ()
         if not (isinstance(part, TextPart) and not part.text.strip())
     ]
-    parts = [OpaquePart(_clean_json(part.raw)) if isinstance(part, OpaquePart) else part for part in parts]
-    return tuple(parts) or EMPTY
+    return tuple([_sendable_part(part) for part in parts]) or EMPTY
+
+
+def _sendable_part(part: Part) -> Part:
+    if isinstance(part, ImagePart):
+        return part if part.url.isascii() else msgspec.structs.replace(part, url=_clean(part.url))
+    return OpaquePart(_clean_json(part.raw)) if isinstance(part, OpaquePart) else part
 
 
 def _joined(first: str, second: str) -> str:
