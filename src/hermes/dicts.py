@@ -44,7 +44,11 @@ def to_dict(message: Message) -> JsonObject:
 
 def storable(text: str) -> str:
     """`text` without lone surrogates, which can be neither stored nor sent."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def _plain_dict(message: Message) -> JsonObject:

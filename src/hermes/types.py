@@ -3,6 +3,7 @@
 Values, never part of a cycle: the garbage collector need not look at them (`gc=False`), however many a session has.
 """
 
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -68,6 +69,11 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     token_count: int | None = None
     timestamp: float | None = None
     id: int | None = None
+
+
+THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+NO_THOUGHTS = (None,) * len(THOUGHTS)
+thoughts_of = attrgetter(*THOUGHTS)  # of a message, one for each of these
 
 
 class ToolResult(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -57,3 +57,18 @@ def test_few_sessions_are_watched_and_none_comes_back_to_an_old_version(
     assert len(store._versions._counts) <= 3
     assert store.version("a") != first
     store.close_sync()
+
+
+def test_another_file_in_the_same_place_is_another_version(file: Path) -> None:
+    store = SqliteStore(file)
+    store.commit_sync(_said("a"))
+    before = store.version("a")
+    assert before is not None
+    for end in ("", "-wal", "-shm"):  # as a repair by another process does it, under the same lock
+        file.with_name(file.name + end).rename(file.with_name("old" + end))
+    other = SqliteStore(file)
+    other.commit_sync(SessionCreated(session_id="a"), _said("a"))
+    other.close_sync()
+    store.commit_sync(_said("a"))
+    assert store.version("a") != before.after(1)
+    store.close_sync()

@@ -6,7 +6,6 @@ scanned once: the redactor remembers what it found clean.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -29,6 +28,8 @@ from hermes.runtime.outcome import Outcome
 from hermes.seams import Sink, ToolContext
 from hermes.tools.environments.hygiene import is_secret_name
 from hermes.types import (
+    NO_THOUGHTS,
+    THOUGHTS,
     CallFinished,
     CallStarted,
     Commentary,
@@ -42,14 +43,10 @@ from hermes.types import (
     ToolCall,
     ToolResult,
     text_of,
+    thoughts_of,
 )
 
 log = logging.getLogger(__name__)
-
-_THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
-
-_thoughts = attrgetter(*_THOUGHTS)
-_NO_THOUGHTS = (None,) * len(_THOUGHTS)
 
 
 def redactor_of(settings: Settings, *more: str | None) -> Redactor:
@@ -74,8 +71,8 @@ def _register_tree(made: Redactor, tree: Mapping[str, Any]) -> None:
 def clean_message(message: Message, redactor: Redactor) -> Message:
     """The message without secrets; the same object when it holds none."""
     changes: dict[str, Any] = {}
-    if (thoughts := _thoughts(message)) != _NO_THOUGHTS:
-        for name, value in zip(_THOUGHTS, thoughts, strict=True):
+    if (thoughts := thoughts_of(message)) != NO_THOUGHTS:
+        for name, value in zip(THOUGHTS, thoughts, strict=True):
             if value is not None and (clean := redactor.redact_all(value)) is not value:
                 changes[name] = clean
     content = clean_content(message.content, redactor) if message.content is not None else None

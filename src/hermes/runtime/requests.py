@@ -8,13 +8,23 @@ unit at the cut; so what was sent once is never sent differently.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from hermes.seams import Unit, UnitLog
-from hermes.types import Content, ImagePart, Message, OpaquePart, Part, TextPart, ToolCall, text_of
+from hermes.types import (
+    NO_THOUGHTS,
+    Content,
+    ImagePart,
+    Message,
+    OpaquePart,
+    Part,
+    TextPart,
+    ToolCall,
+    text_of,
+    thoughts_of,
+)
 
 OUTCOME_UNKNOWN = (
     "Outcome unknown: this call was started, and the runtime stopped before its result was recorded. "
@@ -28,10 +38,6 @@ _ILLEGAL_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _ILLEGAL_ID = re.compile(r"[^A-Za-z0-9_.:-]")
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 _UNPARSED_LIMIT = 2000
-_thoughts = attrgetter(
-    "reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items"
-)
-_NO_THOUGHTS = (None,) * 5
 _any_json = msgspec.json.Decoder()
 
 
@@ -148,7 +154,7 @@ class UnitBuilder:
 def _sendable_assistant(message: Message, calls: tuple[ToolCall, ...]) -> Message:
     blank = not text_of(message.content).strip()
     content = None if blank and calls else _filled(message.content)
-    if _thoughts(message) == _NO_THOUGHTS:
+    if thoughts_of(message) == NO_THOUGHTS:
         return msgspec.structs.replace(message, content=content, tool_calls=calls)
     return msgspec.structs.replace(
         message,

@@ -66,10 +66,7 @@ class FairLock:
         try:
             if _GET is not None and fcntl.fcntl(self._fd, _GET, _ANY_BYTE)[:2] != _UNLOCKED:
                 return False  # somebody stands in line
-            self._flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except (BlockingIOError, PermissionError):  # both say that another has it
-            return False
+            return self._try(self._fd)
         except OSError as error:
             raise StoreError(f"cannot lock {str(self.path)!r}: {error.strerror}") from error
 

@@ -83,7 +83,7 @@ class SqliteStore:
         if self._file.mode != "wal":
             return None  # the file itself would have to be read
         try:
-            seen = self._writer.look(lambda conn: self._versions.of(conn, session_id))
+            seen = self._writer.look(lambda conn: self._versions.of(conn, self._file.opened, session_id))
         except (sqlite3.Error, OSError):  # whoever reads the session is told
             return None
         return None if seen is None else seen[0]

@@ -11,13 +11,14 @@ MAX_WATCHED = 1024
 class Version(Struct, frozen=True, gc=False):
     """One state of a session in the store; another one differs in at least one of these."""
 
+    opened: int  # how often the file was opened: another connection counts anew
     file: int  # changes when another connection writes to the file
     others: int  # writes over our own connection that name no session
     commits: int  # that concern the session, over our own connection
 
     def after(self, commits: int) -> "Version":
         """The state that so many more commits about the session, and nothing else, lead to."""
-        return Version(self.file, self.others, self.commits + commits)
+        return Version(self.opened, self.file, self.others, self.commits + commits)
 
 
 class Versions:
@@ -28,15 +29,15 @@ class Versions:
         self._start = 0
         self._others = 0
 
-    def of(self, conn: sqlite3.Connection, session_id: str) -> Version:
-        """The state of a session; its commits are counted from now on."""
+    def of(self, conn: sqlite3.Connection, opened: int, session_id: str) -> Version:
+        """The state of a session over the connection that was the `opened`th; its commits are counted from now on."""
         count = self._counts.get(session_id)
         if count is None:
             if len(self._counts) >= MAX_WATCHED:
                 self._counts.clear()
             self._start += 1 << 32  # no count that was given out before is reached again
             count = self._counts[session_id] = self._start
-        return Version(conn.execute("PRAGMA data_version").fetchone()[0], self._others, count)
+        return Version(opened, conn.execute("PRAGMA data_version").fetchone()[0], self._others, count)
 
     def committed(self, session_ids: Iterable[str | None]) -> None:
         """A commit about these sessions was made, or tried."""

@@ -41,6 +41,7 @@ class WriteFile:
     def __init__(self, path: Path, durability: Durability, fetch: Fetch, vfs: str | None = None) -> None:
         self.notes: list[str] = []
         self.salvaged: Salvaged | None = None
+        self.opened = 0  # how often: a repair may put another file in its place
         self.commit_s = 1.0  # how long a commit takes here, lately
         self._path = path
         self._name = str(path)
@@ -214,6 +215,7 @@ class WriteFile:
             conn.close()
             raise
         self._conn, self._inode = conn, self._path.stat().st_ino
+        self.opened += 1
 
     def _salvage(self) -> None:
         from hermes.state.salvage import salvage  # noqa: PLC0415 - rarely needed

@@ -289,7 +289,7 @@ class Writer:
             if conn is None:
                 return None
             try:
-                answers = [works[0](conn)] if len(works) == 1 else [work(conn) for work in works]
+                answers = [work(conn) for work in works]
             except BaseException:
                 backend.rollback()
                 raise

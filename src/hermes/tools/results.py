@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from hermes.dicts import storable
 from hermes.tools.registry import tool_error
 from hermes.types import Content, ImagePart, JsonObject, OpaquePart, Part, TextPart
 
@@ -20,7 +21,7 @@ _CDATA = r"(?s)<!\[CDATA\[.*?\]\]>"
 def normalise(value: object, name: str) -> Content:
     """A handler's value as content. Anything but text or a multi-part envelope is told to the model as an error."""
     if isinstance(value, str):
-        return printable(value)
+        return storable(value)
     if (
         isinstance(value, tuple)
         and value
@@ -37,27 +38,18 @@ def normalise(value: object, name: str) -> Content:
     )
 
 
-def printable(text: str) -> str:
-    """`text` without lone surrogates, which can be neither stored nor sent."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
-
-
 def _parts(envelope: Mapping[str, Any], name: str) -> Content:
     content = envelope.get("content")
     summary = envelope.get("text_summary")
     if not isinstance(content, list) or not content:
         if isinstance(summary, str):
-            return printable(summary)
+            return storable(summary)
         return tool_error(
             f"tool {name!r} returned a multi-part result without content", error_type="tool_result_contract"
         )
     parts = [_part(part) for part in content]
     if isinstance(summary, str) and not any(isinstance(part, TextPart) for part in parts):
-        parts.insert(0, TextPart(printable(summary)))
+        parts.insert(0, TextPart(storable(summary)))
     return tuple(parts)
 
 
@@ -65,10 +57,10 @@ def _part(part: object) -> Part:
     if isinstance(part, TextPart | ImagePart | OpaquePart):
         return part
     if not isinstance(part, dict):
-        return TextPart(printable(str(part)))
+        return TextPart(storable(str(part)))
     match part.get("type"):
         case "text":
-            return TextPart(printable(str(part.get("text", ""))))
+            return TextPart(storable(str(part.get("text", ""))))
         case "image_url":
             image = part.get("image_url")
             if isinstance(image, dict):
@@ -85,7 +77,7 @@ def _part(part: object) -> Part:
 
 def sanitise_error(text: str) -> str:
     """Error text without what could pass for a turn's own markup, at most 2000 characters."""
-    clean = re.sub(_ROLE_TAGS, "", re.sub(_CDATA, "", re.sub(_FENCES, "", printable(text)))).strip()
+    clean = re.sub(_ROLE_TAGS, "", re.sub(_CDATA, "", re.sub(_FENCES, "", storable(text)))).strip()
     return clean if len(clean) <= ERROR_CHARS else clean[: ERROR_CHARS - 3] + "..."
 
 
