@@ -221,12 +221,12 @@ class WriteFile:
         from hermes.state.salvage import salvage  # noqa: PLC0415 - rarely needed
 
         self.salvaged = salvage(self._path)
-        self._note(self.salvaged.sentence())
+        self._note(self.salvaged.sentence(), logging.ERROR)
 
-    def _note(self, note: str) -> None:
+    def _note(self, note: str, level: int = logging.WARNING) -> None:
         if note not in self.notes:
             self.notes.append(note)
-            _log.warning("%s: %s", self._path, note)
+            _log.log(level, "%s: %s", self._path, note)
 
     def salvage_if_damaged(self, conn: sqlite3.Connection) -> None:
         """Check the whole file; when it is damaged, put a salvaged one in its place."""

@@ -61,8 +61,11 @@ def start_logging(
 
 
 @contextmanager
-def logging_as_set(settings: "Settings") -> Iterator[None]:
-    """Keep logs, as the settings want them, for as long as the block lasts."""
+def logging_as_set(settings: "Settings", tell: Callable[[str], None]) -> Iterator[None]:
+    """Keep logs, as the settings want them, for as long as the block lasts.
+
+    `tell` speaks to the person at once: what befell the session file is not left to be found in a log.
+    """
     from hermes.config.sections import logging_, security  # noqa: PLC0415 - paid by whoever logs
 
     log, wants_redaction = settings.of(logging_.Section), settings.of(security.Section).redact_secrets
@@ -73,9 +76,12 @@ def logging_as_set(settings: "Settings") -> Iterator[None]:
         backup_count=log.backup_count,
         redact=redactor(settings.environ, settings.secrets).redact if wants_redaction else str,
     )
+    store_log, told = logging.getLogger("hermes.state"), _Told(tell)
+    store_log.addHandler(told)
     try:
         yield
     finally:
+        store_log.removeHandler(told)
         stop_logging(handlers)
 
 
@@ -125,6 +131,17 @@ class _PrivateFile(RotatingFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class's name
         """A full disk loses a log line; it never speaks into the user's terminal."""
+
+
+class _Told(logging.Handler):
+    """Errors, in words for a person."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell(record.getMessage())
 
 
 class _Formatter(logging.Formatter):

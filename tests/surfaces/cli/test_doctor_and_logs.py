@@ -240,6 +240,21 @@ def test_a_damaged_store_is_found_with_the_command_that_mends_it(run: Run, home:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_person_is_told_that_the_session_file_was_damaged(run: Run, home: Path) -> None:
+    with ServerThread([says("One."), says("Two.")]) as server:
+        model = ("--model", "m", "--base-url", server.base_url)
+        run("chat", "-q", "Remember this", *model)
+        with SessionDB(home / "state.db"):
+            pass  # its log is in the file now
+        with (home / "state.db").open("r+b") as file:
+            file.write(b"\0" * 100)
+        done = run("chat", "-q", "Again", *model)
+    assert (done.returncode, done.stdout) == (Exit.ANSWERED, "Two.\n")
+    (aside,) = home.glob("state.db.damaged-*[0-9]")
+    assert f"the session file was damaged; it is kept at {str(aside)!r}" in done.stderr
+    assert "Remember this" in run("sessions", "list").stdout
+
+
 def test_a_turn_leaves_its_calls_its_end_and_its_failure_in_the_log(run: Run) -> None:
     with ServerThread([calls("terminal", command="true"), says("Done."), fault("unauthorized")]) as server:
         model = ("--model", "m", "--base-url", server.base_url)

@@ -66,7 +66,7 @@ def answer(cli: Cli, wish: Wish) -> int:
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     consent_to_hooks(cli, settings, may_ask=False)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
-    with logging_as_set(settings), bound_settings(settings):
+    with logging_as_set(settings, cli.out.note), bound_settings(settings):
         _remind(cli, wish, session_id)
         code = asyncio.run(_somewhere(run))
         if (pruned := prune_if_due(settings)) and not wish.quiet:

@@ -35,7 +35,7 @@ def converse(cli: Cli, wish: Wish) -> int:
     settings = with_model(cli, settings, is_quiet=False)
     consent_to_hooks(cli, settings, may_ask=True)
     paths.made(cli.home)
-    with logging_as_set(settings):
+    with logging_as_set(settings, cli.out.note):
         code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings, loaded=loaded), session_id))
         if pruned := prune_if_due(settings):
             cli.out.note(pruned)
