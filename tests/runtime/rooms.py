@@ -14,7 +14,7 @@ from hermes.runtime.context import Services, TurnContext
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.tool_executor import run_calls
 from hermes.scope import TurnScope
-from hermes.seams import Action, Clock, Decision, Environment, EventStore, Gate, Ids, Supervisor
+from hermes.seams import Action, Clock, Decision, Environment, EventStore, Gate, Ids, Supervisor, ToolView
 from hermes.tools.hooks import Hooks
 from hermes.tools.pool import DaemonPool
 from hermes.tools.registry import Registered, ToolEntry
@@ -80,7 +80,7 @@ class Room:
 
         return await run_calls(self.ctx, calls, persist, self.guardrails)
 
-    def over(self, view: SessionView) -> "Room":
+    def over(self, view: ToolView) -> "Room":
         """The same room with other tools."""
         return replace(self, ctx=structs.replace(self.ctx, tools=view))
 

@@ -1,7 +1,7 @@
 """The contracts of hooks, views and contexts, held against what the kernel uses and what tests use."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from hermes.model_tools import handle_function_call
 from hermes.models.attempts import ClientOptions
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.ops import SessionCreated
-from hermes.seams import Effects, HookBus, Sees, ToolContext
-from hermes.testing.fakes import CountedIds, HandClock, OpenHooks
+from hermes.seams import Effects, HookBus, Sees, ToolContext, ToolRules, ToolView
+from hermes.testing.fakes import CountedIds, FakeTool, FakeTools, HandClock, OpenHooks
 from hermes.testing.http import CannedHttp
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
@@ -69,10 +69,22 @@ def view_of_echo() -> SessionView:
     return SessionView.of(found)
 
 
-async def test_a_view_offers_checks_and_calls_what_it_was_frozen_with() -> None:
-    view, ctx = view_of_echo(), FakeContext()
+def fake_view_of_echo() -> FakeTools:
+    async def echo(args: dict[str, Any], ctx: ToolContext) -> str:
+        await ctx.note("echoed", args["text"])
+        return tool_result(text=args["text"])
+
+    return FakeTools(FakeTool("echo", echo, required=("text",)))
+
+
+@pytest.mark.parametrize("make", [view_of_echo, fake_view_of_echo])
+async def test_a_view_offers_checks_and_calls_what_it_was_frozen_with(make: Callable[[], ToolView]) -> None:
+    view, ctx = make(), FakeContext()
     assert view.names() == {"echo"}
     assert [one.name for one in view.definitions()] == ["echo"]
+    assert view.definitions() == view.definitions()
+    assert view.definitions()[0].parameters["required"] == ["text"]
+    assert view.unwrap("echo", {"text": "hi"}) == ("echo", {"text": "hi"})
     assert view.check("echo", {"text": "hi"}) == {"text": "hi"}
     with pytest.raises(ToolError):
         view.check("echo", {})
@@ -80,7 +92,20 @@ async def test_a_view_offers_checks_and_calls_what_it_was_frozen_with() -> None:
         view.check("other", {})
     assert await view.call("echo", {"text": "hi"}, ctx) == '{"text": "hi"}'
     assert ctx.details == {"echoed": "hi"}
-    assert view.effects("unknown", {}, ctx).barrier
+    with pytest.raises(ToolError):
+        await view.call("other", {}, ctx)
+    assert not view.effects("echo", {"text": "hi"}, ctx).barrier
+    assert view.effects("other", {}, ctx).barrier
+    assert view.rules("other") == ToolRules()
+
+
+async def test_the_kernel_runs_the_calls_of_any_view(tmp_path: Path) -> None:
+    view = fake_view_of_echo()
+    calls = [ToolCall("c1", "echo", '{"text": "hi"}'), ToolCall("c2", "echo", "{}"), ToolCall("c3", "other", "{}")]
+    async with room(tmp_path) as here:
+        results = await here.over(view).run(*calls)
+    assert [(one.call_id, one.status) for one in results] == [("c1", "ok"), ("c2", "failed"), ("c3", "failed")]
+    assert view.called == [("echo", {"text": "hi"})]
 
 
 def test_a_view_comes_back_from_its_stored_form_to_the_byte() -> None:

@@ -1,12 +1,15 @@
-"""Fakes of the smaller seams: sink, clock, ids, gate, hooks and context engine."""
+"""Fakes of the smaller seams: sink, clock, ids, gate, hooks, tool view and context engine."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
+from hermes.errors import ToolError
 from hermes.scope import TurnScope
-from hermes.seams import Action, Decision
-from hermes.types import Event, JsonObject
+from hermes.seams import Action, Decision, Effects, ToolContext, ToolRules
+from hermes.types import Content, Event, JsonObject, ToolDefinition
 
 
 class MemorySink:
@@ -71,6 +74,59 @@ class OpenHooks:
 
     async def transform(self, hook: str, value: str, payload: JsonObject) -> str:
         return value
+
+
+class FakeTool(Struct, frozen=True):
+    """One tool of a `FakeTools`: its answer to a call, and the arguments without which it is not called."""
+
+    name: str
+    answer: Callable[[JsonObject, ToolContext], Awaitable[Content]]
+    required: tuple[str, ...] = ()
+    rules: ToolRules = ToolRules()
+    effects: Effects = Effects()
+
+
+class FakeTools:
+    """`ToolView` of these tools, in this order. `called` lists the calls that were made."""
+
+    def __init__(self, *tools: FakeTool) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self.called: list[tuple[str, JsonObject]] = []
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        return tuple(ToolDefinition(tool.name, f"Fake {tool.name}.", _schema(tool)) for tool in self._tools.values())
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self._tools)
+
+    def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
+        return name, args
+
+    def check(self, name: str, args: JsonObject) -> JsonObject:
+        missing = [argument for argument in self._tool(name).required if argument not in args]
+        if missing:
+            raise ToolError(f"{name} needs {', '.join(missing)}")
+        return args
+
+    def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
+        return self._tools[name].effects if name in self._tools else Effects(barrier=True)
+
+    def rules(self, name: str) -> ToolRules:
+        return self._tools[name].rules if name in self._tools else ToolRules()
+
+    async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
+        tool = self._tool(name)
+        self.called.append((name, args))
+        return await tool.answer(args, ctx)
+
+    def _tool(self, name: str) -> FakeTool:
+        if name not in self._tools:
+            raise ToolError(f"Unknown tool: {name}")
+        return self._tools[name]
+
+
+def _schema(tool: FakeTool) -> JsonObject:
+    return {"type": "object", "properties": {name: {} for name in tool.required}, "required": [*tool.required]}
 
 
 class KeepLast:
