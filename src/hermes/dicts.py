@@ -29,7 +29,7 @@ _STATUSES = ("ok", "failed", "cancelled", "unknown")
 
 def to_dict(message: Message) -> JsonObject:
     """The contract's form: `content` is text or a list of parts, `tool_calls` nests `function`."""
-    if isinstance(message.content, str) and not message.tool_calls:
+    if isinstance(message.content, str):
         return _plain_dict(message)
     out: JsonObject = {"role": message.role, "content": content_to_json(message.content)}
     if message.tool_calls:
@@ -52,9 +52,11 @@ def storable(text: str) -> str:
 
 
 def _plain_dict(message: Message) -> JsonObject:
-    """The dict of a message that is words and nothing to be turned over."""
+    """The dict of a message that has words and no parts."""
     out: JsonObject = msgspec.to_builtins(message)
     out.pop("id", None)
+    if message.tool_calls:
+        out["tool_calls"] = [call_to_dict(call) for call in message.tool_calls]
     if message.role == "tool" and message.tool_name:
         out["name"] = message.tool_name
     return out

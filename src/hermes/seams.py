@@ -37,9 +37,9 @@ class Unit:
             found = self._encoded[key] = encode(self)
         return found
 
-    def forget(self, key: str) -> None:
-        """Let go of that form, because its bytes are kept elsewhere."""
-        self._encoded.pop(key, None)
+    def handed_over(self, key: str, encode: "Callable[[Unit], bytes]") -> bytes:
+        """The same bytes, for one who keeps them from now on in place of this unit."""
+        return self._encoded.pop(key, None) or encode(self)
 
 
 class UnitLog(Sequence[Unit]):
@@ -69,12 +69,9 @@ class UnitLog(Sequence[Unit]):
         count, joined = self.recall(key, list[bytes]())
         settled = self._count - apart
         if settled > count:
-            new = self._units[count:settled]
-            pieces = [*joined, *[unit.encoded(key, encode) for unit in new]]
+            pieces = [*joined, *[unit.handed_over(key, encode) for unit in self._units[count:settled]]]
             joined = pieces if len(pieces) < _JOINED_AT else [b",".join(pieces)]
             self.remember(key, count := settled, joined)
-            for unit in new:
-                unit.forget(key)
         return [*joined, *[unit.encoded(key, encode) for unit in self._units[count : self._count]]]
 
     def __len__(self) -> int:

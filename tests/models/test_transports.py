@@ -210,6 +210,19 @@ def test_half_a_character_in_a_delta_is_no_reason_to_fail(together: bool) -> Non
     assert reading.response().message.content == "a \ufffd\ufffd b\U0001f600 \\ud83d"
 
 
+def test_what_comes_beside_words_is_kept() -> None:
+    reading = ChatWire(Endpoint(base_url="http://none", model="asked")).reading()
+    thought = {"type": "reasoning.text", "text": "hm"}
+    deltas: list[dict[str, Any]] = [{"content": "one "}, {"content": "two ", "reasoning_details": [thought]}]
+    chunks = [{"choices": [{"delta": delta}]} for delta in deltas] + [
+        {"choices": [{"delta": {"content": "three"}}], "model": "served"}
+    ]
+    body = b"".join(b"data: %b\n\n" % json.dumps(chunk).encode() for chunk in chunks) + b"data: [DONE]\n\n"
+    assert "".join(event.text for event in reading.feed(body) if isinstance(event, TextDelta)) == "one two three"
+    answer = reading.response()
+    assert (answer.model, answer.message.reasoning_details) == ("served", [thought])
+
+
 @every_wire
 async def test_a_web_page_is_not_an_answer(case: WireCase, http: HttpClient) -> None:
     async with ScriptedServer([fault("not_sse")]) as server:

@@ -11,7 +11,7 @@ from hermes.models.sizes import BYTES_PER_TOKEN, size_of
 from hermes.models.spending import SpendGuard
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome
 from hermes.seams import Clock, Ids, Model, ModelRequest
-from hermes.spend import NOTHING, Spent
+from hermes.spend import NOTHING, SpendLimit, Spent
 from hermes.types import ModelResponse, Usage
 
 DEFAULT_OUTPUT = 32_000  # what a model may write when nobody knows better
@@ -67,9 +67,10 @@ class Book:
     def opening(self, attempt: Attempt, request: ModelRequest) -> AttemptOpened:
         """The row to open; `BudgetExceeded` when the turn has no room for it. Room in the turn is taken at once."""
         model = attempt.model
-        held, limits = NOTHING, self._guard.limits(attempt.session_id)
+        held = NOTHING
+        limits: tuple[SpendLimit, ...] = ()
         if self._guard:
-            held = self._most(attempt, request)
+            held, limits = self._most(attempt, request), self._guard.limits(attempt.session_id)
             self._guard.enter(attempt.id, held)
             attempt.is_held = True
         return AttemptOpened(
@@ -104,7 +105,7 @@ class Book:
             latency_ms=(self._clock.monotonic() - attempt.started) * 1000,
             first_byte_ms=None if first is None else (first - attempt.started) * 1000,
             error=error,
-            held=self._came_to(attempt, usage),
+            held=self._came_to(attempt, usage) if attempt.is_held else NOTHING,
         )
         if attempt.is_held:
             self._guard.leave(attempt.id, closing.spent)
@@ -123,7 +124,7 @@ class Book:
 
     def _came_to(self, attempt: Attempt, usage: Usage) -> Spent:
         """An estimate for an answer that was begun and never counted: somebody will be asked to pay for it."""
-        if not attempt.is_held or attempt.first_byte is None or usage.output_tokens is not None:
+        if attempt.first_byte is None or usage.output_tokens is not None:
             return NOTHING
         return self._worth(attempt, 2 * attempt.received_chars // BYTES_PER_TOKEN)
 

@@ -64,12 +64,11 @@ def chat_completions(endpoint: Endpoint, http: HttpStream) -> HttpModel:
 class ChatWire:
     """`Wire` of chat completions."""
 
-    apart = MARKED_UNITS
-
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self.dialect: Dialect = "gemini" if "gemini" in endpoint.model.lower() else "openai"
         quirks = endpoint.quirks
+        self.apart = MARKED_UNITS if quirks.cache_markers else 1
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
         self._headers = bearer(endpoint)
         self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
@@ -103,8 +102,7 @@ class ChatWire:
         return encoded
 
     def unit(self, unit: Unit) -> bytes:
-        messages = self._messages(unit)
-        return encode(messages[0]) if len(messages) == 1 else b",".join([encode(message) for message in messages])
+        return encode(self._messages(unit))[1:-1]
 
     def marked(self, pieces: list[bytes]) -> list[bytes]:
         """Markers for aggregators that serve Claude, on the last text of the last units that end in text."""
@@ -116,7 +114,8 @@ class ChatWire:
         return piece[: -len(_TEXT_END)] + self._marked_end if piece.endswith(_TEXT_END) else piece
 
     def reading(self) -> Reading:
-        return _ChatReading(self._endpoint)
+        kind = _TextCallsReading if self._endpoint.quirks.text_calls else _ChatReading
+        return kind(self._endpoint.provider, self._endpoint.model)
 
     def _reasoning(self, asked: JsonObject | None) -> JsonObject:
         effort, style = effort_of(asked), self._endpoint.quirks.reasoning
@@ -279,24 +278,33 @@ class _Chunk(Struct, frozen=True):
 
 class _ChatReading(SseReading):
     decoding = Decoding(_Chunk)
+    _thought_field = ""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint.provider, endpoint.model)
-        self._is_text_calls = endpoint.quirks.text_calls
-        self._thought_field = ""
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
         self._details: list[Any] = []
         self._split = ThinkSplitter()
 
     def words(self, event: _Chunk) -> str:
-        if not event.choices:
+        if not event.choices or (event.model and event.model != self.model):
             return ""
         choice = event.choices[0]
         delta = choice.delta
-        if delta is None or not isinstance(delta.content, str) or not self._split.is_done or self._is_text_calls:
+        if delta is None or choice.finish_reason is not None or event.usage is not None or event.error is not None:
             return ""
-        is_bare = delta.tool_calls is None and delta.reasoning is None and delta.reasoning_content is None
-        is_more = choice.finish_reason is not None or event.usage is not None or event.error is not None
-        return delta.content if is_bare and not is_more else ""
+        if delta.tool_calls is not None or delta.reasoning is not None or delta.reasoning_content is not None:
+            return ""
+        return delta.content if isinstance(delta.content, str) and delta.reasoning_details is None else ""
+
+    def speak(self, pieces: list[str]) -> list[ModelEvent]:
+        """Words, once it is certain that they are not a leading block of thoughts."""
+        thought = text = ""
+        place = 0
+        while place < len(pieces) and not self._split.is_done:
+            more, text = self._split.feed(pieces[place])
+            thought += more
+            place += 1
+        return self.think(thought) + self.say(text + "".join(pieces[place:]))
 
     def take_whole(self, body: Any) -> list[ModelEvent]:
         try:
@@ -307,41 +315,30 @@ class _ChatReading(SseReading):
         return events
 
     def end(self) -> list[ModelEvent]:
-        events = list(super().end())
+        events = [] if self.is_complete else list(super().end())
         self.is_complete = self.is_complete or self.finish is not None
-        if held := self._split.rest():
-            events += self._say(held)
-        return events
+        return events + self.say(self._split.rest())
 
     def extras(self) -> JsonObject:
-        thought = "".join(self.thought) or None
-        return {
-            "reasoning_content": thought if self._thought_field == "reasoning_content" else None,
-            "reasoning_details": self._details or None,
-        }
-
-    def response(self, *, partial: bool = False) -> ModelResponse:
-        if self._is_text_calls and not self.calls and not partial:
-            text, found = parse_text_calls("".join(self.text))
-            if found:
-                self.text = [text]
-                for place, (name, arguments) in enumerate(found):
-                    self.call(place, name=name, arguments=arguments)
-        return super().response(partial=partial)
+        extras: JsonObject = {"reasoning_details": self._details} if self._details else {}
+        if self.thought and self._thought_field == "reasoning_content":
+            extras["reasoning_content"] = "".join(self.thought)
+        return extras
 
     def take(self, event: _Chunk) -> list[ModelEvent]:
         if event.error:
             raise provider_error(event.error, self.provider, self.model)
         if isinstance(event.usage, dict):
             self.usage = _usage(event.usage)
-        self.model = event.model or self.model
-        events: list[ModelEvent] = []
-        for choice in (event.choices or ())[:1]:
-            if choice.finish_reason:
-                self.finish = _FINISH.get(choice.finish_reason, "stop")
-            if (delta := choice.delta or choice.message) is not None:
-                events += self._take_delta(delta)
-        return events
+        if event.model:
+            self.model = event.model
+        if not event.choices:
+            return []
+        choice = event.choices[0]
+        if choice.finish_reason:
+            self.finish = _FINISH.get(choice.finish_reason, "stop")
+        delta = choice.delta or choice.message
+        return [] if delta is None else self._take_delta(delta)
 
     def _take_delta(self, delta: _Delta) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -352,9 +349,7 @@ class _ChatReading(SseReading):
         if isinstance(delta.reasoning_details, list):
             self._details += delta.reasoning_details
         if delta.content and (text := _plain(delta.content)):
-            thought, text = self._split.feed(text)
-            events += self.think(thought)
-            events += self._say(text)
+            events += self.speak([text])
         for place, piece in enumerate(delta.tool_calls or ()):
             arguments = piece.function.arguments
             events += self.call(
@@ -365,10 +360,22 @@ class _ChatReading(SseReading):
             )
         return events
 
-    def _say(self, text: str) -> list[ModelEvent]:
-        events = self.say(text)
-        # A call written as text must not be shown as an answer, so nothing is shown before the end is seen.
-        return [] if self._is_text_calls else events
+
+class _TextCallsReading(_ChatReading):
+    """The answer of a model that writes its calls as text."""
+
+    def say(self, text: str) -> list[ModelEvent]:
+        super().say(text)
+        return []  # A call must not be shown as an answer, so nothing is shown before the end is seen.
+
+    def response(self, *, partial: bool = False) -> ModelResponse:
+        if not self.calls and not partial:
+            text, found = parse_text_calls("".join(self.text))
+            if found:
+                self.text = [text]
+                for place, (name, arguments) in enumerate(found):
+                    self.call(place, name=name, arguments=arguments)
+        return super().response(partial=partial)
 
 
 def _plain(content: str | list[Any]) -> str:

@@ -145,7 +145,7 @@ def cache_marker(quirks: Quirks) -> JsonObject:
 
 def count(value: Any) -> int | None:
     """A token count as a provider wrote it; None for anything that cannot be one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None  # a bool is none
 
 
 def mapping(value: object) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hermes.errors import ProviderError
 from hermes.models.classify import provider_error
@@ -145,7 +146,7 @@ class Reading(ABC):
                     f"the stream of {self.model!r} ended before its answer did", reason="server_error", retryable=True
                 )
             partial = True
-        calls = () if partial else self._calls()
+        calls = self._calls() if self.calls and not partial else ()
         finish = self.finish or "stop"
         if self.finish is None and not all(draft.arguments for draft in self.calls.values()):
             finish = "length"  # nobody said that the call was finished, and nothing of its arguments has come
@@ -157,13 +158,14 @@ class Reading(ABC):
             tool_calls=calls,
             finish_reason=finish,
             reasoning="".join(self.thought) or None,
-            **self.extras(),
         )
+        if extras := self.extras():
+            message = replace(message, **extras)
         return ModelResponse(message=message, finish_reason=finish, usage=self.usage, model=self.model, partial=partial)
 
     def _calls(self) -> tuple[ToolCall, ...]:
-        drafts = [self.calls[place] for place in sorted(self.calls)]
-        return tuple([draft.finished() for draft in drafts if draft.name or draft.arguments])
+        drafts = sorted(self.calls.items())
+        return tuple([draft.finished() for _, draft in drafts if draft.name or draft.arguments])
 
 
 def joined(events: list[ModelEvent]) -> list[ModelEvent]:
@@ -188,14 +190,15 @@ class Decoding(Generic[Event]):
     __slots__ = ("_all", "_one")
 
     def __init__(self, kind: type[Event]) -> None:
-        self._one = msgspec.json.Decoder(kind).decode
-        self._all = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]  # a type known when it runs
+        decoder = msgspec.json.Decoder(kind)
+        self._one = decoder.decode
+        self._all = decoder.decode_lines
 
     def events(self, datas: list[bytes], reading: Reading) -> Iterable[Event]:
         """The events of `datas`; those before one that is not valid are given, then `ProviderError` is raised."""
         if len(datas) > 1:
             try:
-                found = self._all(b"[%b]" % b",".join(datas))
+                found = self._all(b"\n".join(datas))
             except msgspec.DecodeError:
                 pass  # told below, of the event that it is about
             else:
@@ -221,6 +224,10 @@ class SseReading(Reading):
     def take(self, event: Any) -> Iterable[ModelEvent]:
         """The deltas of any event."""
 
+    def speak(self, pieces: list[str]) -> list[ModelEvent]:
+        """The deltas of words that arrived together."""
+        return self.say("".join(pieces))
+
     def feed(self, chunk: bytes) -> list[ModelEvent]:
         """The deltas of `chunk`; words that arrive together are one delta."""
         datas = [] if self.is_complete else self._parser.datas(chunk)
@@ -235,13 +242,13 @@ class SseReading(Reading):
                 run.append(text)
                 continue
             if run:
-                events += self.say("".join(run))
+                events += self.speak(run)
                 run = []
             events += self.take(event)
             if self.is_complete:
                 break
         if run:
-            events += self.say("".join(run))
+            events += self.speak(run)
         self.is_complete = self.is_complete or ends
         return events
 

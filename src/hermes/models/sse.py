@@ -44,22 +44,18 @@ class SseParser:
 
     def datas(self, chunk: bytes) -> list[bytes]:
         """The data of the events that `chunk` completes, for a reader that asks for nothing else of them."""
-        self._check()
-        chunk = self._normalise(chunk)
-        is_clean = not (self._pending_bytes or self._data or self._event)
-        if is_clean and self._is_stream is not False and chunk.endswith(b"\n\n") and len(chunk) < self._limit:
-            whole = _whole_datas(chunk)
+        is_clean = not (self._pending_bytes or self._data or self._event or self._after_cr or self._overflow)
+        if is_clean and self._is_stream is not False and len(chunk) < self._limit:
+            whole = _whole_datas(chunk.replace(b"\r\n", b"\n"))
             if whole is not None:
-                self._is_stream = True
+                self._is_stream, self._at_start = True, False
                 return whole
-        return [event.data for event in self._feed(chunk)]
+        return [event.data for event in self.feed(chunk)]
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """The events that `chunk` completes, in order."""
         self._check()
-        return self._feed(self._normalise(chunk))
-
-    def _feed(self, chunk: bytes) -> list[SseEvent]:
+        chunk = self._normalise(chunk)
         if self._is_stream is False or b"\n" not in chunk:
             self._pieces.append(chunk)
             self._pending_bytes += len(chunk)
@@ -128,9 +124,9 @@ class SseParser:
         """`chunk` with every line end as LF, without the byte-order mark."""
         if self._at_start and chunk:
             chunk = b"".join(self._pieces) + chunk
-            self._pieces = []
+            self._pieces, self._pending_bytes = [], 0
             if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
-                self._pieces = [chunk]
+                self._pieces, self._pending_bytes = [chunk], len(chunk)
                 return b""
             self._at_start = False
             chunk = chunk.removeprefix(_BOM)
@@ -153,6 +149,8 @@ def _whole_datas(chunk: bytes) -> list[bytes] | None:
 
     Nearly all chunks are of this kind, and taking lines apart one by one costs many times as much.
     """
+    if not chunk.endswith(b"\n\n") or b"\r" in chunk:
+        return None
     if chunk.startswith(b"data: "):
         datas = chunk[6:-2].split(b"\n\ndata: ")
         return datas if chunk.count(b"\n") == 2 * len(datas) else None
