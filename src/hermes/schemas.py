@@ -64,6 +64,10 @@ DIALECTS: dict[Wire, Dialect] = {
 }
 
 
+MAX_MAPPED = 32
+_mapped: "dict[tuple[int, Wire], tuple[tuple[ToolDefinition, ...], WireTools]]" = {}  # by the id of what it holds
+
+
 class Unmappable(ValueError):
     """A schema that no faithful form of the provider's exists for; the text says why."""
 
@@ -81,14 +85,27 @@ class WireTools(Struct, frozen=True):
 
 
 def for_wire(definitions: Iterable[ToolDefinition], wire: Wire) -> WireTools:
-    """Every definition in the provider's form. Total: what cannot be mapped is quarantined with its reason."""
-    dialect = DIALECTS[wire]
+    """Every definition in the provider's form. Total: what cannot be mapped is quarantined with its reason.
+
+    Sessions with the same tools share one tuple of definitions, which is mapped once.
+    """
+    listed = tuple(definitions)  # the same object if it is one already
+    known = _mapped.get((id(listed), wire))
+    if known is not None and known[0] is listed:
+        return known[1]
+    if len(_mapped) >= MAX_MAPPED:
+        _mapped.clear()
+    made = _map_all(listed, DIALECTS[wire])
+    _mapped[id(listed), wire] = (listed, made)
+    return made
+
+
+def _map_all(definitions: tuple[ToolDefinition, ...], dialect: Dialect) -> WireTools:
     mapped: list[ToolDefinition] = []
     originals: dict[str, str] = {}
     quarantined: dict[str, str] = {}
-    listed = list(definitions)
-    taken = {one.name for one in listed if dialect.tool_name.fullmatch(one.name)}
-    for one in listed:
+    taken = {one.name for one in definitions if dialect.tool_name.fullmatch(one.name)}
+    for one in definitions:
         try:
             parameters = map_parameters(one.parameters, dialect)
         except Unmappable as reason:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +80,6 @@ class LocalEnvironment:
         self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
         self._options = options
         self._run_blocking = run_blocking
-        self._bash = shutil.which("bash", path=options.env.get("PATH")) or "/bin/bash"
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
         self._state: ShellState | None = None
         self._is_closed = False
@@ -97,6 +97,10 @@ class LocalEnvironment:
                 run_blocking,
                 options.redactor or Redactor(),
             )
+
+    @cached_property
+    def _bash(self) -> str:
+        return shutil.which("bash", path=self._options.env.get("PATH")) or "/bin/bash"
 
     @property
     def background(self) -> Background:
