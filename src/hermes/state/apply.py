@@ -1,14 +1,18 @@
-"""Store operations as SQL: encoded where they were asked for, executed by the writer."""
+"""Store operations as SQL: messages are encoded where they were asked for, the rest when the writer executes it."""
 
 # ruff: noqa: S608 - names in statements come from the schema, never from outside
 
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import compress, repeat
-from operator import attrgetter, is_not
+from itertools import compress
+from operator import attrgetter
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from hermes import dicts
 from hermes.errors import StoreError
@@ -30,7 +34,7 @@ from hermes.state.rotation import continued
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.spending import Sums
 from hermes.state.versions import Versions
-from hermes.types import Message
+from hermes.types import Message, ToolCall
 
 TEXT_REF = "\0ref:"  # a session column that holds this and a digest has its text in `texts`
 LONG_SESSION_TEXT = 512
@@ -44,10 +48,6 @@ COUNTERS = (
     "reasoning_tokens",
     "api_call_count",
 )
-
-_ZEROS = (0,) * len(COUNTERS)
-
-_Step = Callable[[sqlite3.Connection], int]
 
 _INSERT_TEXT = "INSERT INTO messages(session_id, role, content, timestamp) VALUES (?,?,?,?)"
 _COUNT = (
@@ -78,7 +78,7 @@ _RECORD_APPROVAL = (
     "INSERT INTO approvals(session_id, route, tool, action, verdict, scope, rule, reason, decided_by, at)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
-_BESIDE_WORDS = (
+_WORDS = (
     "tool_call_id",
     "tool_name",
     "finish_reason",
@@ -87,241 +87,223 @@ _BESIDE_WORDS = (
     "platform_message_id",
     "status",
     "token_count",
-    "reasoning_details",
-    "codex_reasoning_items",
-    "codex_message_items",
 )
-_AS_JSON = frozenset({"reasoning_details", "codex_reasoning_items", "codex_message_items"})
-_beside_words = attrgetter(*_BESIDE_WORDS)
-_NOTHING = (None,) * len(_BESIDE_WORDS)
-_OF_CLOSING = (
-    "outcome",
+_AS_JSON = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
+_words_of, _json_of = attrgetter(*_WORDS), attrgetter(*_AS_JSON)
+_NO_JSON = (None,) * len(_AS_JSON)
+_BESIDE_CONTENT = (*_WORDS, "tool_calls", *_AS_JSON)
+_NOTHING = (None,) * (len(_WORDS) + 1)
+_OF_CLOSING = ("outcome", "cost_source", "latency_ms", "held_usd", "held_tokens")
+_IF_KNOWN = (
     "input_tokens",
     "output_tokens",
     "cache_read_tokens",
     "cache_write_tokens",
     "reasoning_tokens",
     "cost_usd",
-    "cost_source",
-    "latency_ms",
     "first_byte_ms",
     "error",
-    "held_usd",
-    "held_tokens",
 )
 
 
-class _Totals:
-    """What one commit adds to one session row."""
+class _Totals(Struct):
+    """What one commit adds to one session: the `COUNTERS`, the price, and its newest message."""
 
-    __slots__ = ("attempts", "cost", "cost_source", "cost_status", "counts")
+    message_count: int = 0
+    tool_call_count: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    api_call_count: int = 0
+    cost_usd: float | None = None
+    cost_status: str | None = None
+    cost_source: str | None = None
+    newest_row: int = 0
 
-    def __init__(self) -> None:
-        self.counts = [*_ZEROS]
-        self.attempts = False
-        self.cost: float | None = None
-        self.cost_status: str | None = None
-        self.cost_source: str | None = None
+    def close(self, op: AttemptClosed) -> None:
+        usage = op.usage
+        self.input_tokens += usage.input_tokens or 0
+        self.output_tokens += usage.output_tokens or 0
+        self.cache_read_tokens += usage.cache_read_tokens or 0
+        self.cache_write_tokens += usage.cache_write_tokens or 0
+        self.reasoning_tokens += usage.reasoning_tokens or 0
+        self.api_call_count += 1
+        if op.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + op.cost_usd
+            self.cost_status, self.cost_source = "estimated", op.cost_source
+        elif op.outcome == "ok":
+            self.cost_status = "unknown"
+
+    def add(self, conn: sqlite3.Connection, session_id: str) -> None:
+        values: tuple[Any, ...]
+        if not self.api_call_count:
+            sql, values = _COUNT_MESSAGES, (self.message_count, self.tool_call_count, session_id)
+        elif self.cost_usd is None:
+            sql, values = _COUNT_UNPRICED, (*astuple(self)[: len(COUNTERS)], self.cost_status, session_id)
+        else:
+            sql, values = _COUNT, (*astuple(self)[:-1], session_id)
+        if not conn.execute(sql, values).rowcount:
+            raise StoreError(f"no session {session_id!r}")
+
+
+class _Row(Struct, frozen=True, gc=False):
+    """A message, encoded."""
+
+    session_id: str
+    calls: tuple[ToolCall, ...]
+    insert: str
+    values: tuple[Any, ...]
+    refs: Sequence[str]  # digests of the blobs it speaks of
 
 
 class Plan(Blobs):
-    """The encoded form of one commit. The bytes in `found` must be on disk before `run`; `run` may be repeated.
+    """One commit, its messages encoded. The bytes in `found` must be on disk before `run`; `run` may be repeated."""
 
-    No step refers to the plan: it would be in a circle, and every commit's garbage would wait for the collector.
-    """
+    __slots__ = ("_at", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions")
 
     def __init__(
-        self,
-        ops: Sequence[StoreOp],
-        owner: str,
-        sums: Sums | None = None,
-        versions: Versions | None = None,
-        now: Callable[[], float] = time.time,
+        self, ops: Sequence[StoreOp], owner: str, sums: Sums | None = None, versions: Versions | None = None
     ) -> None:
         super().__init__()
-        self._rows: list[int] = []  # of this commit's messages, in the last run
         self._owner = owner
         self._sums = sums
         self._versions = versions
-        self._sessions = {op.session_id for op in ops}
-        self._now = now
-        self._totals: dict[str, _Totals] = {}
-        self._appended = 0
-        self._message_of_call: dict[tuple[str, str], int] = {}  # position among this commit's messages
-        self._newest: dict[str, int] = {}
-        self._steps = [_PLANNED[type(op)](self, op) for op in ops]
+        self._at = time.time()
+        self._ops = [self._encoded(op) if type(op) is MessageAppended else op for op in ops]
 
     def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
         """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
-        self._rows.clear()
-        answer = tuple([step(conn) for step in self._steps])
+        self._totals: defaultdict[str, _Totals] = defaultdict(_Totals)
+        self._row_of_call: dict[tuple[str, str], int] = {}
+        answer = tuple([_STEPS[type(op)](self, conn, op) for op in self._ops])
         for session_id, totals in self._totals.items():
-            _add_totals(conn, session_id, totals)
+            totals.add(conn, session_id)
         if self._versions is not None:
-            self._versions.committed(self._sessions)
+            self._versions.committed({op.session_id for op in self._ops})
         return answer
 
-    def _append(self, op: MessageAppended) -> _Step:
-        message, found = op.message, self.refs
-        found.clear()
-        insert, values = insert_message(op.session_id, message, self, message.timestamp or self._now())
-        refs = sorted(found) if found else ()
-        counts = self._totals_of(op.session_id).counts
-        counts[0] += 1
-        if message.tool_calls:
-            counts[1] += len(message.tool_calls)
-            for call in message.tool_calls:
-                self._message_of_call[op.session_id, call.id] = self._appended
-        self._newest[op.session_id] = self._appended
-        self._appended += 1
-        rows = self._rows
+    def _encoded(self, op: MessageAppended) -> _Row:
+        message, refs = op.message, []
+        insert, values = insert_message(op.session_id, message, self, message.timestamp or self._at)
+        if self.refs:
+            refs, self.refs = sorted(self.refs), set()
+        return _Row(op.session_id, message.tool_calls, insert, values, refs)
 
-        def step(conn: sqlite3.Connection) -> int:
-            row = conn.execute(insert, values).lastrowid
-            assert row is not None
-            rows.append(row)
-            if refs:
-                conn.executemany("INSERT INTO blob_refs(digest, message_id) VALUES (?,?)", [(ref, row) for ref in refs])
-            return row
+    def _append(self, conn: sqlite3.Connection, row: _Row) -> int:
+        row_id = conn.execute(row.insert, row.values).lastrowid
+        assert row_id is not None
+        totals = self._totals[row.session_id]
+        totals.message_count += 1
+        totals.newest_row = row_id
+        if row.calls:
+            totals.tool_call_count += len(row.calls)
+            for call in row.calls:
+                self._row_of_call[row.session_id, call.id] = row_id
+        if row.refs:
+            refs = [(digest, row_id) for digest in row.refs]
+            conn.executemany("INSERT INTO blob_refs(digest, message_id) VALUES (?,?)", refs)
+        return row_id
 
-        return step
-
-    def _journal(self, op: CallJournalled) -> _Step:
+    def _journal(self, conn: sqlite3.Connection, op: CallJournalled) -> int:
         call = op.call
-        call_id, name = bind_text(call.id), bind_text(call.name)
-        position = self._message_of_call.get((op.session_id, call.id))
-        packed = None if position is not None else bind_text(encode_json(dicts.call_to_dict(call)))
-        now, owner, rows = self._now(), self._owner, self._rows
+        message_id = self._row_of_call.get((op.session_id, call.id))
+        packed = None if message_id is not None else bind_text(encode_json(dicts.call_to_dict(call)))
+        what = (op.session_id, bind_text(call.id), bind_text(call.name), message_id, packed)
+        return conn.execute(_OPEN_CALL, (*what, self._owner, self._at)).lastrowid or 0
 
-        def step(conn: sqlite3.Connection) -> int:
-            message_id = None if position is None else rows[position]
-            values = (op.session_id, call_id, name, message_id, packed, owner, now)
-            return conn.execute(_OPEN_CALL, values).lastrowid or 0
+    def _close_call(self, conn: sqlite3.Connection, op: CallClosed) -> int:
+        conn.execute(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, bind_text(op.call_id)))
+        return 0
 
-        return step
-
-    def _open_attempt(self, op: AttemptOpened) -> _Step:
-        at = op.started_at or self._now()
+    def _open_attempt(self, conn: sqlite3.Connection, op: AttemptOpened) -> int:
+        at = op.started_at or self._at
+        if op.limits:
+            (self._sums or Sums()).require_room(conn, op.limits, at)
         who = (op.attempt_id, op.session_id, op.purpose, op.provider, op.model, op.base_url, self._owner)
-        insert = _insert(_OPEN_ATTEMPT, (*who, at, op.held.usd, op.held.tokens))
-        if not op.limits:
-            return insert
+        return conn.execute(_OPEN_ATTEMPT, (*who, at, op.held.usd, op.held.tokens)).lastrowid or 0
 
-        sums = self._sums or Sums()
-
-        def step(conn: sqlite3.Connection) -> int:
-            sums.require_room(conn, op.limits, at)
-            return insert(conn)
-
-        return step
-
-    def _close_attempt(self, op: AttemptClosed) -> _Step:
+    def _close_attempt(self, conn: sqlite3.Connection, op: AttemptClosed) -> int:
         usage = op.usage
-        tokens = (
+        known = (
             usage.input_tokens,
             usage.output_tokens,
             usage.cache_read_tokens,
             usage.cache_write_tokens,
             usage.reasoning_tokens,
+            op.cost_usd,
+            op.first_byte_ms,
+            _text(op.error),
         )
-        price = (op.cost_usd, op.cost_source, op.latency_ms, op.first_byte_ms)
-        error = None if op.error is None else bind_text(op.error)
+        has = _told(known)
+        values = (op.outcome, op.cost_source, op.latency_ms, op.held.usd, op.held.tokens, *compress(known, has))
+        if not conn.execute(_close_sql(has), (*values, op.attempt_id)).rowcount:
+            raise StoreError(f"attempt {op.attempt_id!r} is not open")
         if op.session_id is not None:
-            self._count_attempt(op, tokens)
-        names, told = _told(_OF_CLOSING, (op.outcome, *tokens, *price, error, op.held.usd, op.held.tokens))
-        return _update(_close_sql(names), (*told, op.attempt_id), f"attempt {op.attempt_id!r} is not open")
+            self._totals[op.session_id].close(op)
+        return 0
 
-    def _count_attempt(self, op: AttemptClosed, tokens: tuple[int | None, ...]) -> None:
-        assert op.session_id is not None
-        totals = self._totals_of(op.session_id)
-        for place, value in enumerate(tokens, 2):
-            if value:
-                totals.counts[place] += value
-        totals.counts[7] += 1
-        totals.attempts = True
-        if op.cost_usd is None:
-            if op.outcome == "ok":
-                totals.cost_status = "unknown"
-            return
-        totals.cost = (totals.cost or 0.0) + op.cost_usd
-        totals.cost_status, totals.cost_source = "estimated", op.cost_source
+    def _attach(self, conn: sqlite3.Connection, op: ContextAttached) -> int:
+        totals = self._totals.get(op.session_id)
+        newest = (totals and totals.newest_row) or _newest_message(conn, op.session_id)
+        conn.execute(_ATTACH, (newest, bind_text(op.text)))
+        return newest
 
-    def _attach(self, op: ContextAttached) -> _Step:
-        text, position, rows = bind_text(op.text), self._newest.get(op.session_id), self._rows
-
-        def step(conn: sqlite3.Connection) -> int:
-            newest = rows[position] if position is not None else _newest_message(conn, op.session_id)
-            conn.execute(_ATTACH, (newest, text))
-            return newest
-
-        return step
-
-    def _approve(self, op: ApprovalRecorded) -> _Step:
+    def _approve(self, conn: sqlite3.Connection, op: ApprovalRecorded) -> int:
         words = tuple(bind_text(word) for word in (op.route, op.tool, op.action))
         rest = (op.verdict, op.scope, bind_text(op.rule), bind_text(op.reason), op.decided_by)
-        return _insert(_RECORD_APPROVAL, (op.session_id, *words, *rest, op.at or self._now()))
-
-    def _totals_of(self, session_id: str) -> _Totals:
-        totals = self._totals.get(session_id)
-        if totals is None:
-            totals = self._totals[session_id] = _Totals()
-        return totals
+        return conn.execute(_RECORD_APPROVAL, (op.session_id, *words, *rest, op.at or self._at)).lastrowid or 0
 
 
-_PLANNED: dict[type, Callable[[Plan, Any], _Step]] = {  # every `StoreOp`
-    MessageAppended: Plan._append,
+_STEPS: dict[type, Callable[[Plan, sqlite3.Connection, Any], int]] = {  # every `StoreOp`, as planned
+    _Row: Plan._append,
     CallJournalled: Plan._journal,
-    CallClosed: lambda _, op: _update(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, bind_text(op.call_id))),
+    CallClosed: Plan._close_call,
     AttemptOpened: Plan._open_attempt,
     AttemptClosed: Plan._close_attempt,
     ContextAttached: Plan._attach,
-    SessionCreated: lambda plan, op: _create(op, plan._now()),
-    SessionChanged: lambda _, op: _change(op),
-    SessionContinued: lambda plan, op: continued(op, _create(op.child, plan._now())),
+    SessionCreated: lambda plan, conn, op: _create(conn, op, plan._at),
+    SessionChanged: lambda _, conn, op: _change(conn, op),
+    SessionContinued: lambda plan, conn, op: continued(conn, op, lambda: _create(conn, op.child, plan._at)),
     ApprovalRecorded: Plan._approve,
 }
 
 
 def insert_message(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[str, tuple[Any, ...]]:
-    """The statement and its values; most messages are words and nothing else."""
-    content, beside = _content(message, blobs), _beside_words(message)
-    if beside == _NOTHING and not message.tool_calls:
-        return _INSERT_TEXT, (session_id, message.role, content, at)
-    names, values = _told(_BESIDE_WORDS, beside)
-    told = [
-        _bound(encode_json(value) if name in _AS_JSON else value) for name, value in zip(names, values, strict=True)
-    ]
-    if message.tool_calls:
-        names = (*names, "tool_calls")
-        told.append(_bound(encode_json([dicts.call_to_dict(call) for call in message.tool_calls])))
-    return _insert_sql(names), (session_id, message.role, content, at, *told)
+    """The statement and its values."""
+    content, calls = message.content, message.tool_calls
+    if not isinstance(content, str):
+        content = dicts.content_to_json(content)
+    values = (session_id, message.role, encode_content(content, blobs), at)
+    packed = encode_json([dicts.call_to_dict(call) for call in calls]) if calls else None
+    beside: tuple[Any, ...] = (*_words_of(message), packed)
+    if (items := _json_of(message)) != _NO_JSON:
+        beside += tuple(None if item is None else encode_json(item) for item in items)
+    if beside == _NOTHING:
+        return _INSERT_TEXT, values
+    has = _told(beside)
+    told = tuple(compress(beside, has))
+    if not all(map(str.isascii, map(str, told))):  # most are; each text is looked at only when one is not
+        told = tuple(bind_text(value) if isinstance(value, str) else value for value in told)
+    return _insert_sql(has), values + told
 
 
-def _told(names: tuple[str, ...], values: tuple[Any, ...]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """The columns that have a value, and those. The others are not named: to bind a None costs more than a word."""
-    has = tuple(map(is_not, values, repeat(None)))
-    return tuple(compress(names, has)), tuple(compress(values, has))
-
-
-def _bound(value: Any) -> Any:
-    return bind_text(value) if isinstance(value, str) else value
+def _told(values: tuple[Any, ...]) -> tuple[bool, ...]:
+    """Which columns have a value. The others are not named: to bind a None costs more than a word."""
+    return tuple([value is not None for value in values])
 
 
 @cache
-def _insert_sql(columns: tuple[str, ...]) -> str:
-    names = ("session_id", "role", "content", "timestamp", *columns)
+def _insert_sql(has: tuple[bool, ...]) -> str:
+    names = ("session_id", "role", "content", "timestamp", *compress(_BESIDE_CONTENT, has))
     return f"INSERT INTO messages({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
 
 @cache
-def _close_sql(columns: tuple[str, ...]) -> str:
-    sets = ", ".join(f"{name} = ?" for name in columns)
+def _close_sql(has: tuple[bool, ...]) -> str:
+    sets = ", ".join(f"{name} = ?" for name in (*_OF_CLOSING, *compress(_IF_KNOWN, has)))
     return f"UPDATE attempts SET {sets} WHERE attempt_id = ? AND outcome IS NULL"
-
-
-def _content(message: Message, blobs: Blobs) -> str | bytes | None:
-    content = message.content
-    return encode_content(content if isinstance(content, str) else dicts.content_to_json(content), blobs)
 
 
 def keep_text(conn: sqlite3.Connection, text: str | None) -> str | bytes | None:
@@ -358,43 +340,35 @@ def _column(conn: sqlite3.Connection, name: str, value: Any) -> Any:
     return bind_text(encode_json(value))
 
 
-def _create(op: SessionCreated, now: float) -> _Step:
-    config = None if op.model_config is None else bind_text(encode_json(op.model_config))
-
-    def step(conn: sqlite3.Connection) -> int:
-        values = (
-            op.session_id,
-            op.source,
-            op.model,
-            config,
-            keep_text(conn, op.system_prompt),
-            keep_text(conn, op.tool_definitions),
-            op.user_id,
-            op.parent_session_id,
-            _text(op.cwd),
-            _text(op.title),
-            op.started_at or now,
+def _create(conn: sqlite3.Connection, op: SessionCreated, at: float) -> int:
+    values = (
+        op.session_id,
+        op.source,
+        op.model,
+        None if op.model_config is None else bind_text(encode_json(op.model_config)),
+        keep_text(conn, op.system_prompt),
+        keep_text(conn, op.tool_definitions),
+        op.user_id,
+        op.parent_session_id,
+        _text(op.cwd),
+        _text(op.title),
+        op.started_at or at,
+    )
+    try:
+        cursor = conn.execute(
+            "INSERT INTO sessions(id, source, model, model_config, system_prompt, tool_definitions, user_id,"
+            " parent_session_id, cwd, title, started_at) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING",
+            values,
         )
-        try:
-            cursor = conn.execute(
-                "INSERT INTO sessions(id, source, model, model_config, system_prompt, tool_definitions, user_id,"
-                " parent_session_id, cwd, title, started_at) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING",
-                values,
-            )
-        except sqlite3.IntegrityError as error:
-            raise _title_taken(error, op.title) from error
-        return (cursor.lastrowid or 0) if cursor.rowcount else 0
-
-    return step
+    except sqlite3.IntegrityError as error:
+        raise _title_taken(error, op.title) from error
+    return (cursor.lastrowid or 0) if cursor.rowcount else 0
 
 
-def _change(op: SessionChanged) -> _Step:
-    def step(conn: sqlite3.Connection) -> int:
-        if not change_session(conn, op.session_id, op.changes) and op.changes:
-            raise StoreError(f"no session {op.session_id!r}")
-        return 0
-
-    return step
+def _change(conn: sqlite3.Connection, op: SessionChanged) -> int:
+    if not change_session(conn, op.session_id, op.changes) and op.changes:
+        raise StoreError(f"no session {op.session_id!r}")
+    return 0
 
 
 def _newest_message(conn: sqlite3.Connection, session_id: str) -> int:
@@ -402,34 +376,6 @@ def _newest_message(conn: sqlite3.Connection, session_id: str) -> int:
     if newest is None:
         raise StoreError(f"session {session_id!r} has no message to attach context to")
     return int(newest)
-
-
-def _insert(sql: str, values: tuple[Any, ...]) -> _Step:
-    return lambda conn: conn.execute(sql, values).lastrowid or 0
-
-
-def _update(sql: str, values: tuple[Any, ...], missing: str | None = None) -> _Step:
-    def step(conn: sqlite3.Connection) -> int:
-        if conn.execute(sql, values).rowcount == 0 and missing is not None:
-            raise StoreError(missing)
-        return 0
-
-    return step
-
-
-def _add_totals(conn: sqlite3.Connection, session_id: str, totals: _Totals) -> None:
-    counts = totals.counts
-    if totals.attempts and totals.cost is None:
-        values: tuple[Any, ...] = (*counts, totals.cost_status, session_id)
-        found = conn.execute(_COUNT_UNPRICED, values).rowcount
-    elif totals.attempts:
-        values = (*counts, totals.cost, totals.cost_status, totals.cost_source, session_id)
-        found = conn.execute(_COUNT, values).rowcount
-    else:
-        values = (counts[0], counts[1], session_id)
-        found = conn.execute(_COUNT_MESSAGES, values).rowcount
-    if not found:
-        raise StoreError(f"no session {session_id!r}")
 
 
 def _title_taken(error: sqlite3.IntegrityError, title: str | None) -> Exception:

@@ -45,28 +45,22 @@ _INHERIT = (
 )
 
 
-def continued(op: SessionContinued, create: Callable[[sqlite3.Connection], int]) -> Callable[[sqlite3.Connection], int]:
-    """The step of a commit that does what `op` says; `create` makes the row of its child."""
-
-    def step(conn: sqlite3.Connection) -> int:
-        row = conn.execute(_STATE, (op.session_id,)).fetchone()
-        if row is None:
-            raise SessionMoved(f"no session {op.session_id!r}")
-        end_reason, title, newest = row[0], read_text(row[1]), row[2] or 0
-        if end_reason == COMPRESSION:
-            raise SessionMoved(f"session {op.session_id!r} goes on as {tip_of(conn, op.session_id)!r}")
-        if newest != op.last_row:
-            raise SessionMoved(f"session {op.session_id!r} has got other messages meanwhile")
-        conn.execute(
-            "UPDATE sessions SET ended_at = ?, end_reason = 'compression' WHERE id = ?", (op.at, op.session_id)
-        )
-        made = create(conn)
-        if not made:
-            raise SessionMoved(f"there is a session {op.child.session_id!r} already")
-        conn.execute(_INHERIT, (op.session_id, next_free(conn, title) if title else None, op.child.session_id))
-        return made
-
-    return step
+def continued(conn: sqlite3.Connection, op: SessionContinued, create: Callable[[], int]) -> int:
+    """Do what `op` says, inside the caller's transaction; `create` makes the row of its child."""
+    row = conn.execute(_STATE, (op.session_id,)).fetchone()
+    if row is None:
+        raise SessionMoved(f"no session {op.session_id!r}")
+    end_reason, title, newest = row[0], read_text(row[1]), row[2] or 0
+    if end_reason == COMPRESSION:
+        raise SessionMoved(f"session {op.session_id!r} goes on as {tip_of(conn, op.session_id)!r}")
+    if newest != op.last_row:
+        raise SessionMoved(f"session {op.session_id!r} has got other messages meanwhile")
+    conn.execute("UPDATE sessions SET ended_at = ?, end_reason = 'compression' WHERE id = ?", (op.at, op.session_id))
+    made = create()
+    if not made:
+        raise SessionMoved(f"there is a session {op.child.session_id!r} already")
+    conn.execute(_INHERIT, (op.session_id, next_free(conn, title) if title else None, op.child.session_id))
+    return made
 
 
 def tip_of(conn: sqlite3.Connection, session_id: str) -> str:
