@@ -1,7 +1,6 @@
 """Messages as the OpenAI-style dicts of the public contract, both ways, losing nothing."""
 
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -22,21 +21,19 @@ _PLAIN_FIELDS = (
     "token_count",
     "timestamp",
 )
-_plain_values = attrgetter(*_PLAIN_FIELDS)
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _STATUSES = ("ok", "failed", "cancelled", "unknown")
 
 
 def to_dict(message: Message) -> JsonObject:
     """The contract's form: `content` is text or a list of parts, `tool_calls` nests `function`."""
-    if isinstance(message.content, str):
-        return _plain_dict(message)
-    out: JsonObject = {"role": message.role, "content": content_to_json(message.content)}
+    out: JsonObject = msgspec.to_builtins(message)
+    out.pop("id", None)
+    if not isinstance(message.content, str):
+        out = {"role": message.role, "content": None} | out  # in the order in which people write them
+        out["content"] = content_to_json(message.content)
     if message.tool_calls:
         out["tool_calls"] = [call_to_dict(call) for call in message.tool_calls]
-    for name, value in zip(_PLAIN_FIELDS, _plain_values(message), strict=True):
-        if value is not None:
-            out[name] = value
     if message.role == "tool" and message.tool_name:
         out["name"] = message.tool_name
     return out
@@ -49,17 +46,6 @@ def storable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace").decode()
     return text
-
-
-def _plain_dict(message: Message) -> JsonObject:
-    """The dict of a message that has words and no parts."""
-    out: JsonObject = msgspec.to_builtins(message)
-    out.pop("id", None)
-    if message.tool_calls:
-        out["tool_calls"] = [call_to_dict(call) for call in message.tool_calls]
-    if message.role == "tool" and message.tool_name:
-        out["name"] = message.tool_name
-    return out
 
 
 def from_dict(raw: Mapping[str, Any]) -> Message:

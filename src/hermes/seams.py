@@ -66,7 +66,8 @@ class UnitLog(Sequence[Unit]):
 
     def pieces(self, key: str, encode: Callable[[Unit], bytes], apart: int) -> list[bytes]:
         """The encoded units, the last `apart` of them one by one; see `ModelRequest.pieces`."""
-        count, joined = self.recall(key, list[bytes]())
+        nothing: list[bytes] = []
+        count, joined = self.recall(key, nothing)
         settled = self._count - apart
         if settled > count:
             pieces = [*joined, *[unit.handed_over(key, encode) for unit in self._units[count:settled]]]
@@ -111,11 +112,11 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
         """The encoded units, to be joined with commas: the last `apart` of them one by one, all before in few pieces.
 
         Units of a log that were sent before are neither encoded again nor looked at one by one. The newest unit may
-        still be given context, and so is never part of the joined piece.
+        still be given context, and so is never part of the joined piece: `apart` is at least 1.
         """
         units = self.units
         if isinstance(units, UnitLog):
-            return units.pieces(key, encode, max(1, apart))
+            return units.pieces(key, encode, apart)
         return [unit.encoded(key, encode) for unit in units]
 
 

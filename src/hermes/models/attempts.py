@@ -42,6 +42,7 @@ class Attempt(Struct, kw_only=True):
     response: ModelResponse | None = None
     prompt_tokens: int = 0  # at most; measured only under a cap
     received_chars: int = 0
+    thought_chars: int = 0  # since the last word or call
     is_held: bool = False  # counts for caps while it is under way
     is_open: bool = False  # has a row
 

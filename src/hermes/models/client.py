@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -22,7 +22,6 @@ from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
 from hermes.types import (
     CallAnnounced,
     ModelDelta,
-    ModelEvent,
     ModelResponse,
     PrefixBroken,
     ReasoningDelta,
@@ -134,16 +133,23 @@ class ModelClient:
         flight = _Flight(self, plan, scope, request)
         try:
             while True:
-                answer = await flight.attempt()
-                if answer is not None:
-                    return answer
+                try:
+                    model = self.able.preparing
+                    if model is not None and not model.is_ready:
+                        await flight.prepare(model)
+                    return await flight.attempt()
+                except ProviderError as error:
+                    await flight.recover(error)
         finally:
-            if flight.has_unwritten:
+            if flight.unwritten:
                 await flight.settle()
 
 
 class _Flight:
     """One call on its way, over as many attempts as it takes."""
+
+    _tries = 0  # of the model in use
+    _repaired: frozenset[str] = frozenset()
 
     def __init__(self, client: ModelClient, plan: CallPlan, scope: TurnScope, request: ModelRequest) -> None:
         self._client = client
@@ -151,58 +157,45 @@ class _Flight:
         self._plan = plan
         self._scope = scope
         self._request = request
-        self._before: tuple[StoreOp, ...] = tuple(plan.before)
-        self._tries = 0  # of the model in use
-        self._repaired: set[str] = set()
+        self.unwritten: tuple[StoreOp, ...] = tuple(plan.before)
 
-    @property
-    def has_unwritten(self) -> bool:
-        """Whether there is something to settle."""
-        return bool(self._before)
-
-    async def attempt(self) -> Answer | None:
-        """Ask once: the answer, or None when it is worth asking again."""
-        try:
-            model = self._client.able.preparing
-            if model is not None and not model.is_ready:
-                await self._prepare(model)
-            return await self._once()
-        except ProviderError as error:
-            await self._recover(error)
-            return None
-
-    async def _once(self) -> Answer:
-        """One attempt. After a failure, the row that closes it is the next thing to be written."""
-        model, book = self._client.model, self._client._book
+    async def attempt(self) -> Answer:
+        """Ask once. After a failure, the row that closes the attempt is the next thing to be written."""
+        client, book = self._client, self._client._book
+        model, endpoint = client.model, client.endpoint
         attempt = book.begin(model, self._plan.purpose, self._plan.session_id)
         self._tries += 1
-        request = self._limited()
+        request = self._limited(endpoint)
+        if model.name not in client._warned:
+            self._warn(model)
         try:
-            await self._open(attempt, request)
-            response = await self._ask(attempt, request)
+            refusal = await self._open(attempt, request)
+            if refusal is not None:
+                await self._wait_for_room(attempt, request, refusal)
+            response = await self._ask(attempt, request, endpoint)
         except (StoreError, BudgetExceeded):
             raise  # nothing was opened, so there is nothing to close
         except ProviderError as error:
-            self._before = (book.closing(attempt, "failed", error=str(error)),)
+            self.unwritten = (book.closing(attempt, "failed", error=str(error)),)
             raise
         except asyncio.CancelledError:
             if attempt.is_open:
                 async with self._scope.cleanup():
-                    await self._client._store.commit(book.closing(attempt, "cancelled"))
+                    await client._store.commit(book.closing(attempt, "cancelled"))
             raise
         except Exception as error:
-            self._before = (book.closing(attempt, "failed", error=repr(error)),)
+            self.unwritten = (book.closing(attempt, "failed", error=repr(error)),)
             raise
-        remarking = self._client.able.remarking
+        remarking = client.able.remarking
         if remarking is not None and (remark := remarking.remark(response.usage)) is not None:
             self._plan.on_status(StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
         closing = book.closing(attempt, outcome, usage=response.usage)
         return Answer(response=response, closing=closing, model=model.name, provider=model.provider)
 
-    def _limited(self) -> ModelRequest:
+    def _limited(self, endpoint: Endpoint | None) -> ModelRequest:
         """The request, with the output limit that is configured for the model in use, or that its provider told."""
-        endpoint, options = self._client.endpoint, self._request.options
+        options = self._request.options
         limit = options.max_tokens or (endpoint.max_tokens if endpoint else None)
         told = self._client._output_limits.get(self._client.model.name)
         if told is not None:
@@ -211,12 +204,10 @@ class _Flight:
             return self._request
         return replace(self._request, options=replace(options, max_tokens=limit))
 
-    async def _open(self, attempt: Attempt, request: ModelRequest) -> None:
-        """Open the row; while calls under way may use up what a cap leaves, wait for them."""
-        if attempt.model.name not in self._client._warned:
-            self._warn(attempt.model)
+    async def _wait_for_room(self, attempt: Attempt, request: ModelRequest, refusal: BudgetExceeded | None) -> None:
+        """Open the row later: calls under way may use up what a cap leaves."""
         pause_s = CROWDED_S[0]
-        while (refusal := await self._try_to_open(attempt, request)) is not None:
+        while refusal is not None:
             if not refusal.is_crowded:
                 raise refusal
             if pause_s == CROWDED_S[0]:
@@ -224,21 +215,22 @@ class _Flight:
             await self.settle()  # a closing among it may be what others wait for
             await self._scope.sleep(pause_s)
             pause_s = min(pause_s * 1.5, CROWDED_S[1])
+            refusal = await self._open(attempt, request)
 
-    async def _try_to_open(self, attempt: Attempt, request: ModelRequest) -> BudgetExceeded | None:
+    async def _open(self, attempt: Attempt, request: ModelRequest) -> BudgetExceeded | None:
         """Commit the opening together with what must be durable before; the refusal when a cap has no room for it."""
-        before, self._before = self._before, ()
+        before, self.unwritten = self.unwritten, ()
         book = self._client._book
         try:
             await self._client._store.commit(*before, book.opening(attempt, request))
             attempt.is_open = True
         except BudgetExceeded as refusal:
-            self._before = before
+            self.unwritten = before
             return refusal
         except asyncio.CancelledError as stopped:
             attempt.is_open = stopped.__cause__ is None  # else it was not written
             if isinstance(stopped.__cause__, BudgetExceeded):
-                self._before = before
+                self.unwritten = before
             raise
         finally:
             if not attempt.is_open:
@@ -265,14 +257,15 @@ class _Flight:
 
     async def settle(self) -> None:
         """Write what is still to be written when the call has ended without an answer."""
-        before, self._before = self._before, ()
+        before, self.unwritten = self.unwritten, ()
         if before:
             async with self._scope.cleanup():
                 await self._client._store.commit(*before)
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
-    async def _prepare(self, model: Preparing) -> None:
+    async def prepare(self, model: Preparing) -> None:
+        """Let the model in use do what it must before it is called."""
         self._plan.on_status(StatusChanged("probe", model.preparing))
         try:
             await model.prepare(self._probe if self._request.tools else None)
@@ -282,18 +275,18 @@ class _Flight:
 
     async def _probe(self, request: ModelRequest) -> ModelResponse:
         """One request of the runtime's own to the model in use, in the ledger like any other."""
-        plan = CallPlan(purpose="probe", session_id=None, before=self._before)
-        self._before = ()
+        plan = CallPlan(purpose="probe", session_id=None, before=self.unwritten)
+        self.unwritten = ()
         inner = _Flight(self._client, plan, self._scope, request)
         try:
-            answer = await inner._once()
-            inner._before = (answer.closing,)
+            answer = await inner.attempt()
+            inner.unwritten = (answer.closing,)
         finally:
             await inner.settle()
         return answer.response
 
-    async def _ask(self, attempt: Attempt, request: ModelRequest) -> ModelResponse:
-        endpoint = self._client.endpoint
+    async def _ask(self, attempt: Attempt, request: ModelRequest, endpoint: Endpoint | None) -> ModelResponse:
+        """The response at the end of the model's events; all before it are passed on."""
         timeout_s = (endpoint.timeout_s if endpoint else None) or self._options.timeout_s
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
         waiting = self._client._waiting
@@ -302,7 +295,19 @@ class _Flight:
         waiting.start(self._plan.on_status, attempt.model.name)
         try:
             async with limit:
-                await self._hear(attempt, attempt.model.stream(request, limit), waiting)
+                events = attempt.model.stream(request, limit)
+                try:
+                    async for event in events:
+                        waiting.is_quiet = False
+                        if attempt.first_byte is None:
+                            attempt.first_byte = self._client._clock.monotonic()
+                        if isinstance(event, ModelResponse):
+                            attempt.response = event  # the last one; the loop ends by itself, and with it the request
+                        else:
+                            self._pass_on(attempt, event)
+                except BaseException:
+                    await let_go(events)
+                    raise
         finally:
             waiting.stop()
         if attempt.response is not None:
@@ -315,32 +320,17 @@ class _Flight:
             )
         raise ProviderError("the model's stream ended without an answer", reason="server_error", retryable=True)
 
-    async def _hear(self, attempt: Attempt, events: AsyncIterator[ModelEvent], waiting: Waiting) -> None:
-        """Keep the response at the end of `events`; all before it are passed on."""
-        thought, on_delta = 0, self._plan.on_delta
-        try:
-            async for event in events:
-                waiting.is_quiet = False
-                if attempt.first_byte is None:
-                    attempt.first_byte = self._client._clock.monotonic()
-                if isinstance(event, ModelResponse):
-                    attempt.response = event  # the last one; the loop ends by itself, and with it the request
-                    continue
-                thought = thought + len(event.text) if isinstance(event, ReasoningDelta) else 0
-                if attempt.is_held and not isinstance(event, CallAnnounced):
-                    attempt.received_chars += len(event.text)
-                if thought > MAX_THOUGHT_CHARS:
-                    raise ProviderError(
-                        f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True
-                    )
-                on_delta(event)
-        except BaseException:
-            await let_go(events)
-            raise
+    def _pass_on(self, attempt: Attempt, delta: ModelDelta) -> None:
+        attempt.thought_chars = attempt.thought_chars + len(delta.text) if isinstance(delta, ReasoningDelta) else 0
+        if attempt.is_held and not isinstance(delta, CallAnnounced):
+            attempt.received_chars += len(delta.text)
+        if attempt.thought_chars > MAX_THOUGHT_CHARS:
+            raise ProviderError(f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True)
+        self._plan.on_delta(delta)
 
     # -- after a failure --------------------------------------------------------------------------------------------
 
-    async def _recover(self, error: ProviderError) -> None:
+    async def recover(self, error: ProviderError) -> None:
         """Make the next attempt possible: mended, with another key, from another model, or later. Else raise."""
         if self._mended(error) or self._rotated(error):
             return
@@ -373,7 +363,7 @@ class _Flight:
         what = f"{error.reason}:{error.subject or ''}"
         if error.reason not in _REPAIRABLE or what in self._repaired:
             return False
-        self._repaired.add(what)
+        self._repaired |= {what}
         mended = self._shorter(error) or self._plan.repair(self._request, error)
         if mended is None:
             return False
@@ -404,7 +394,7 @@ class _Flight:
         return error.reason == "rate_limit" and (error.retry_after_s or PATIENCE_S + 1) > PATIENCE_S
 
     async def _wait(self, error: ProviderError) -> None:
-        closing, self._before = self._before, ()
+        closing, self.unwritten = self.unwritten, ()
         await self._client._store.commit(*closing)
         delay = error.retry_after_s
         if delay is None:

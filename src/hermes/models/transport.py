@@ -76,7 +76,7 @@ class HttpModel:
         self.base_url = endpoint.base_url
         self._wire = wire
         self._http = http
-        self._head: tuple[ModelRequest, bytes] | None = None
+        self._head: tuple[tuple[ToolDefinition, ...], tuple[object, ...], bytes] | None = None  # with all it is made of
         self._tools: tuple[tuple[ToolDefinition, ...], WireTools] | None = None  # as offered, and as sent
         self._renamed = False
         self._streams = True  # until the provider says that it does not
@@ -155,21 +155,16 @@ class HttpModel:
         return found
 
     def _encoded_head(self, request: ModelRequest) -> bytes:
+        tools, words = request.tools, (request.system, request.session_id, request.options)
         kept = self._head
-        if kept is not None and _same_head(kept[0], request):
-            return kept[1]
+        # Without tools the head may depend on the history: see `declared_tools`.
+        if kept is not None and tools and tools is kept[0] and words == kept[1]:
+            return kept[2]
         encoded = self._wire.head(self._fitted(request))
-        # Without its history: an idle session keeps no transcript in memory.
-        self._head = (replace(request, units=()), encoded)
+        self._head = (tools, words, encoded)
         return encoded
 
 
 def without_stream(request: ModelRequest) -> ModelRequest:
     """The same request for a whole answer at once."""
     return replace(request, options=replace(request.options, stream=False))
-
-
-def _same_head(a: ModelRequest, b: ModelRequest) -> bool:
-    """Without tools the head may depend on the history: see `declared_tools`."""
-    same_words = a.system == b.system and a.session_id == b.session_id
-    return bool(a.tools) and a.tools is b.tools and same_words and a.options == b.options
