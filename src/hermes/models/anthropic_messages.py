@@ -189,7 +189,7 @@ def _tool_choice(choice: str) -> JsonObject | None:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-class _Event(Struct, frozen=True):
+class _Event(Struct, frozen=True, gc=False):
     type: str = ""
     index: int = 0
     message: Any = None

@@ -70,6 +70,7 @@ class ChatWire:
         quirks = endpoint.quirks
         self.apart = MARKED_UNITS if quirks.cache_markers else 1
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
+        self._reading = _TextCallsReading if quirks.text_calls else _ChatReading
         self._headers = bearer(endpoint)
         self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
         self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"
@@ -114,8 +115,7 @@ class ChatWire:
         return piece[: -len(_TEXT_END)] + self._marked_end if piece.endswith(_TEXT_END) else piece
 
     def reading(self) -> Reading:
-        kind = _TextCallsReading if self._endpoint.quirks.text_calls else _ChatReading
-        return kind(self._endpoint.provider, self._endpoint.model)
+        return self._reading(self._endpoint.provider, self._endpoint.model)
 
     def _reasoning(self, asked: JsonObject | None) -> JsonObject:
         effort, style = effort_of(asked), self._endpoint.quirks.reasoning
@@ -249,13 +249,13 @@ class _Function(Struct, frozen=True, gc=False):
     arguments: str | dict[str, Any] | None = None
 
 
-class _CallPiece(Struct, frozen=True):
+class _CallPiece(Struct, frozen=True, gc=False):
     index: int | None = None
     id: str | None = None
     function: _Function = _Function()
 
 
-class _Delta(Struct, frozen=True):
+class _Delta(Struct, frozen=True, gc=False):
     content: str | list[Any] | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
@@ -263,13 +263,13 @@ class _Delta(Struct, frozen=True):
     tool_calls: list[_CallPiece] | None = None
 
 
-class _Choice(Struct, frozen=True):
+class _Choice(Struct, frozen=True, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: str | None = None
 
 
-class _Chunk(Struct, frozen=True):
+class _Chunk(Struct, frozen=True, gc=False):
     choices: list[_Choice] | None = None
     usage: Any = None
     model: str | None = None

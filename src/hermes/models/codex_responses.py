@@ -197,7 +197,7 @@ def own_messages(stored: Any) -> list[JsonObject]:
 _NOTHING = msgspec.Raw(b"null")
 
 
-class _Event(Struct, frozen=True):
+class _Event(Struct, frozen=True, gc=False):
     type: str = ""
     output_index: int = 0
     delta: str | None = None

@@ -46,7 +46,7 @@ class SseParser:
         """The data of the events that `chunk` completes, for a reader that asks for nothing else of them."""
         is_clean = not (self._pending_bytes or self._data or self._event or self._after_cr or self._overflow)
         if is_clean and self._is_stream is not False and len(chunk) < self._limit:
-            whole = _whole_datas(chunk.replace(b"\r\n", b"\n"))
+            whole = _whole_datas(chunk)
             if whole is not None:
                 self._is_stream, self._at_start = True, False
                 return whole
@@ -149,6 +149,8 @@ def _whole_datas(chunk: bytes) -> list[bytes] | None:
 
     Nearly all chunks are of this kind, and taking lines apart one by one costs many times as much.
     """
+    if b"\r" in chunk:
+        chunk = chunk.replace(b"\r\n", b"\n")
     if not chunk.endswith(b"\n\n") or b"\r" in chunk:
         return None
     if chunk.startswith(b"data: "):
