@@ -78,12 +78,14 @@ class TrackedStore:
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
         rows = await self._inner.commit(*self._clean(ops))
-        for op, row in zip(ops, rows, strict=True):
-            if type(op) is MessageAppended and op.session_id == self._session_id:
-                self.last_row = row
-        if not _RECORD_OPS.isdisjoint(map(type, ops)):
-            self._version = None
-        elif ops and ops[-1].session_id == self._session_id:
+        session_id = self._session_id
+        for place, op in enumerate(ops):
+            kind = type(op)
+            if kind is MessageAppended and op.session_id == session_id:
+                self.last_row = rows[place]
+            elif kind in _RECORD_OPS:
+                self._version = None
+        if ops and ops[-1].session_id == session_id:
             self._commits += 1  # the store has counted it, too; where it alone does, the session is read again
         return rows
 

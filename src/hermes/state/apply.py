@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import compress
-from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -49,7 +48,6 @@ COUNTERS = (
     "api_call_count",
 )
 
-_INSERT_TEXT = "INSERT INTO messages(session_id, role, content, timestamp) VALUES (?,?,?,?)"
 _COUNT = (
     f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
     " estimated_cost_usd = CASE WHEN ?9 IS NULL THEN estimated_cost_usd ELSE coalesce(estimated_cost_usd, 0) + ?9 END,"
@@ -78,21 +76,10 @@ _RECORD_APPROVAL = (
     "INSERT INTO approvals(session_id, route, tool, action, verdict, scope, rule, reason, decided_by, at)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
-_WORDS = (
-    "tool_call_id",
-    "tool_name",
-    "finish_reason",
-    "reasoning",
-    "reasoning_content",
-    "platform_message_id",
-    "status",
-    "token_count",
-)
-_AS_JSON = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
-_words_of, _json_of = attrgetter(*_WORDS), attrgetter(*_AS_JSON)
-_NO_JSON = (None,) * len(_AS_JSON)
-_BESIDE_CONTENT = (*_WORDS, "tool_calls", *_AS_JSON)
-_NOTHING = (None,) * (len(_WORDS) + 1)
+_FIELDS = Message.__struct_fields__
+_BESIDE_CONTENT = slice(_FIELDS.index("tool_call_id"), _FIELDS.index("timestamp"))  # fields that are columns
+_COLUMNS = (*_FIELDS[_BESIDE_CONTENT], "tool_calls")
+_AS_JSON = frozenset({"reasoning_details", "codex_reasoning_items", "codex_message_items"})
 _OF_CLOSING = ("outcome", "cost_source", "latency_ms", "held_usd", "held_tokens")
 _IF_KNOWN = (
     "input_tokens",
@@ -148,14 +135,27 @@ class _Totals(Struct):
             raise StoreError(f"no session {session_id!r}")
 
 
-class _Row(Struct, frozen=True, gc=False):
-    """A message, encoded."""
+class MessageRow(Struct, frozen=True, gc=False):
+    """A message, encoded: the statement and its values."""
 
     session_id: str
     calls: tuple[ToolCall, ...]
     insert: str
     values: tuple[Any, ...]
     refs: Sequence[str]  # digests of the blobs it speaks of
+
+    def add(self, conn: sqlite3.Connection) -> int:
+        """Insert it; its row id."""
+        try:
+            row_id = conn.execute(self.insert, self.values).lastrowid
+        except UnicodeEncodeError:  # text that is not valid Unicode, which is too rare to look for it before
+            values = [bind_text(value) if isinstance(value, str) else value for value in self.values]
+            row_id = conn.execute(self.insert, values).lastrowid
+        assert row_id is not None
+        if self.refs:
+            refs = [(digest, row_id) for digest in self.refs]
+            conn.executemany("INSERT INTO blob_refs(digest, message_id) VALUES (?,?)", refs)
+        return row_id
 
 
 class Plan(Blobs):
@@ -170,8 +170,8 @@ class Plan(Blobs):
         self._owner = owner
         self._sums = sums
         self._versions = versions
-        self._at = time.time()
-        self._ops = [self._encoded(op) if type(op) is MessageAppended else op for op in ops]
+        self._at = at = time.time()
+        self._ops = [encode_message(op, self, at) if type(op) is MessageAppended else op for op in ops]
 
     def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
         """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
@@ -184,16 +184,8 @@ class Plan(Blobs):
             self._versions.committed({op.session_id for op in self._ops})
         return answer
 
-    def _encoded(self, op: MessageAppended) -> _Row:
-        message, refs = op.message, []
-        insert, values = insert_message(op.session_id, message, self, message.timestamp or self._at)
-        if self.refs:
-            refs, self.refs = sorted(self.refs), set()
-        return _Row(op.session_id, message.tool_calls, insert, values, refs)
-
-    def _append(self, conn: sqlite3.Connection, row: _Row) -> int:
-        row_id = conn.execute(row.insert, row.values).lastrowid
-        assert row_id is not None
+    def _append(self, conn: sqlite3.Connection, row: MessageRow) -> int:
+        row_id = row.add(conn)
         totals = self._totals[row.session_id]
         totals.message_count += 1
         totals.newest_row = row_id
@@ -201,9 +193,6 @@ class Plan(Blobs):
             totals.tool_call_count += len(row.calls)
             for call in row.calls:
                 self._row_of_call[row.session_id, call.id] = row_id
-        if row.refs:
-            refs = [(digest, row_id) for digest in row.refs]
-            conn.executemany("INSERT INTO blob_refs(digest, message_id) VALUES (?,?)", refs)
         return row_id
 
     def _journal(self, conn: sqlite3.Connection, op: CallJournalled) -> int:
@@ -257,7 +246,7 @@ class Plan(Blobs):
 
 
 _STEPS: dict[type, Callable[[Plan, sqlite3.Connection, Any], int]] = {  # every `StoreOp`, as planned
-    _Row: Plan._append,
+    MessageRow: Plan._append,
     CallJournalled: Plan._journal,
     CallClosed: Plan._close_call,
     AttemptOpened: Plan._open_attempt,
@@ -270,23 +259,23 @@ _STEPS: dict[type, Callable[[Plan, sqlite3.Connection, Any], int]] = {  # every 
 }
 
 
-def insert_message(session_id: str, message: Message, blobs: Blobs, at: float) -> tuple[str, tuple[Any, ...]]:
-    """The statement and its values."""
-    content, calls = message.content, message.tool_calls
-    if not isinstance(content, str):
-        content = dicts.content_to_json(content)
-    values = (session_id, message.role, encode_content(content, blobs), at)
+def encode_message(op: MessageAppended, blobs: Blobs, at: float) -> MessageRow:
+    """The row of a message, dated `at` if it has no time of its own; `blobs` is left without references."""
+    message, calls = op.message, op.message.tool_calls
+    plain = message.content if isinstance(message.content, str) else dicts.content_to_json(message.content)
+    content = encode_content(plain, blobs)
+    refs: list[str] = []
+    if blobs.refs:
+        refs, blobs.refs = sorted(blobs.refs), set()
     packed = encode_json([dicts.call_to_dict(call) for call in calls]) if calls else None
-    beside: tuple[Any, ...] = (*_words_of(message), packed)
-    if (items := _json_of(message)) != _NO_JSON:
-        beside += tuple(None if item is None else encode_json(item) for item in items)
-    if beside == _NOTHING:
-        return _INSERT_TEXT, values
+    beside = (*astuple(message)[_BESIDE_CONTENT], packed)
     has = _told(beside)
-    told = tuple(compress(beside, has))
-    if not all(map(str.isascii, map(str, told))):  # most are; each text is looked at only when one is not
-        told = tuple(bind_text(value) if isinstance(value, str) else value for value in told)
-    return _insert_sql(has), values + told
+    insert, as_json = _insert_sql(has)
+    told = [value for value in beside if value is not None]
+    for place in as_json:
+        told[place] = encode_json(told[place])
+    values = (op.session_id, message.role, content, message.timestamp or at, *told)
+    return MessageRow(op.session_id, calls, insert, values, refs)
 
 
 def _told(values: tuple[Any, ...]) -> tuple[bool, ...]:
@@ -295,9 +284,12 @@ def _told(values: tuple[Any, ...]) -> tuple[bool, ...]:
 
 
 @cache
-def _insert_sql(has: tuple[bool, ...]) -> str:
-    names = ("session_id", "role", "content", "timestamp", *compress(_BESIDE_CONTENT, has))
-    return f"INSERT INTO messages({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+def _insert_sql(has: tuple[bool, ...]) -> tuple[str, tuple[int, ...]]:
+    """The statement, and the places of those columns that hold JSON."""
+    told = tuple(compress(_COLUMNS, has))
+    names = ("session_id", "role", "content", "timestamp", *told)
+    sql = f"INSERT INTO messages({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    return sql, tuple(place for place, name in enumerate(told) if name in _AS_JSON)
 
 
 @cache

@@ -7,8 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from hermes.errors import StoreError
+from hermes.ops import MessageAppended
 from hermes.state import owner
-from hermes.state.apply import insert_message
+from hermes.state.apply import encode_message
 from hermes.state.codec import Blobs
 from hermes.state.search import mark
 from hermes.state.session_db.rows import recount
@@ -163,7 +164,7 @@ def _answer(conn: sqlite3.Connection, session_id: str, call_id: str, name: str) 
             return 0
         message = Message(role="tool", content=UNKNOWN_TEXT, tool_call_id=call_id, tool_name=name, status="unknown")
         at = conn.execute("SELECT max(timestamp) FROM messages WHERE session_id = ?", (session_id,)).fetchone()[0]
-        conn.execute(*insert_message(session_id, message, Blobs(), at))
+        encode_message(MessageAppended(session_id, message), Blobs(), at).add(conn)
         conn.execute("UPDATE sessions SET message_count = message_count + 1 WHERE id = ?", (session_id,))
         return 1
     return 0
