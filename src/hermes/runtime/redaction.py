@@ -113,8 +113,9 @@ def clean_ops(ops: Iterable[StoreOp], redactor: Redactor) -> list[StoreOp]:
 
 
 def _clean_appended(op: MessageAppended, redactor: Redactor) -> StoreOp:
-    clean = op.message if op.is_clean else clean_message(op.message, redactor)
-    return op if clean is op.message else MessageAppended(op.session_id, clean)
+    if op.is_clean or (clean := clean_message(op.message, redactor)) is op.message:
+        return op
+    return MessageAppended(op.session_id, clean)
 
 
 def _clean_closed(op: AttemptClosed, redactor: Redactor) -> StoreOp:

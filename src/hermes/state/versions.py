@@ -41,9 +41,10 @@ class Versions:
 
     def committed(self, session_ids: Iterable[str | None]) -> None:
         """A commit about these sessions was made, or tried."""
+        counts = self._counts
         for session_id in session_ids:
-            if session_id in self._counts:
-                self._counts[session_id] += 1
+            if session_id in counts:
+                counts[session_id] += 1
 
     def wrote(self) -> None:
         """Something was written that may concern any session."""

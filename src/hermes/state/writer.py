@@ -127,8 +127,7 @@ class Writer:
 
         A cancellation is held back until it is known whether the write was made; see `EventStore.commit`.
         """
-        loop = asyncio.get_running_loop()
-        task = id(asyncio.current_task(loop))
+        task = id(asyncio.current_task())
         is_quick = self._backend.commit_s < QUICK_S
         # Another task since the last time: more of them may be coming, and together they are cheaper.
         if task == self._last_task and is_quick:
@@ -141,7 +140,7 @@ class Writer:
                 return answer
         self._last_task = task
         job = _Job(work)
-        job.loop = loop
+        job.loop = loop = asyncio.get_running_loop()
         if is_quick:
             self._gather(job, loop)
         else:
