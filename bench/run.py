@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 sys.path.insert(0, str(SRC))
 RUNS = 15
+AGENTS, TURNS = 32, 20
 
 
 class Server:
@@ -275,37 +276,36 @@ async def _many() -> None:
 
     with canned(0.05) as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder
-        agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(32)]
-        http = HttpClient()
-        requests = await _requests_of(AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder), 10)
 
-        async def ours(agent: AIAgent) -> None:
-            for _ in range(10):  # two exchanges each
-                await agent.arun_conversation("go")
+        def agent() -> AIAgent:
+            return AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
+
+        http = HttpClient()
+        requests = await _requests_of(agent(), TURNS)
+
+        async def ours() -> None:
+            one = agent()
+            for _ in range(TURNS):
+                await one.arun_conversation("go")
+            await one.aclose()
 
         async def raw() -> None:
             for url, headers, body in requests:
                 async for _ in http.post_stream(url, headers, body, TurnScope()):
                     pass
 
+        async def rate(work: Callable[[], Coroutine[None, None, None]]) -> float:
+            start = time.perf_counter()
+            async with asyncio.TaskGroup() as group:
+                for _ in range(AGENTS):
+                    group.create_task(work())
+            return AGENTS * len(requests) / (time.perf_counter() - start)
+
         settle()  # as `hermes` does when it has started
-        rates: dict[str, list[float]] = {"ours": [], "raw": []}
-        for _ in range(3):
-            start = time.perf_counter()
-            async with asyncio.TaskGroup() as group:
-                for _ in range(32):
-                    group.create_task(raw())
-            rates["raw"].append(640 / (time.perf_counter() - start))
-            start = time.perf_counter()
-            async with asyncio.TaskGroup() as group:
-                for agent in agents:
-                    group.create_task(ours(agent))
-            rates["ours"].append(640 / (time.perf_counter() - start))
-        mine, base = statistics.median(rates["ours"]), statistics.median(rates["raw"])
-        line("32 agents x 20 calls / raw client", mine, base, 0.9, "c/s", least=True)
+        rates = [(await rate(ours), await rate(raw)) for _ in range(RUNS)]
+        mine, base = (statistics.median(column) for column in zip(*rates, strict=True))
+        line(f"{AGENTS} agents x {TURNS} turns / raw client", mine, base, 0.9, "c/s", least=True)
         await http.close()
-        for agent in agents:
-            await agent.aclose()
         await shared.close()
 
 

@@ -140,6 +140,7 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else {}
 
 
+@lru_cache(maxsize=4096)
 def _key(model: str) -> str:
     """One spelling for the many a model has: without vendor and region, lower case, hyphens for dots."""
     name = model.lower().rpartition("/")[2]
