@@ -193,15 +193,6 @@ async def _recorded_requests(agent: "AIAgent") -> list[Request]:
     return requests
 
 
-async def _requests_of(agent: "AIAgent", turns: int) -> list[Request]:
-    """What one agent sends in so many turns."""
-    requests = await _recorded_requests(agent)
-    for _ in range(turns):
-        await agent.arun_conversation("go")
-    await agent.aclose()
-    return requests
-
-
 async def _turn() -> None:
     from hermes import AIAgent
     from hermes.models.http import HttpClient
@@ -276,36 +267,36 @@ async def _many() -> None:
 
     with canned(0.05) as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder
-
-        def agent() -> AIAgent:
-            return AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
-
+        agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(AGENTS)]
         http = HttpClient()
-        requests = await _requests_of(agent(), TURNS)
+        requests = await _recorded_requests(agents[0])
 
-        async def ours() -> None:
-            one = agent()
+        async def ours(agent: AIAgent) -> None:
             for _ in range(TURNS):
-                await one.arun_conversation("go")
-            await one.aclose()
+                await agent.arun_conversation("go")
 
-        async def raw() -> None:
+        async def raw(_: AIAgent) -> None:
             for url, headers, body in requests:
                 async for _ in http.post_stream(url, headers, body, TurnScope()):
                     pass
 
-        async def rate(work: Callable[[], Coroutine[None, None, None]]) -> float:
+        async def rate(work: Callable[[AIAgent], Coroutine[None, None, None]]) -> float:
             start = time.perf_counter()
             async with asyncio.TaskGroup() as group:
-                for _ in range(AGENTS):
-                    group.create_task(work())
+                for agent in agents:
+                    group.create_task(work(agent))
             return AGENTS * len(requests) / (time.perf_counter() - start)
 
         settle()  # as `hermes` does when it has started
-        rates = [(await rate(ours), await rate(raw)) for _ in range(RUNS)]
+        rates: list[tuple[float, float]] = []
+        for _ in range(RUNS):
+            requests.clear()
+            rates.append((await rate(ours), await rate(raw)))
         mine, base = (statistics.median(column) for column in zip(*rates, strict=True))
         line(f"{AGENTS} agents x {TURNS} turns / raw client", mine, base, 0.9, "c/s", least=True)
         await http.close()
+        for agent in agents:
+            await agent.aclose()
         await shared.close()
 
 
