@@ -275,7 +275,7 @@ async def _many() -> None:
             for _ in range(TURNS):
                 await agent.arun_conversation("go")
 
-        async def raw(_: AIAgent) -> None:
+        async def raw(_agent: AIAgent) -> None:
             for url, headers, body in requests:
                 async for _ in http.post_stream(url, headers, body, TurnScope()):
                     pass
