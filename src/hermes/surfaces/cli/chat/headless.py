@@ -22,7 +22,7 @@ from hermes.seams import Sink
 from hermes.surfaces.cli.chat.ending import close_session, prune_if_due
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unproven
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
-from hermes.surfaces.cli.chat.keywords import agent_keywords
+from hermes.surfaces.cli.chat.keywords import agent_keywords, note_unknown_toolsets
 from hermes.surfaces.cli.chat.question import asked_words, piped_in, with_image
 from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.skills import Loaded, loaded_skills
@@ -65,6 +65,7 @@ def answer(cli: Cli, wish: Wish) -> int:
     loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     consent_to_hooks(cli, settings, may_ask=False)
+    note_unknown_toolsets(cli, settings)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
     with logging_as_set(settings, cli.out.note), bound_settings(settings):
         _remind(cli, wish, session_id)

@@ -1,7 +1,8 @@
 """What the command line and the settings ask of an agent, as the agent's keywords."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,6 +12,10 @@ from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import UserError
 from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.context import Cli
+
+if TYPE_CHECKING:
+    from hermes.surfaces.cli.toolview import ToolReport
 
 
 def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
@@ -63,14 +68,32 @@ def prefill_messages(settings: Settings) -> list[dict[str, Any]] | None:
 def refuse_unknown_toolsets(settings: Settings) -> None:
     """`UserError` for a toolset of the command line that is none: a session without its tools would tell nobody."""
     named = [*settings.flags.get("toolsets", ()), *settings.flags.get("agent.disabled_toolsets", ())]
-    if not named:
-        return
+    if found := _if_unusual(settings, named):
+        found.check_toolsets(named)
+
+
+def note_unknown_toolsets(cli: Cli, settings: Settings) -> None:
+    """A word about each toolset of config.yaml that is none. It may come from a tool file that is away for a while."""
+    is_named = "toolsets" in settings.tree and "toolsets" not in settings.flags
+    wanted = settings.of(top_section.Section).toolsets if is_named else ()
+    named = [*wanted, *settings.of(agent_section.Section).disabled_toolsets]
+    if found := _if_unusual(settings, named):
+        for name in named:
+            if not found.is_toolset(name):
+                cli.out.note(f"config.yaml names a toolset {name!r} that does not exist; see: hermes tools")
+
+
+def _if_unusual(settings: Settings, toolsets: Sequence[str]) -> "ToolReport | None":
+    """What tools there are, when these are not all among our own toolsets."""
+    if not toolsets:
+        return None
     from hermes.tools.groups import TOOLSETS  # noqa: PLC0415 - paid by who names some
 
-    if any(name not in TOOLSETS for name in named):
-        from hermes.surfaces.cli.toolview import report  # noqa: PLC0415 - executes the tool files of the home
+    if all(name in TOOLSETS for name in toolsets):
+        return None
+    from hermes.surfaces.cli.toolview import report  # noqa: PLC0415 - executes the tool files of the home
 
-        report(settings.home, settings.mapping, Path.cwd()).check_toolsets(named)
+    return report(settings.home, settings.mapping, Path.cwd())
 
 
 def _toolsets(wish: Wish, settings: Settings) -> list[str]:

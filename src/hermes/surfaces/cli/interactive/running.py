@@ -12,6 +12,7 @@ from hermes.runtime.shared import shared
 from hermes.state import SessionDB, SqliteStore
 from hermes.surfaces.cli.chat.ending import prune_if_due
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
+from hermes.surfaces.cli.chat.keywords import note_unknown_toolsets
 from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.skills import loaded_skills
 from hermes.surfaces.cli.chat.wish import Wish
@@ -34,6 +35,7 @@ def converse(cli: Cli, wish: Wish) -> int:
     loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=False)
     consent_to_hooks(cli, settings, may_ask=True)
+    note_unknown_toolsets(cli, settings)
     paths.made(cli.home)
     with logging_as_set(settings, cli.out.note):
         code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings, loaded=loaded), session_id))
