@@ -152,7 +152,7 @@ async def assemble(
     settings = settings or load_settings()
     inner = options.session.store or _store(options, settings, parts)
     redactor = redactor_of(settings, options.model.api_key)
-    store = TrackedStore(inner, session_id, partial(clean_ops, redactor=redactor))
+    store = TrackedStore(inner, session_id, partial(clean_ops, redactor))
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, parts, Workplace(session_id, stood_in, redactor))
     persistence = client_options(settings)

@@ -107,7 +107,7 @@ def clean_result(result: ToolResult, redactor: Redactor) -> ToolResult:
     return msgspec.structs.replace(result, content=content, details=details)
 
 
-def clean_ops(ops: Iterable[StoreOp], redactor: Redactor) -> list[StoreOp]:
+def clean_ops(redactor: Redactor, ops: Iterable[StoreOp]) -> list[StoreOp]:
     """What is stored in place of `ops`."""
     return [op if (clean := _CLEANERS.get(type(op))) is None else clean(op, redactor) for op in ops]
 
