@@ -41,9 +41,11 @@ def _section(name: str, kind: type[SectionBase], heading: str) -> Iterator[str]:
     yield ""
 
 
-def _rows(kind: type[SectionBase], prefix: str, *, quiet: bool) -> Iterator[str]:
+def _rows(kind: type[SectionBase], prefix: str, *, quiet: bool, within: Any = None) -> Iterator[str]:
+    """A row for each key of `kind`, or of its keys; `within` is what the section above has there by default."""
     for key in keys_of(kind):
         inner, shape = struct_inside(key.type)
+        default = getattr(within, key.name, key.default)
         notes = [key.description]
         if inner is None or shape != "one":
             notes.append(f"({type_text(key.type)})")
@@ -52,10 +54,11 @@ def _rows(kind: type[SectionBase], prefix: str, *, quiet: bool) -> Iterator[str]
         if key.pending and not quiet:
             notes.append("Not acted on yet.")
         if inner is None or shape != "one":
-            yield f"| `{prefix}{key.name}` | {_default(key.default)} | {_cell(' '.join(notes))} |"
+            yield f"| `{prefix}{key.name}` | {_default(default)} | {_cell(' '.join(notes))} |"
         if inner is not None:
             below = {"one": "", "list": "[].", "dict": ".NAME."}[shape]
-            yield from _rows(inner, f"{prefix}{key.name}{below or '.'}", quiet=quiet or key.pending)
+            one = default if shape == "one" else None
+            yield from _rows(inner, f"{prefix}{key.name}{below or '.'}", quiet=quiet or key.pending, within=one)
 
 
 def _default(value: Any) -> str:
