@@ -128,21 +128,31 @@ class Server:
         """Reap what has ended, and let each call judge what that means for it."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 512)
+        self._reap()
+        judged: set[int] = set()
+        orphans: dict[int, list[tree.Process]] = {}
+        while (exited := self._exited()) != judged:
+            judged, orphans = exited, self._orphans()
+            self._reap()  # also what ended while we looked: when an end is told, not even a zombie is left
+        if judged:
+            for each in list(self._calls.values()):
+                each.look(orphans.get(each.pid, []))
+            self._forget_the_gone()
+
+    def _exited(self) -> set[int]:
+        return {pid for pid, each in self._calls.items() if each.has_exited}
+
+    def _reap(self) -> None:
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                break
+                return
             if pid == 0:
-                break
+                return
             self._held.discard(pid)
             if pid in self._calls and not self._calls[pid].has_exited:
                 self._calls[pid].exited(status)
-        if any(each.has_exited for each in self._calls.values()):
-            orphans = self._orphans()
-            for each in list(self._calls.values()):
-                each.look(orphans.get(each.pid, []))
-            self._forget_the_gone()
 
     def _tick(self) -> None:
         now = time.monotonic()
