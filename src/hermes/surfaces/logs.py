@@ -76,7 +76,8 @@ def logging_as_set(settings: "Settings", tell: Callable[[str], None]) -> Iterato
         backup_count=log.backup_count,
         redact=redactor(settings.environ, settings.secrets).redact if wants_redaction else str,
     )
-    store_log, told = logging.getLogger("hermes.state"), _Told(tell)
+    # This module alone: what fails in the background of the store is no matter for the screen.
+    store_log, told = logging.getLogger("hermes.state.write_file"), _Told(tell)
     store_log.addHandler(told)
     try:
         yield

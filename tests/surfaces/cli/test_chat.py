@@ -289,13 +289,15 @@ def test_the_model_is_offered_the_toolsets_asked_for(
 
 def test_a_toolset_of_the_file_that_is_none_is_told_and_the_turn_goes_on(run: Run, home: Path) -> None:
     (home / "config.yaml").write_text("toolsets: [file, nosuch]\nagent: {disabled_toolsets: [wbe]}\n")
-    with ServerThread([says("Hi."), says("Hi.")]) as server:
+    with ServerThread([says("Hi."), says("Hi."), says("Hi.")]) as server:
         done = run("chat", "-q", "x", *model(server))
-        quiet = run("chat", "-q", "x", "--toolsets", "file", *model(server))
+        chosen = run("chat", "-q", "x", "--toolsets", "file", *model(server))
+        quiet = run("chat", "-q", "x", "--quiet", *model(server))
     assert (done.returncode, done.stdout) == (0, "Hi.\n")
     assert "config.yaml names a toolset 'nosuch' that does not exist; see: hermes tools\n" in done.stderr
     assert "config.yaml names a toolset 'wbe' that does not exist; see: hermes tools\n" in done.stderr
-    assert "nosuch" not in quiet.stderr
+    assert "nosuch" not in chosen.stderr
+    assert quiet.stderr == ""
 
 
 def test_without_asking_commands_run_but_hard_rules_hold(run: Run, tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def answer(cli: Cli, wish: Wish) -> int:
     loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     consent_to_hooks(cli, settings, may_ask=False)
-    note_unknown_toolsets(cli, settings)
+    if not wish.quiet:
+        note_unknown_toolsets(cli, settings)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
     with logging_as_set(settings, cli.out.note), bound_settings(settings):
         _remind(cli, wish, session_id)

@@ -84,12 +84,13 @@ def note_unknown_toolsets(cli: Cli, settings: Settings) -> None:
 
 
 def _if_unusual(settings: Settings, toolsets: Sequence[str]) -> "ToolReport | None":
-    """What tools there are, when these are not all among our own toolsets."""
+    """What tools there are, when these are not all among our own toolsets and those that the settings describe."""
     if not toolsets:
         return None
-    from hermes.tools.groups import TOOLSETS  # noqa: PLC0415 - paid by who names some
+    from hermes.tools.groups import TOOLSETS, custom_groups  # noqa: PLC0415 - paid by who names some
 
-    if all(name in TOOLSETS for name in toolsets):
+    custom = custom_groups(settings.mapping)
+    if all(name in TOOLSETS or name in custom for name in toolsets):
         return None
     from hermes.surfaces.cli.toolview import report  # noqa: PLC0415 - executes the tool files of the home
 
