@@ -24,7 +24,7 @@ from hermes.runtime.prompt import FixedText, build_prompt
 from hermes.runtime.redaction import CleanSink, clean_content, clean_outcome
 from hermes.runtime.said import Said
 from hermes.runtime.shared import RandomIds
-from hermes.runtime.sinks import InlineSink, Tee, Unheard
+from hermes.runtime.sinks import Tee, Unheard, inline_sink
 from hermes.runtime.steering import SteerBox
 from hermes.runtime.turn import Turn
 from hermes.runtime.workplaces import news_from_background, reach
@@ -92,8 +92,7 @@ class AIAgent:
     ) -> dict[str, Any]:
         """`run_conversation` for callers that have a loop; callbacks are called on it, between events."""
         said = Said.of(user_message, persist_user_message, system_message, conversation_history, task_id)
-        callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
-        return await self._guarded_turn(said, InlineSink(callbacks) if callbacks.wanted else None)
+        return await self._guarded_turn(said, inline_sink(self._options.callbacks, stream_callback))
 
     def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
         """One turn; only its final text."""
@@ -108,8 +107,7 @@ class AIAgent:
 
     async def acompress(self, focus_topic: str | None = None) -> dict[str, Any]:
         """`compress` for callers that have a loop."""
-        callbacks = ContractCallbacks(self._options.callbacks, None)
-        return await self._compress(focus_topic, InlineSink(callbacks) if callbacks.wanted else None)
+        return await self._compress(focus_topic, inline_sink(self._options.callbacks, None))
 
     def interrupt(self, message: str | None = None) -> None:
         """Stop the turn that is running, if one is. Ready again within a second; nothing of the turn goes on."""
@@ -162,7 +160,8 @@ class AIAgent:
     async def _guarded_turn(self, said: Said, sink: Sink | None) -> dict[str, Any]:
         scope = self._begin_work()
         try:
-            return await self._run(said, await self._heard(sink), scope)
+            parts = self._assembly or await self._assembled()
+            return await self._run(parts, said, self._heard(parts, sink), scope)
         finally:
             self._end_work()
 
@@ -178,9 +177,9 @@ class AIAgent:
         self._scope = None
         self._turn_lock.release()
 
-    async def _heard(self, sink: Sink | None) -> Sink:
+    def _heard(self, parts: Assembly, sink: Sink | None) -> Sink:
         """Where the events of a piece of work go: without secrets to whoever listens."""
-        parts, callbacks = await self._assembled(), self._options.callbacks
+        callbacks = self._options.callbacks
         if sink is None and callbacks.sink is None and not callbacks.verbose_logging:
             return Unheard()
         listeners = [each for each in (sink, callbacks.sink, self._log_sink()) if each is not None]
@@ -191,8 +190,9 @@ class AIAgent:
 
         scope = self._begin_work()
         try:
-            heard = await self._heard(sink)
-            record = await self._parts.store.load(self.session_id)
+            parts = await self._assembled()
+            heard = self._heard(parts, sink)
+            record = await parts.store.load(self.session_id)
             if record is not None and record.continued_by:
                 await self._follow_stored(record.continued_by)
             compression, done = self._compressing(), None
@@ -243,9 +243,8 @@ class AIAgent:
             self._follow(record)
         return record
 
-    async def _run(self, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
-        parts = self._parts
-        record, history, pending = await self._past(said)
+    async def _run(self, parts: Assembly, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
+        record, history, pending = await self._past(parts, said)
         if history.tasks is not None:
             parts.restore_tasks(history.tasks)
         view = await parts.tools(record)
@@ -255,7 +254,7 @@ class AIAgent:
         if record is None:
             opening = session_rows.created(parts, self.session_id, system, view, config)
         else:
-            opening = session_rows.reopened(record, system, partial(parts.frozen, view))
+            opening = session_rows.reopened(parts, record, system, view)
         turn = self._new_turn(said, view, system, scope, sink, history)
         turn.model_config = config
         turn.pending = [*opening, *pending, self._user_row(turn, said)]
@@ -267,25 +266,26 @@ class AIAgent:
         sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
         stood_in = parts.services.environment.cwd
         await run_turn(turn)
-        if turn.outcome.interrupted:
-            turn.outcome.interrupt_message = self._interrupt_message
-        await self._keep_folder(stood_in)
+        self._outcome = outcome = turn.outcome
+        if outcome.interrupted:
+            outcome.interrupt_message = self._interrupt_message
+        if parts.services.environment.cwd != stood_in:  # it stands there for the next process, too
+            await parts.store.commit(SessionChanged(self.session_id, {"cwd": parts.services.environment.cwd}))
         asked = parts.client.model
-        turn.outcome.base_url = asked.base_url
-        if not turn.outcome.model:  # nobody has answered
-            turn.outcome.model, turn.outcome.provider = asked.name, asked.provider
-        self._outcome = turn.outcome
-        clean_outcome(turn.outcome, parts.services.redactor)
-        if self._options.session.auto_title and turn.outcome.completed and (record is None or not record.title):
-            parts.titles.begin(self.session_id, turn.history.last_user, turn.outcome.final_response)
-        if said.history is None and said.stored_message is None and not turn.outcome.failed:
+        outcome.base_url = asked.base_url
+        if not outcome.model:  # nobody has answered
+            outcome.model, outcome.provider = asked.name, asked.provider
+        clean_outcome(outcome, parts.services.redactor)
+        if self._options.session.auto_title and outcome.completed and (record is None or not record.title):
+            parts.titles.begin(self.session_id, turn.history.last_user, outcome.final_response)
+        if said.history is None and said.stored_message is None and not outcome.failed:
             parts.store.keep_warm(parts.warm, turn.history)
-        sink.emit(turn.outcome.record(self.session_id, turn.ctx.turn_id))
-        return turn.outcome.as_dict(self.session_id, list(turn.history.dicts))
+        sink.emit(outcome.record(self.session_id, turn.ctx.turn_id))
+        return outcome.as_dict(self.session_id, list(turn.history.dicts))
 
-    async def _past(self, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
+    async def _past(self, parts: Assembly, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
         """The stored session, its history for this turn, and what must be stored to make the two agree."""
-        parts, warm = self._parts, None
+        warm = None
         if said.history is None:
             warm, record = await parts.store.load_warm(parts.warm)
         else:
@@ -300,12 +300,6 @@ class AIAgent:
         if warm is not None:
             return record, warm, []
         return record, *(from_record(record) if record is not None else (History(), []))
-
-    async def _keep_folder(self, stood_in: str) -> None:
-        """The session stands where its last command left it, also for the next process."""
-        now = self._parts.services.environment.cwd
-        if now != stood_in:
-            await self._parts.store.commit(SessionChanged(self.session_id, {"cwd": now}))
 
     async def _prompt(self, told: str | None, *more: PromptSource, session_id: str = "") -> str:
         parts, options = self._parts, self._options.session

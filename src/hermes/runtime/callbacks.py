@@ -20,7 +20,7 @@ from hermes.types import (
     text_of,
 )
 
-_own_callbacks = attrgetter(
+_callbacks = attrgetter(
     "tool_progress_callback",
     "tool_start_callback",
     "tool_complete_callback",
@@ -30,6 +30,7 @@ _own_callbacks = attrgetter(
     "tool_gen_callback",
     "status_callback",
     "interim_assistant_callback",
+    "stream_delta_callback",
 )
 
 
@@ -40,11 +41,6 @@ class ContractCallbacks:
         self._to = options
         self._stream = [call for call in (stream_callback, options.stream_delta_callback) if call is not None]
         self._after_tools = False
-
-    @property
-    def wanted(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._stream) or any(_own_callbacks(self._to))
 
     def deliver(self, event: Event) -> None:
         match event:
@@ -91,6 +87,11 @@ class ContractCallbacks:
             result=result,
         )
         _call(self._to.tool_complete_callback, event.call.id, event.call.name, event.args, result)
+
+
+def anyone_listens(options: CallbackOptions) -> bool:
+    """Whether an event would reach one of the callbacks."""
+    return any(_callbacks(options))
 
 
 def _call(callback: Callable[..., Any] | None, *args: Any, **keywords: Any) -> None:

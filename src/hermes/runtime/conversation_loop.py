@@ -74,7 +74,8 @@ async def run_turn(turn: Turn) -> None:
 async def _converse(turn: Turn) -> None:
     if turn.history.chars >= turn.full_at:
         await _make_room(turn)
-    await _hear_hooks(turn)
+    if not nobody_listens(turn.ctx.services.hooks, ("pre_llm_call",)):
+        await _hear_hooks(turn)
     while not turn.outcome.exit_reason:
         if turn.outcome.api_calls >= turn.max_iterations or not turn.budget.consume():
             await _sum_up(turn)
@@ -116,9 +117,7 @@ async def _made_room_for(turn: Turn, error: ProviderError) -> bool:
 
 async def _hear_hooks(turn: Turn) -> None:
     """What `pre_llm_call` hooks have to say goes to the model beside the user's message."""
-    hooks, said = turn.ctx.services.hooks, turn.history.dicts
-    if nobody_listens(hooks, ("pre_llm_call",)):
-        return
+    said = turn.history.dicts
     payload = {
         "session_id": turn.ctx.session_id,
         "user_message": turn.history.last_user,
@@ -126,37 +125,39 @@ async def _hear_hooks(turn: Turn) -> None:
         "is_first_turn": len(said) == 1,
         "model": turn.client.model.name,
     }
-    if context := await hooks.transform("pre_llm_call", "", payload):
+    if context := await turn.ctx.services.hooks.transform("pre_llm_call", "", payload):
         turn.tell(context)
 
 
 async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> Answer:
-    turn.outcome.api_calls += 1
-    turn.ctx.sink.emit(StepStarted(turn.outcome.api_calls, turn.ran))
-    turn.outcome.streamed = False
+    ctx, outcome, emit = turn.ctx, turn.outcome, turn.ctx.sink.emit
+    outcome.api_calls += 1
+    outcome.streamed = False
+    emit(StepStarted(outcome.api_calls, turn.ran))
     request = turn.request(tools)
 
     def on_delta(delta: ModelDelta) -> None:
-        turn.outcome.streamed = turn.outcome.streamed or isinstance(delta, TextDelta)
-        turn.ctx.sink.emit(delta)
+        if type(delta) is TextDelta:
+            outcome.streamed = True
+        emit(delta)
 
     plan = CallPlan(
         purpose=purpose,
-        session_id=turn.ctx.session_id,
+        session_id=ctx.session_id,
         before=turn.take_pending(),
         on_delta=on_delta,
-        on_status=turn.ctx.sink.emit,
+        on_status=emit,
         repair=partial(mended, turn),
     )
-    answer = await turn.client.call(request, plan, turn.ctx.scope)
-    response, outcome = answer.response, turn.outcome
+    answer = await turn.client.call(request, plan, ctx.scope)
+    response, usage = answer.response, answer.response.usage
     outcome.model, outcome.provider = answer.model, answer.provider
     outcome.last_reasoning = response.message.reasoning or response.message.reasoning_content
-    outcome.spent(response.usage, answer.closing.cost_usd, answer.closing.cost_source)
-    if prompt_tokens := response.usage.prompt_tokens:
+    outcome.spent(usage, answer.closing.cost_usd, answer.closing.cost_source)
+    if prompt_tokens := usage.prompt_tokens:
         turn.history.counted(prompt_tokens)
         turn.full_at = turn.history.chars_at(turn.compress_at)
-    turn.ctx.sink.emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, response.usage))
+    emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, usage))
     return answer
 
 

@@ -34,13 +34,14 @@ class History(Struct):
         """Take one more message. What is added is never changed afterwards."""
         self.builder.add(message, context)
         self._show(message)
-        text = text_of(message.content)
+        text = message.content
+        if not isinstance(text, str):
+            self.chars += PICTURE_CHARS * sum([isinstance(part, ImagePart) for part in text or ()])
+            text = text_of(text)
         self.chars += len(text)
         if message.tool_calls:
             self.places = {call.id: place for place, call in enumerate(message.tool_calls)}
             self.chars += sum([len(call.arguments) for call in message.tool_calls])
-        if isinstance(message.content, tuple):
-            self.chars += PICTURE_CHARS * sum(isinstance(part, ImagePart) for part in message.content)
         if message.role == "user":
             self.last_user = text
         if message.tool_name == "todo":
@@ -63,12 +64,13 @@ class History(Struct):
 
     def _show(self, message: Message) -> None:
         """Results are stored as they come; a caller sees them in the order of their calls."""
-        place = len(self.dicts)
-        if message.role == "tool":
-            mine = self.places.get(message.tool_call_id or "", -1)
-            while mine >= 0 and place and self.places.get(self.dicts[place - 1].get("tool_call_id", ""), -1) > mine:
+        dicts, places = self.dicts, self.places
+        dicts.append(to_dict(message))
+        if message.role == "tool" and len(places) > 1:
+            place, mine = len(dicts) - 1, places.get(message.tool_call_id or "", -1)
+            while mine >= 0 and place and places.get(dicts[place - 1].get("tool_call_id", ""), -1) > mine:
                 place -= 1
-        self.dicts.insert(place, to_dict(message))
+            dicts.insert(place, dicts.pop())
 
 
 def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:

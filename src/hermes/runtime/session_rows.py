@@ -1,6 +1,5 @@
 """A session's own row: created with the prompt and tools that it keeps, or opened again."""
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import json
@@ -32,13 +31,13 @@ def created(parts: Assembly, session_id: str, system: str, view: ToolView, confi
     ]
 
 
-def reopened(record: SessionRecord, system: str, frozen: Callable[[], str]) -> list[StoreOp]:
-    """What changes in the row of a session that goes on; `frozen` gives its tools, should it have kept none."""
+def reopened(parts: Assembly, record: SessionRecord, system: str, view: ToolView) -> list[StoreOp]:
+    """What changes in the row of a session that goes on."""
     changes: dict[str, Any] = {"ended_at": None, "end_reason": None} if record.ended else {}
     if not record.system_prompt:
         changes["system_prompt"] = system
     if not record.tool_definitions:
-        changes["tool_definitions"] = frozen()
+        changes["tool_definitions"] = parts.frozen(view)
     return [SessionChanged(record.session_id, changes)] if changes else []
 
 

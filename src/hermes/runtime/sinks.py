@@ -1,6 +1,10 @@
 """Where the events of a turn go."""
 
-from hermes.runtime.callbacks import ContractCallbacks
+from collections.abc import Callable
+from typing import Any
+
+from hermes.runtime.callbacks import ContractCallbacks, anyone_listens
+from hermes.runtime.options import CallbackOptions
 from hermes.seams import Sink
 from hermes.types import Event
 
@@ -13,6 +17,13 @@ class InlineSink:
 
     def emit(self, event: Event) -> None:
         self._callbacks.deliver(event)
+
+
+def inline_sink(options: CallbackOptions, stream_callback: Callable[..., Any] | None) -> InlineSink | None:
+    """The sink of a turn on the caller's loop; None when it has no callback."""
+    if stream_callback is None and not anyone_listens(options):
+        return None
+    return InlineSink(ContractCallbacks(options, stream_callback))
 
 
 class Tee:
