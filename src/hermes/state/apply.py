@@ -6,8 +6,9 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any
 
 from msgspec import Struct
@@ -33,7 +34,7 @@ from hermes.state.rotation import continued
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.spending import Sums
 from hermes.state.versions import Versions
-from hermes.types import Message, ToolCall
+from hermes.types import Message, ToolCall, Usage
 
 TEXT_REF = "\0ref:"  # a session column that holds this and a digest has its text in `texts`
 LONG_SESSION_TEXT = 512
@@ -47,6 +48,7 @@ COUNTERS = (
     "reasoning_tokens",
     "api_call_count",
 )
+_COUNTED = slice(len(COUNTERS))
 
 _COUNT = (
     f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
@@ -81,16 +83,9 @@ _BESIDE_CONTENT = slice(_FIELDS.index("tool_call_id"), _FIELDS.index("timestamp"
 _COLUMNS = (*_FIELDS[_BESIDE_CONTENT], "tool_calls")
 _AS_JSON = frozenset({"reasoning_details", "codex_reasoning_items", "codex_message_items"})
 _OF_CLOSING = ("outcome", "cost_source", "latency_ms", "held_usd", "held_tokens")
-_IF_KNOWN = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "cost_usd",
-    "first_byte_ms",
-    "error",
-)
+_IF_KNOWN = (*Usage.__struct_fields__, "cost_usd", "first_byte_ms", "error")
+_session_of = attrgetter("session_id")
+_is_told = partial(is_not, None)  # a column without a value is not named: to bind a None costs more than a word
 
 
 class _Totals(Struct):
@@ -128,7 +123,7 @@ class _Totals(Struct):
         if not self.api_call_count:
             sql, values = _COUNT_MESSAGES, (self.message_count, self.tool_call_count, session_id)
         elif self.cost_usd is None:
-            sql, values = _COUNT_UNPRICED, (*astuple(self)[: len(COUNTERS)], self.cost_status, session_id)
+            sql, values = _COUNT_UNPRICED, (*astuple(self)[_COUNTED], self.cost_status, session_id)
         else:
             sql, values = _COUNT, (*astuple(self)[:-1], session_id)
         if not conn.execute(sql, values).rowcount:
@@ -158,20 +153,21 @@ class MessageRow(Struct, frozen=True, gc=False):
         return row_id
 
 
-class Plan(Blobs):
+class Plan:
     """One commit, its messages encoded. The bytes in `found` must be on disk before `run`; `run` may be repeated."""
 
-    __slots__ = ("_at", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions")
+    __slots__ = ("_at", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions", "found")
 
     def __init__(
         self, ops: Sequence[StoreOp], owner: str, sums: Sums | None = None, versions: Versions | None = None
     ) -> None:
-        super().__init__()
         self._owner = owner
         self._sums = sums
         self._versions = versions
         self._at = at = time.time()
-        self._ops = [encode_message(op, self, at) if type(op) is MessageAppended else op for op in ops]
+        blobs = Blobs()
+        self.found = blobs.found
+        self._ops = [encode_message(op, blobs, at) if type(op) is MessageAppended else op for op in ops]
 
     def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
         """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
@@ -181,7 +177,7 @@ class Plan(Blobs):
         for session_id, totals in self._totals.items():
             totals.add(conn, session_id)
         if self._versions is not None:
-            self._versions.committed({op.session_id for op in self._ops})
+            self._versions.committed(set(map(_session_of, self._ops)))
         return answer
 
     def _append(self, conn: sqlite3.Connection, row: MessageRow) -> int:
@@ -214,20 +210,11 @@ class Plan(Blobs):
         return conn.execute(_OPEN_ATTEMPT, (*who, at, op.held.usd, op.held.tokens)).lastrowid or 0
 
     def _close_attempt(self, conn: sqlite3.Connection, op: AttemptClosed) -> int:
-        usage = op.usage
-        known = (
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_read_tokens,
-            usage.cache_write_tokens,
-            usage.reasoning_tokens,
-            op.cost_usd,
-            op.first_byte_ms,
-            _text(op.error),
-        )
-        has = _told(known)
-        values = (op.outcome, op.cost_source, op.latency_ms, op.held.usd, op.held.tokens, *compress(known, has))
-        if not conn.execute(_close_sql(has), (*values, op.attempt_id)).rowcount:
+        error = op.error and bind_text(op.error)
+        known = (*astuple(op.usage), op.cost_usd, op.first_byte_ms, error)
+        has = tuple(map(_is_told, known))
+        what = (op.outcome, op.cost_source, op.latency_ms, op.held.usd, op.held.tokens)
+        if not conn.execute(_close_sql(has), (*what, *compress(known, has), op.attempt_id)).rowcount:
             raise StoreError(f"attempt {op.attempt_id!r} is not open")
         if op.session_id is not None:
             self._totals[op.session_id].close(op)
@@ -269,18 +256,13 @@ def encode_message(op: MessageAppended, blobs: Blobs, at: float) -> MessageRow:
         refs, blobs.refs = sorted(blobs.refs), set()
     packed = encode_json([dicts.call_to_dict(call) for call in calls]) if calls else None
     beside = (*astuple(message)[_BESIDE_CONTENT], packed)
-    has = _told(beside)
+    has = tuple(map(_is_told, beside))
     insert, as_json = _insert_sql(has)
-    told = [value for value in beside if value is not None]
+    told = list(compress(beside, has))
     for place in as_json:
         told[place] = encode_json(told[place])
     values = (op.session_id, message.role, content, message.timestamp or at, *told)
     return MessageRow(op.session_id, calls, insert, values, refs)
-
-
-def _told(values: tuple[Any, ...]) -> tuple[bool, ...]:
-    """Which columns have a value. The others are not named: to bind a None costs more than a word."""
-    return tuple([value is not None for value in values])
 
 
 @cache

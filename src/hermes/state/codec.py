@@ -30,14 +30,11 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class Blobs:
+class Blobs(msgspec.Struct):
     """Bytes taken out of a row, by digest; whoever commits the row must write these first."""
 
-    __slots__ = ("found", "refs")
-
-    def __init__(self) -> None:
-        self.found: dict[str, bytes] = {}
-        self.refs: set[str] = set()
+    found: dict[str, bytes] = msgspec.field(default_factory=dict)
+    refs: set[str] = msgspec.field(default_factory=set)
 
     def take(self, data: bytes) -> str:
         digest = sha256(data)

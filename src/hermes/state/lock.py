@@ -20,6 +20,7 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux
 _ANY_BYTE = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 _UNLOCKED = struct.pack("h", fcntl.F_UNLCK)
 _COUNTER_BYTE = 1 << 62  # the lock on this byte guards the counter that is stored at offset 0
+_AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 _SET, _WAIT, _GET = (getattr(fcntl, f"F_OFD_{name}", None) for name in ("SETLK", "SETLKW", "GETLK"))
 
 
@@ -98,7 +99,7 @@ class FairLock:
 
     def _try(self, handle: int) -> bool:
         try:
-            self._flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._flock(handle, _AT_ONCE)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False

@@ -1,7 +1,7 @@
 """The durable `EventStore`: one SQLite file, one writing thread, as many readers as needed."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,7 +50,7 @@ class SqliteStore:
 
     # -- the EventStore seam -----------------------------------------------------------------------------------------
 
-    async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
+    def commit(self, *ops: StoreOp) -> Coroutine[Any, Any, tuple[int, ...]]:
         """Write all `ops` in one transaction; return a row id for each, 0 for one that changes an older row.
 
         Raises `StoreError` when it cannot be made durable; then nothing of it is stored. A cancellation is held back
@@ -58,8 +58,8 @@ class SqliteStore:
         """
         plan = Plan(ops, self._owner, self._sums, self._versions)
         if plan.found:
-            return await unbroken(self._commit_with_blobs(plan))
-        return await self._writer.write(plan.run)
+            return unbroken(self._commit_with_blobs(plan))
+        return self._writer.write(plan.run)
 
     async def _commit_with_blobs(self, plan: Plan) -> tuple[int, ...]:
         await self._reads.run(lambda: self._put_blobs(plan))

@@ -133,10 +133,10 @@ class WriteFile:
             self.rollback()
             raise
         self._lock.release()
-        self._commits += 1
         took = time.perf_counter() - began
-        self.commit_s = took if self._commits == 1 else 0.75 * self.commit_s + 0.25 * took
-        return self._commits - self._checkpointed >= CHECKPOINT_EVERY
+        commits = self._commits = self._commits + 1
+        self.commit_s = took if commits == 1 else 0.75 * self.commit_s + 0.25 * took
+        return commits - self._checkpointed >= CHECKPOINT_EVERY
 
     def rollback(self) -> None:
         try:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -131,13 +131,12 @@ class Writer:
         is_quick = self._backend.commit_s < QUICK_S
         # Another task since the last time: more of them may be coming, and together they are cheaper.
         if task == self._last_task and is_quick:
-            written = self._write_here((work,), wait=False)
+            written = self._write_here(work, self._backend.try_begin)
             if written is not None:
                 self._on_loop += 1
                 if self._on_loop % BREATHS == 0:
                     await asyncio.sleep(0)
-                answer: Answer = written[0]
-                return answer
+                return written[0]
         self._last_task = task
         job = _Job(work)
         job.loop = loop = asyncio.get_running_loop()
@@ -150,10 +149,9 @@ class Writer:
     def write_sync(self, work: Work[Answer], *, alone: bool = False) -> Answer:
         """`write` for a plain thread; `alone` runs it outside a transaction."""
         if not alone:
-            written = self._write_here((work,), wait=True)
+            written = self._write_here(work, self._backend.begin)
             if written is not None:
-                answer: Answer = written[0]
-                return answer
+                return written[0]
         job = _Job(work)
         job.alone = alone
         job.done = threading.Lock()
@@ -249,7 +247,7 @@ class Writer:
     def _write_gathered(self, loop: asyncio.AbstractEventLoop, patience: int) -> None:
         group = self._gathered[loop]
         try:
-            written = self._write_here([job.work for job in group], wait=False)
+            written = self._write_here(lambda conn: [job.work(conn) for job in group], self._backend.try_begin)
         except Exception as error:  # noqa: BLE001 - nothing of it was written; the thread tells whose it was
             _log.debug("%d writes are tried one by one: %s", len(group), error)
             written, patience = None, 0
@@ -260,7 +258,7 @@ class Writer:
         if written is None:
             self._hand_over(group)
             return
-        for job, answer in zip(group, written, strict=True):
+        for job, answer in zip(group, written[0], strict=True):
             job.answer = answer
         _wake(group)
 
@@ -276,19 +274,19 @@ class Writer:
                 job.error = error
                 _acknowledge([job])
 
-    def _write_here(self, works: Sequence[Work[Any]], *, wait: bool) -> list[Any] | None:
-        """Write in this thread if nothing else is going on; the answers, or None when it was not done."""
+    def _write_here(self, work: Work[Answer], begin: Callable[[], sqlite3.Connection | None]) -> tuple[Answer] | None:
+        """Write in this thread if nothing else is going on; the answer, or None when it was not done."""
         turn, backend = self._turn, self._backend
         if not turn.acquire(blocking=False):
             return None
         try:
             if self._closed or not self._jobs.empty():
                 return None
-            conn = backend.begin() if wait else backend.try_begin()
+            conn = begin()
             if conn is None:
                 return None
             try:
-                answers = [work(conn) for work in works]
+                answer = work(conn)
             except BaseException:
                 backend.rollback()
                 raise
@@ -300,7 +298,7 @@ class Writer:
         if wanted and not self._nudged:
             self._nudged = True
             self._put(_NUDGE)
-        return answers
+        return (answer,)
 
     def _write_group(self, group: list[_Job[Any]]) -> None:
         alone = [job for job in group if job.alone]
