@@ -210,6 +210,13 @@ def test_half_a_character_in_a_delta_is_no_reason_to_fail(together: bool) -> Non
     assert reading.response().message.content == "a \ufffd\ufffd b\U0001f600 \\ud83d"
 
 
+def test_words_that_arrive_with_an_event_that_is_not_valid_are_kept() -> None:
+    reading = ChatWire(Endpoint(base_url="http://none", model="m")).reading()
+    with pytest.raises(ProviderError):
+        reading.feed(b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"choices":[{"delta":{"content":"b"\n\n')
+    assert reading.response(partial=True).message.content == "a"
+
+
 def test_what_comes_beside_words_is_kept() -> None:
     reading = ChatWire(Endpoint(base_url="http://none", model="asked")).reading()
     thought = {"type": "reasoning.text", "text": "hm"}

@@ -1,6 +1,6 @@
 """Anthropic Messages: Anthropic's own API, and the endpoints that speak its protocol."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -29,7 +29,6 @@ from hermes.types import (
     ImagePart,
     JsonObject,
     Message,
-    ModelEvent,
     ToolDefinition,
     Usage,
 )
@@ -207,69 +206,65 @@ class _MessagesReading(SseReading):
         self._thinking: dict[int, JsonObject] = {}
         self._tokens: dict[str, int] = {}
 
-    def words(self, event: _Event) -> str:
-        delta = event.delta
-        if event.type != "content_block_delta" or type(delta) is not dict or delta.get("type") != "text_delta":
-            return ""
-        return str(delta.get("text") or "")
+    def take(self, events: Iterable[_Event]) -> None:
+        for event in events:
+            if event.type == "content_block_delta":
+                delta = mapping(event.delta)
+                if delta.get("type") == "text_delta":
+                    self.say(str(delta.get("text") or ""))
+                else:
+                    self._delta(event.index, delta)
+            elif event.type == "content_block_start":
+                self._block(event.index, mapping(event.content_block))
+            elif event.type == "message_start":
+                message = mapping(event.message)
+                self.model = str(message.get("model") or self.model)
+                self._tokens |= _counts(message.get("usage"))
+            elif event.type == "message_delta":
+                self._stopped(mapping(event.delta).get("stop_reason"))
+                self._counted(event.usage)
+            elif event.type == "message_stop":
+                self.is_complete = True
+                return
+            elif event.type == "error":
+                raise provider_error({"error": event.error}, self.provider, self.model)
 
-    def take(self, event: _Event) -> list[ModelEvent]:
-        if event.type == "content_block_delta":
-            return self._delta(event.index, mapping(event.delta))
-        if event.type == "content_block_start":
-            return self._block(event.index, mapping(event.content_block))
-        if event.type == "message_start":
-            message = mapping(event.message)
-            self.model = str(message.get("model") or self.model)
-            self._tokens |= _counts(message.get("usage"))
-        elif event.type == "message_delta":
-            self._stopped(mapping(event.delta).get("stop_reason"))
-            self._counted(event.usage)
-        elif event.type == "message_stop":
-            self.is_complete = True
-        elif event.type == "error":
-            raise provider_error({"error": event.error}, self.provider, self.model)
-        return []
-
-    def take_whole(self, body: Any) -> list[ModelEvent]:
+    def take_whole(self, body: Any) -> None:
         self.model = str(body.get("model") or self.model)
-        events: list[ModelEvent] = []
         content = body.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
-            events += self._block(index, mapping(block))
+            self._block(index, mapping(block))
             if mapping(block).get("type") == "tool_use" and isinstance(block.get("input"), dict):
-                events += self.call(index, arguments=encode(block["input"]).decode())
+                self.call(index, arguments=encode(block["input"]).decode())
         self._stopped(body.get("stop_reason"))
         self._counted(body.get("usage"))
         self.is_complete = isinstance(content, list)
-        return events
 
     def extras(self) -> JsonObject:
         blocks = own_thinking([block for _, block in sorted(self._thinking.items())])
         return {"reasoning_details": blocks or None}
 
-    def _block(self, index: int, block: Mapping[str, Any]) -> list[ModelEvent]:
+    def _block(self, index: int, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
         if kind == "tool_use":
-            return self.call(index, call_id=str(block.get("id") or ""), name=str(block.get("name") or ""))
-        if kind in THINKING:
+            self.call(index, call_id=str(block.get("id") or ""), name=str(block.get("name") or ""))
+        elif kind in THINKING:
             self._thinking[index] = {"signature": "", "thinking": "", **block}
-            return self.think(str(block.get("thinking") or ""))
-        return self.say(str(block.get("text") or "")) if kind == "text" else []
+            self.think(str(block.get("thinking") or ""))
+        elif kind == "text":
+            self.say(str(block.get("text") or ""))
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[ModelEvent]:
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> None:
         kind = delta.get("type")
-        if kind == "text_delta":
-            return self.say(str(delta.get("text") or ""))
         if kind == "input_json_delta":
-            return self.call(index, arguments=str(delta.get("partial_json") or ""))
-        if kind in ("thinking_delta", "signature_delta"):
+            self.call(index, arguments=str(delta.get("partial_json") or ""))
+        elif kind in ("thinking_delta", "signature_delta"):
             name = "thinking" if kind == "thinking_delta" else "signature"
             piece = str(delta.get(name) or "")
             block = self._thinking.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
             block[name] += piece
-            return self.think(piece) if name == "thinking" else []
-        return []
+            if name == "thinking":
+                self.think(piece)
 
     def _stopped(self, reason: object) -> None:
         if isinstance(reason, str):

@@ -245,16 +245,16 @@ class _ConverseReading(Reading):
         if self._plain or (chunk[:1] == b"{" and not self.text and not self.calls and not self._parser.rest()):
             self._plain.append(chunk)
             return []
-        events: list[ModelEvent] = []
         for _, same in groupby(self._parser.feed(chunk), _kind):
             run = list(same)
             text = "" if self.is_complete else _words(run)
             if text:
-                events += self.say(text)
+                self.say(text)
                 continue
             for message in run:
-                events += [] if self.is_complete else self._take(message)
-        return joined(events)
+                if not self.is_complete:
+                    self._take(message)
+        return joined(self.fresh())
 
     def end(self) -> list[ModelEvent]:
         if self._plain:
@@ -264,22 +264,20 @@ class _ConverseReading(Reading):
         self.is_complete = self.is_complete or self._stopped
         return []
 
-    def take_whole(self, body: Any) -> list[ModelEvent]:
+    def take_whole(self, body: Any) -> None:
         message = mapping(mapping(body.get("output")).get("message"))
         content = message.get("content")
-        events: list[ModelEvent] = []
         for index, block in enumerate(content if isinstance(content, list) else ()):
-            events += self._block(index, mapping(block))
+            self._block(index, mapping(block))
         self._stop(body.get("stopReason"))
         self._count(body.get("usage"))
         self.is_complete = isinstance(content, list)
-        return events
 
     def extras(self) -> JsonObject:
         blocks = own_thinking([block for _, block in sorted(self._thinking.items())])
         return {"reasoning_details": blocks or None}
 
-    def _take(self, message: EventMessage) -> list[ModelEvent]:
+    def _take(self, message: EventMessage) -> None:
         kind = message.headers.get(":event-type") or message.headers.get(":exception-type", "")
         payload = mapping(self.decode(message.payload) if message.payload else {})
         if message.headers.get(":message-type") in ("exception", "error"):
@@ -287,45 +285,45 @@ class _ConverseReading(Reading):
             raise provider_error(told, self.provider, self.model)
         index = count(payload.get("contentBlockIndex")) or 0
         if kind == "contentBlockDelta":
-            return self._delta(index, mapping(payload.get("delta")))
-        if kind == "contentBlockStart":
+            self._delta(index, mapping(payload.get("delta")))
+        elif kind == "contentBlockStart":
             use = mapping(mapping(payload.get("start")).get("toolUse"))
-            return self.call(index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""))
-        if kind == "messageStop":
+            self.call(index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""))
+        elif kind == "messageStop":
             self._stop(payload.get("stopReason"))
         elif kind == "metadata":
             self._count(payload.get("usage"))
             self.is_complete = self._stopped
-        return []
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[ModelEvent]:
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> None:
         if isinstance(delta.get("text"), str):
-            return self.say(delta["text"])
-        if "toolUse" in delta:
-            return self.call(index, arguments=str(mapping(delta["toolUse"]).get("input") or ""))
-        thought = mapping(delta.get("reasoningContent"))
-        if not thought:
-            return []
+            self.say(delta["text"])
+        elif "toolUse" in delta:
+            self.call(index, arguments=str(mapping(delta["toolUse"]).get("input") or ""))
+        elif thought := mapping(delta.get("reasoningContent")):
+            self._thought(index, thought)
+
+    def _thought(self, index: int, thought: Mapping[str, Any]) -> None:
         if isinstance(thought.get("redactedContent"), str):
             self._thinking[index] = {"type": "redacted_thinking", "data": thought["redactedContent"]}
-            return []
+            return
         block = self._thinking.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
         block["signature"] += str(thought.get("signature") or "")
         piece = str(thought.get("text") or "")
         block["thinking"] += piece
-        return self.think(piece)
+        self.think(piece)
 
-    def _block(self, index: int, block: Mapping[str, Any]) -> list[ModelEvent]:
+    def _block(self, index: int, block: Mapping[str, Any]) -> None:
         """One block of a whole answer, as if it had been streamed."""
         if use := mapping(block.get("toolUse")):
             arguments = encode(use.get("input") or {}).decode()
-            return self.call(
-                index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""), arguments=arguments
-            )
+            self.call(index, str(use.get("toolUseId") or ""), str(use.get("name") or ""), arguments)
+            return
         thought = mapping(block.get("reasoningContent"))
         if "reasoningText" in thought:
-            return self._delta(index, {"reasoningContent": thought["reasoningText"]})
-        return self._delta(index, block)
+            self._delta(index, {"reasoningContent": thought["reasoningText"]})
+        else:
+            self._delta(index, block)
 
     def _stop(self, reason: object) -> None:
         self._stopped = True

@@ -1,6 +1,7 @@
 """OpenAI chat completions: the wire protocol that most providers and local servers speak."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from hermes.models.content import (
     texts,
 )
 from hermes.models.endpoint import Endpoint
-from hermes.models.reading import Decoding, Reading, SseReading, encode
+from hermes.models.reading import Decoding, SseReading, encode
 from hermes.models.text_calls import parse_text_calls
 from hermes.models.thinking import ThinkSplitter
 from hermes.models.transport import HttpModel
@@ -70,7 +71,8 @@ class ChatWire:
         quirks = endpoint.quirks
         self.apart = MARKED_UNITS if quirks.cache_markers else 1
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
-        self._reading = _TextCallsReading if quirks.text_calls else _ChatReading
+        kind = _TextCallsReading if quirks.text_calls else _ChatReading
+        self.reading = partial(kind, endpoint.provider, endpoint.model)
         self._headers = bearer(endpoint)
         self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
         self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"
@@ -103,7 +105,17 @@ class ChatWire:
         return encoded
 
     def unit(self, unit: Unit) -> bytes:
-        return encode(self._messages(unit))[1:-1]
+        first = unit.messages[0]
+        if first.role == "assistant":
+            return encode(self._assistant(first))
+        if first.role == "tool":
+            return encode(self._results(unit))[1:-1]
+        content = _user_content(first.content or "")
+        if unit.context.strip():
+            content = (
+                f"{content}\n\n{unit.context}" if isinstance(content, str) else [*content, _text_part(unit.context)]
+            )
+        return encode({"role": "user", "content": self._text(content) if isinstance(content, str) else content})
 
     def marked(self, pieces: list[bytes]) -> list[bytes]:
         """Markers for aggregators that serve Claude, on the last text of the last units that end in text."""
@@ -114,9 +126,6 @@ class ChatWire:
     def _marked(self, piece: bytes) -> bytes:
         return piece[: -len(_TEXT_END)] + self._marked_end if piece.endswith(_TEXT_END) else piece
 
-    def reading(self) -> Reading:
-        return self._reading(self._endpoint.provider, self._endpoint.model)
-
     def _reasoning(self, asked: JsonObject | None) -> JsonObject:
         effort, style = effort_of(asked), self._endpoint.quirks.reasoning
         if effort is None or style == "none":
@@ -126,19 +135,6 @@ class ChatWire:
         if style == "thinking":
             return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
         return {"reasoning_effort": effort}
-
-    def _messages(self, unit: Unit) -> list[JsonObject]:
-        first = unit.messages[0]
-        if first.role == "assistant":
-            return [self._assistant(first)]
-        if first.role == "tool":
-            return self._results(unit)
-        content = _user_content(first.content or "")
-        if unit.context.strip():
-            content = (
-                f"{content}\n\n{unit.context}" if isinstance(content, str) else [*content, _text_part(unit.context)]
-            )
-        return [{"role": "user", "content": self._text(content) if isinstance(content, str) else content}]
 
     def _text(self, text: str) -> str | list[JsonObject]:
         """Text as it stands, or as a part, which can carry a marker."""
@@ -151,7 +147,8 @@ class ChatWire:
         for message in unit.messages:
             text = "\n".join(texts(message.content)) or SEE_PICTURE
             out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": self._text(text)})
-            after += [_image_part(part) for part in images(message)]
+            if not isinstance(message.content, str):
+                after += [_image_part(part) for part in images(message)]
         if unit.context.strip():
             after.append(_text_part(unit.context))
         if after:
@@ -279,45 +276,25 @@ class _Chunk(Struct, frozen=True, gc=False):
 class _ChatReading(SseReading):
     decoding = Decoding(_Chunk)
     _thought_field = ""
+    _details: list[Any] | None = None
+    _split: ThinkSplitter | None = None  # from the first word on
+    _is_words = False  # whether all content that follows is words
 
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
-        self._details: list[Any] = []
-        self._split = ThinkSplitter()
-
-    def words(self, event: _Chunk) -> str:
-        if not event.choices or (event.model and event.model != self.model):
-            return ""
-        choice = event.choices[0]
-        delta = choice.delta
-        if delta is None or choice.finish_reason is not None or event.usage is not None or event.error is not None:
-            return ""
-        if delta.tool_calls is not None or delta.reasoning is not None or delta.reasoning_content is not None:
-            return ""
-        return delta.content if isinstance(delta.content, str) and delta.reasoning_details is None else ""
-
-    def speak(self, pieces: list[str]) -> list[ModelEvent]:
-        """Words, once it is certain that they are not a leading block of thoughts."""
-        thought = text = ""
-        place = 0
-        while place < len(pieces) and not self._split.is_done:
-            more, text = self._split.feed(pieces[place])
-            thought += more
-            place += 1
-        return self.think(thought) + self.say(text + "".join(pieces[place:]))
-
-    def take_whole(self, body: Any) -> list[ModelEvent]:
+    def take_whole(self, body: Any) -> None:
         try:
-            events = self.take(msgspec.convert(body, _Chunk))
+            self.take([msgspec.convert(body, _Chunk)])
         except msgspec.ValidationError as error:
             raise self.broken(str(error)) from error
-        self.is_complete = self.finish is not None or bool(events)
-        return events
+        self.tell_words()
+        self.is_complete = self.finish is not None or bool(self.deltas)
 
     def end(self) -> list[ModelEvent]:
-        events = [] if self.is_complete else list(super().end())
+        events = super().end()
         self.is_complete = self.is_complete or self.finish is not None
-        return events + self.say(self._split.rest())
+        if self._split is not None and not self._is_words:
+            self.say(self._split.rest())
+            events += self.fresh()
+        return events
 
     def extras(self) -> JsonObject:
         extras: JsonObject = {"reasoning_details": self._details} if self._details else {}
@@ -325,48 +302,70 @@ class _ChatReading(SseReading):
             extras["reasoning_content"] = "".join(self.thought)
         return extras
 
-    def take(self, event: _Chunk) -> list[ModelEvent]:
-        if event.error:
-            raise provider_error(event.error, self.provider, self.model)
-        if isinstance(event.usage, dict):
-            self.usage = _usage(event.usage)
-        if event.model:
-            self.model = event.model
-        if not event.choices:
-            return []
-        choice = event.choices[0]
-        if choice.finish_reason:
-            self.finish = _FINISH.get(choice.finish_reason, "stop")
-        delta = choice.delta or choice.message
-        return [] if delta is None else self._take_delta(delta)
+    def take(self, events: Iterable[_Chunk]) -> None:
+        for event in events:
+            if event.error:
+                raise provider_error(event.error, self.provider, self.model)
+            if event.usage and isinstance(event.usage, dict):
+                self.usage = _usage(event.usage)
+            if event.model:
+                self.model = event.model
+            if not (choices := event.choices):
+                continue
+            choice = choices[0]
+            if choice.finish_reason:
+                self.finish = _FINISH.get(choice.finish_reason, "stop")
+            delta = choice.delta or choice.message
+            if delta is None:
+                continue
+            if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
+                self._take_thought(delta)
+            if content := delta.content:
+                if self._is_words and isinstance(content, str):
+                    self.text.append(content)
+                else:
+                    self._speak(content)
+            if delta.tool_calls:
+                self._take_calls(delta.tool_calls)
 
-    def _take_delta(self, delta: _Delta) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
+    def _take_thought(self, delta: _Delta) -> None:
         if thought := delta.reasoning_content or delta.reasoning:
             named = "reasoning_content" if delta.reasoning_content else "reasoning"
             self._thought_field = self._thought_field or named
-            events += self.think(thought)
+            self.think(thought)
         if isinstance(delta.reasoning_details, list):
+            self._details = self._details or []
             self._details += delta.reasoning_details
-        if delta.content and (text := _plain(delta.content)):
-            events += self.speak([text])
-        for place, piece in enumerate(delta.tool_calls or ()):
-            arguments = piece.function.arguments
-            events += self.call(
+
+    def _speak(self, content: str | list[Any]) -> None:
+        """Words, once it is certain that they are not a leading block of thoughts."""
+        text = content if isinstance(content, str) else _plain(content)
+        if not self._is_words:
+            self._split = self._split or ThinkSplitter()
+            thought, text = self._split.feed(text)
+            self._is_words = self._split.is_done
+            if thought:
+                self.think(thought)
+        if text:
+            self.text.append(text)
+
+    def _take_calls(self, pieces: list[_CallPiece]) -> None:
+        for place, piece in enumerate(pieces):
+            function = piece.function
+            arguments = function.arguments
+            self.call(
                 piece.index if piece.index is not None else place,
-                call_id=piece.id or "",
-                name=piece.function.name or "",
-                arguments=arguments if isinstance(arguments, str) else encode(arguments).decode() if arguments else "",
+                piece.id or "",
+                function.name or "",
+                arguments if isinstance(arguments, str) else encode(arguments).decode() if arguments else "",
             )
-        return events
 
 
 class _TextCallsReading(_ChatReading):
     """The answer of a model that writes its calls as text."""
 
-    def say(self, text: str) -> list[ModelEvent]:
-        super().say(text)
-        return []  # A call must not be shown as an answer, so nothing is shown before the end is seen.
+    def tell_words(self) -> None:
+        """A call must not be shown as an answer, so nothing is shown before the end is seen."""
 
     def response(self, *, partial: bool = False) -> ModelResponse:
         if not self.calls and not partial:
@@ -378,10 +377,8 @@ class _TextCallsReading(_ChatReading):
         return super().response(partial=partial)
 
 
-def _plain(content: str | list[Any]) -> str:
+def _plain(content: list[Any]) -> str:
     """Some servers stream content as parts."""
-    if isinstance(content, str):
-        return content
     return "".join(part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str))
 
 

@@ -1,6 +1,6 @@
 """OpenAI Responses, streamed and without storage on the provider's side."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,6 @@ from hermes.types import (
     ImagePart,
     JsonObject,
     Message,
-    ModelEvent,
     ToolDefinition,
     Usage,
 )
@@ -215,31 +214,31 @@ class _ResponsesReading(SseReading):
         super().__init__(provider, model)
         self._items: dict[int, Mapping[str, Any]] = {}
 
-    def words(self, event: _Event) -> str:
-        is_text = event.type in ("response.output_text.delta", "response.refusal.delta")
-        return event.delta or "" if is_text else ""
+    def take(self, events: Iterable[_Event]) -> None:
+        for event in events:
+            kind = event.type
+            if kind in ("response.output_text.delta", "response.refusal.delta"):
+                self.say(event.delta or "")
+            elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
+                self.think(event.delta or "")
+            elif kind == "response.function_call_arguments.delta":
+                self.call(event.output_index, arguments=event.delta or "")
+            elif kind in ("response.output_item.added", "response.output_item.done"):
+                item = self.decode(event.item)
+                if isinstance(item, Mapping):
+                    self._item(event.output_index, item, is_done=kind.endswith("done"))
+            elif kind in ("response.completed", "response.incomplete", "response.failed", "response.cancelled"):
+                response = self.decode(event.response)
+                self._ended(response if isinstance(response, Mapping) else {})
+                if self.is_complete:
+                    return
+            elif kind == "error":
+                raise provider_error(
+                    event.error or {"message": event.message, "code": event.code}, self.provider, self.model
+                )
 
-    def take(self, event: _Event) -> list[ModelEvent]:
-        kind = event.type
-        if kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
-            return self.think(event.delta or "")
-        if kind == "response.function_call_arguments.delta":
-            return self.call(event.output_index, arguments=event.delta or "")
-        if kind in ("response.output_item.added", "response.output_item.done"):
-            item = self.decode(event.item)
-            is_done = kind.endswith("done")
-            return self._item(event.output_index, item, is_done=is_done) if isinstance(item, Mapping) else []
-        if kind in ("response.completed", "response.incomplete", "response.failed", "response.cancelled"):
-            response = self.decode(event.response)
-            return self._ended(response if isinstance(response, Mapping) else {})
-        if kind == "error":
-            raise provider_error(
-                event.error or {"message": event.message, "code": event.code}, self.provider, self.model
-            )
-        return []
-
-    def take_whole(self, body: Any) -> list[ModelEvent]:
-        return self._ended(body)
+    def take_whole(self, body: Any) -> None:
+        self._ended(body)
 
     def extras(self) -> JsonObject:
         items = [dict(item) for _, item in sorted(self._items.items())]
@@ -247,13 +246,13 @@ class _ResponsesReading(SseReading):
         said = [item for item in items if item.get("type") == "message" and item.get("id")]
         return {"codex_reasoning_items": reasoning or None, "codex_message_items": said or None}
 
-    def _item(self, place: int, item: Mapping[str, Any], *, is_done: bool) -> list[ModelEvent]:
+    def _item(self, place: int, item: Mapping[str, Any], *, is_done: bool) -> None:
         if is_done:
             self._items[place] = item
         if item.get("type") != "function_call":
-            return []
+            return
         known = place in self.calls and bool(self.calls[place].arguments)
-        events = self.call(
+        self.call(
             place,
             call_id=str(item.get("call_id") or item.get("id") or ""),
             name=str(item.get("name") or ""),
@@ -261,35 +260,31 @@ class _ResponsesReading(SseReading):
         )
         if item.get("id"):
             self.calls[place].provider_data = {"response_item_id": item["id"]}
-        return events
 
-    def _ended(self, response: Mapping[str, Any]) -> list[ModelEvent]:
+    def _ended(self, response: Mapping[str, Any]) -> None:
         status = response.get("status")
         if status in ("failed", "cancelled"):
             raise provider_error(response.get("error") or {"message": f"status {status}"}, self.provider, self.model)
         self.model = str(response.get("model") or self.model)
-        events = self._unstreamed(response.get("output"))
+        self._take_unstreamed(response.get("output"))
         self._count(response.get("usage"))
         self._finished(status, response.get("incomplete_details"))
         self.is_complete = status is not None
-        return events
 
-    def _unstreamed(self, output: Any) -> list[ModelEvent]:
+    def _take_unstreamed(self, output: Any) -> None:
         """What the final object holds and no event has told before: all of it, when nothing was streamed."""
-        events: list[ModelEvent] = []
         had_text, had_thought = bool(self.text), bool(self.thought)
         for place, item in enumerate(output if isinstance(output, list) else ()):
             if not isinstance(item, Mapping) or place in self._items:
                 continue
-            events += self._item(place, item, is_done=True)
+            self._item(place, item, is_done=True)
             parts = item.get("content") if item.get("type") == "message" else item.get("summary")
             for part in parts if isinstance(parts, list) else ():
                 text = str(part.get("text") or part.get("refusal") or "") if isinstance(part, Mapping) else ""
                 if item.get("type") == "message" and not had_text:
-                    events += self.say(text)
+                    self.say(text)
                 elif item.get("type") == "reasoning" and not had_thought:
-                    events += self.think(text)
-        return events
+                    self.think(text)
 
     def _finished(self, status: Any, details: Any) -> None:
         why = details.get("reason") if isinstance(details, Mapping) else None

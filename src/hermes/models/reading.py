@@ -53,6 +53,7 @@ class Reading(ABC):
     finish: FinishReason | None = None
     usage = Usage()
     is_complete = False  # the provider has said that this was all; what comes later is passed over
+    _told = 0  # how many pieces of `text` are among the deltas
 
     def __init__(self, provider: str, model: str) -> None:
         self.provider = provider
@@ -60,18 +61,19 @@ class Reading(ABC):
         self.text: list[str] = []
         self.thought: list[str] = []
         self.calls: dict[int, CallDraft] = {}
+        self.deltas: list[ModelEvent] = []  # not given out yet
 
     @abstractmethod
-    def feed(self, chunk: bytes) -> Iterable[ModelEvent]:
+    def feed(self, chunk: bytes) -> list[ModelEvent]:
         """The deltas of one piece of a stream. A failure that the stream reports is a `ProviderError`."""
 
     @abstractmethod
-    def take_whole(self, body: Any) -> Iterable[ModelEvent]:
-        """The deltas of an answer that came as one JSON object."""
+    def take_whole(self, body: Any) -> None:
+        """Report an answer that came as one JSON object."""
 
     @abstractmethod
-    def end(self) -> Iterable[ModelEvent]:
-        """What the stream still holds when its bytes have ended."""
+    def end(self) -> list[ModelEvent]:
+        """The deltas that the stream still holds when its bytes have ended."""
 
     def extras(self) -> JsonObject:
         """Fields of the message beside words and calls: reasoning as this protocol wants it back."""
@@ -79,30 +81,43 @@ class Reading(ABC):
 
     # -- what protocols report ------------------------------------------------------------------------------------
 
-    def say(self, text: str) -> list[ModelEvent]:
-        if not text:
-            return []
-        self.text.append(text)
-        return [TextDelta(text)]
+    def say(self, text: str) -> None:
+        if text:
+            self.text.append(text)
 
-    def think(self, text: str) -> list[ModelEvent]:
-        if not text:
-            return []
-        self.thought.append(text)
-        return [ReasoningDelta(text)]
+    def think(self, text: str) -> None:
+        if text:
+            self.tell_words()
+            self.thought.append(text)
+            self.deltas.append(ReasoningDelta(text))
 
-    def call(self, place: int, *, call_id: str = "", name: str = "", arguments: str = "") -> list[ModelEvent]:
+    def call(self, place: int, call_id: str = "", name: str = "", arguments: str = "") -> None:
         """A piece of the call at `place`."""
         draft = self.calls.get(place)
         if draft is None:
             draft = self.calls[place] = CallDraft()
-        draft.id = draft.id or call_id
+        if call_id and not draft.id:
+            draft.id = call_id
         if arguments:
             draft.arguments.append(arguments)
         if name and not draft.name:
             draft.name = name
-            return [CallAnnounced(name)]
-        return []
+            self.tell_words()
+            self.deltas.append(CallAnnounced(name))
+
+    def tell_words(self) -> None:
+        """Make one delta of the words that have come since the last one."""
+        words = "".join(self.text[self._told :])
+        self._told = len(self.text)
+        if words:
+            self.deltas.append(TextDelta(words))
+
+    def fresh(self) -> list[ModelEvent]:
+        """The deltas since the last time."""
+        if len(self.text) > self._told:
+            self.tell_words()
+        deltas, self.deltas = self.deltas, []
+        return deltas
 
     def whole(self, body: bytes) -> list[ModelEvent]:
         """An answer that was not streamed, from its bytes."""
@@ -111,7 +126,8 @@ class Reading(ABC):
             raise provider_error(decoded, self.provider, self.model)
         if not isinstance(decoded, dict):
             raise self.broken("it is not a JSON object")
-        return list(self.take_whole(decoded))
+        self.take_whole(decoded)
+        return self.fresh()
 
     def decode(self, data: bytes | msgspec.Raw) -> Any:
         return self.typed(_any_json.decode, data)
@@ -146,7 +162,10 @@ class Reading(ABC):
                     f"the stream of {self.model!r} ended before its answer did", reason="server_error", retryable=True
                 )
             partial = True
-        calls = self._calls() if self.calls and not partial else ()
+        calls: tuple[ToolCall, ...] = ()
+        if self.calls and not partial:
+            drafts = sorted(self.calls.items())
+            calls = tuple([draft.finished() for _, draft in drafts if draft.name or draft.arguments])
         finish = self.finish or "stop"
         if self.finish is None and not all(draft.arguments for draft in self.calls.values()):
             finish = "length"  # nobody said that the call was finished, and nothing of its arguments has come
@@ -162,10 +181,6 @@ class Reading(ABC):
         if extras := self.extras():
             message = replace(message, **extras)
         return ModelResponse(message=message, finish_reason=finish, usage=self.usage, model=self.model, partial=partial)
-
-    def _calls(self) -> tuple[ToolCall, ...]:
-        drafts = sorted(self.calls.items())
-        return tuple([draft.finished() for _, draft in drafts if draft.name or draft.arguments])
 
 
 def joined(events: list[ModelEvent]) -> list[ModelEvent]:
@@ -217,45 +232,26 @@ class SseReading(Reading):
         self._parser = SseParser()
 
     @abstractmethod
-    def words(self, event: Any) -> str:
-        """The text of an event that holds text and nothing else; empty for all others."""
-
-    @abstractmethod
-    def take(self, event: Any) -> Iterable[ModelEvent]:
-        """The deltas of any event."""
-
-    def speak(self, pieces: list[str]) -> list[ModelEvent]:
-        """The deltas of words that arrived together."""
-        return self.say("".join(pieces))
+    def take(self, events: Iterable[Any]) -> None:
+        """Report what `events` say, up to the one that completes the answer."""
 
     def feed(self, chunk: bytes) -> list[ModelEvent]:
         """The deltas of `chunk`; words that arrive together are one delta."""
-        datas = [] if self.is_complete else self._parser.datas(chunk)
+        if self.is_complete:
+            return []
+        datas = self._parser.datas(chunk)
         ends = _END in datas
         if ends:
             del datas[datas.index(_END) :]
-        events: list[ModelEvent] = []
-        run: list[str] = []
-        words = self.words
-        for event in self.decoding.events(datas, self):
-            if text := words(event):
-                run.append(text)
-                continue
-            if run:
-                events += self.speak(run)
-                run = []
-            events += self.take(event)
-            if self.is_complete:
-                break
-        if run:
-            events += self.speak(run)
-        self.is_complete = self.is_complete or ends
-        return events
+        self.take(self.decoding.events(datas, self))
+        if ends:
+            self.is_complete = True
+        return self.fresh()
 
-    def end(self) -> Iterable[ModelEvent]:
+    def end(self) -> list[ModelEvent]:
         """Some servers answer a streaming request with plain JSON."""
         if self.is_complete:
-            return ()
+            return []
         rest = self._parser.rest()
         if rest.lstrip()[:1] == b"{" and not self.text and not self.calls:
             return self.whole(rest)
@@ -264,4 +260,4 @@ class SseReading(Reading):
                 f"{self.provider!r} answered with a web page, not with a model's answer. Check base_url: hermes model",
                 reason="format_error",
             )
-        return ()
+        return []

@@ -36,6 +36,7 @@ class SseParser:
     _after_cr = False
     _is_stream: bool | None = None  # None until the first line that is not blank
     _overflow = False
+    _is_clean = True  # nothing of what has come is waiting for the rest of it
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._limit = max_event_bytes
@@ -44,8 +45,7 @@ class SseParser:
 
     def datas(self, chunk: bytes) -> list[bytes]:
         """The data of the events that `chunk` completes, for a reader that asks for nothing else of them."""
-        is_clean = not (self._pending_bytes or self._data or self._event or self._after_cr or self._overflow)
-        if is_clean and self._is_stream is not False and len(chunk) < self._limit:
+        if self._is_clean and len(chunk) < self._limit:
             whole = _whole_datas(chunk)
             if whole is not None:
                 self._is_stream, self._at_start = True, False
@@ -55,6 +55,7 @@ class SseParser:
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """The events that `chunk` completes, in order."""
         self._check()
+        self._is_clean = False
         chunk = self._normalise(chunk)
         if self._is_stream is False or b"\n" not in chunk:
             self._pieces.append(chunk)
@@ -69,6 +70,7 @@ class SseParser:
         self._take_lines(lines, events)
         self._pending_bytes = len(self._pieces[0])
         self._overflow = self._overflow or self._data_bytes + self._pending_bytes > self._limit
+        self._is_clean = not (self._pending_bytes or self._data or self._event or self._after_cr or self._overflow)
         if not events:
             self._check()
         return events
@@ -151,7 +153,9 @@ def _whole_datas(chunk: bytes) -> list[bytes] | None:
     """
     if b"\r" in chunk:
         chunk = chunk.replace(b"\r\n", b"\n")
-    if not chunk.endswith(b"\n\n") or b"\r" in chunk:
+        if b"\r" in chunk:
+            return None
+    if not chunk.endswith(b"\n\n"):
         return None
     if chunk.startswith(b"data: "):
         datas = chunk[6:-2].split(b"\n\ndata: ")
