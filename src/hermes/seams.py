@@ -17,18 +17,15 @@ _JOINED_AT = 16  # so many pieces of a history become one: long ones are not cop
 # -- models ------------------------------------------------------------------------------------------------------
 
 
-class Unit:
+class Unit(Struct, frozen=True, eq=False):
     """One wire turn: a user message, an assistant message, or all results of one assistant message.
 
     A unit never changes, so each encoding of it is made once and kept.
     """
 
-    __slots__ = ("_encoded", "context", "messages")
-
-    def __init__(self, messages: Sequence[Message], context: str = "") -> None:
-        self.messages = tuple(messages)
-        self.context = context  # volatile text that goes to the model after this unit's own, and nowhere else
-        self._encoded: dict[str, bytes] = {}
+    messages: Sequence[Message]
+    context: str = ""  # volatile text that goes to the model after this unit's own, and nowhere else
+    _encoded: dict[str, bytes] = field(default_factory=dict)
 
     def encoded(self, key: str, encode: "Callable[[Unit], bytes]") -> bytes:
         """The bytes of this unit in the form named `key`."""
@@ -36,10 +33,6 @@ class Unit:
         if found is None:
             found = self._encoded[key] = encode(self)
         return found
-
-    def handed_over(self, key: str, encode: "Callable[[Unit], bytes]") -> bytes:
-        """The same bytes, for one who keeps them from now on in place of this unit."""
-        return self._encoded.pop(key, None) or encode(self)
 
 
 class UnitLog(Sequence[Unit]):
@@ -66,14 +59,16 @@ class UnitLog(Sequence[Unit]):
 
     def pieces(self, key: str, encode: Callable[[Unit], bytes], apart: int) -> list[bytes]:
         """The encoded units, the last `apart` of them one by one; see `ModelRequest.pieces`."""
-        nothing: list[bytes] = []
-        count, joined = self.recall(key, nothing)
-        settled = self._count - apart
-        if settled > count:
-            pieces = [*joined, *[unit.handed_over(key, encode) for unit in self._units[count:settled]]]
-            joined = pieces if len(pieces) < _JOINED_AT else [b",".join(pieces)]
-            self.remember(key, count := settled, joined)
-        return [*joined, *[unit.encoded(key, encode) for unit in self._units[count : self._count]]]
+        nothing: tuple[list[bytes], Unit | None] = ([], None)
+        count, (pieces, newest) = self.recall(key, nothing)
+        if count and self._units[count - 1] is not newest:
+            count, pieces = count - 1, pieces[:-1]  # it has been given context since
+        if count < self._count:
+            pieces = [*pieces, *map(encode, self._units[count : self._count])]
+            if len(pieces) >= _JOINED_AT + apart:
+                pieces[:-apart] = [b",".join(pieces[:-apart])]
+            self.remember(key, self._count, (pieces, self._units[self._count - 1]))
+        return pieces
 
     def __len__(self) -> int:
         return self._count
