@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from msgspec import Struct, field
+
 Result = TypeVar("Result")
 ScopeState: TypeAlias = Literal["new", "open", "done", "failed", "cancelled", "expired"]
 
@@ -18,7 +20,7 @@ class CallInterrupted(asyncio.CancelledError):
         self.content = content
 
 
-class TurnScope:
+class TurnScope(Struct, eq=False):
     """A deadline, a reason, children and a clean-up budget, bound to the task that enters it.
 
     `async with scope:` runs its body until it ends, the deadline passes or `cancel` is called. The scope's own
@@ -26,41 +28,31 @@ class TurnScope:
     says why. A cancellation from outside always passes through. A child never outlives the time of its parent.
     """
 
-    # As every scope begins: each call and each request makes one.
+    name: str = "turn"
+    timeout_s: float | None = None
+    parent: "TurnScope | None" = None
+    cleanup_s: float = 3.0
     reason: str | None = None
     state: ScopeState = "new"
+    _children: "set[TurnScope]" = field(default_factory=set)
     _deadline: float | None = None  # its own or one above it, whichever comes first
     _task: asyncio.Task[object] | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _timer: asyncio.TimerHandle | None = None
     _delivery: asyncio.Handle | None = None
-    _delivered = False
-    _cancels_before = 0
+    _delivered: bool = False
+    _cancels_before: int = 0
     _asked: Literal["cancelled", "expired"] | None = None
-
-    def __init__(
-        self,
-        name: str = "turn",
-        *,
-        timeout_s: float | None = None,
-        parent: "TurnScope | None" = None,
-        cleanup_s: float = 3.0,
-    ) -> None:
-        self.name = name
-        self.cleanup_s = cleanup_s
-        self._parent = parent
-        self._timeout_s = timeout_s
-        self._children: set[TurnScope] = set()
 
     def child(self, name: str, *, timeout_s: float | None = None) -> "TurnScope":
         """A scope below this one, with at most its remaining time."""
-        return TurnScope(name, timeout_s=timeout_s, parent=self, cleanup_s=self.cleanup_s)
+        return TurnScope(name, timeout_s, self, self.cleanup_s)
 
     def remaining(self) -> float | None:
         """Seconds left here or in any scope above; None when nothing limits them."""
-        scope = self if self._loop is not None or self._parent is None else self._parent
+        scope = self if self._loop is not None or self.parent is None else self.parent
         if scope._deadline is None or scope._loop is None:
-            return self._timeout_s
+            return self.timeout_s
         return max(0.0, scope._deadline - scope._loop.time())
 
     def limit(self, timeout_s: float | None) -> float | None:
@@ -108,18 +100,18 @@ class TurnScope:
     async def __aenter__(self) -> "TurnScope":
         if self.state != "new":
             raise RuntimeError(f"scope {self.name!r} was entered twice")
-        self._loop = asyncio.get_running_loop()
-        task = asyncio.current_task(self._loop)
+        loop = self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
         self._task = task
         self._cancels_before = task.cancelling()
         self.state = "open"
-        if self._parent is not None:
-            self._parent._children.add(self)
-            self._deadline = self._parent._deadline
-        if self._timeout_s is not None:
-            own = self._loop.time() + self._timeout_s
-            self._timer = self._loop.call_at(own, self._stop, "expired", "deadline")
+        if self.parent is not None:
+            self.parent._children.add(self)
+            self._deadline = self.parent._deadline
+        if self.timeout_s is not None:
+            own = loop.time() + self.timeout_s
+            self._timer = loop.call_at(own, self._stop, "expired", "deadline")
             self._deadline = own if self._deadline is None else min(own, self._deadline)
         if self._asked is not None:
             self._deliver_soon()
@@ -133,8 +125,8 @@ class TurnScope:
             self._timer.cancel()
         if self._delivery is not None:
             self._delivery.cancel()
-        if self._parent is not None:
-            self._parent._children.discard(self)
+        if self.parent is not None:
+            self.parent._children.discard(self)
         if self._asked is None:
             self.state = "done" if error is None else "failed"
             self._task = None

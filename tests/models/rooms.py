@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import field
+
 from hermes.errors import ProviderError
 from hermes.models.attempts import ClientOptions
 from hermes.models.client import CallPlan, ModelClient
@@ -19,9 +21,7 @@ QUICK = HttpLimits(connect_s=5.0, first_byte_s=1.0, idle_s=1.0)
 class Sleepless(TurnScope):
     """A scope whose waits are noted instead of waited."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.slept: list[float] = []
+    slept: list[float] = field(default_factory=list)
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
