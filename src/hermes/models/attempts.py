@@ -70,7 +70,7 @@ class Book:
         model = attempt.model
         held = NOTHING
         limits: tuple[SpendLimit, ...] = ()
-        if self._guard:
+        if self._guard.has_caps:
             held, limits = self._most(attempt, request), self._guard.limits(attempt.session_id)
             self._guard.enter(attempt.id, held)
             attempt.is_held = True

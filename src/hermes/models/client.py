@@ -105,8 +105,8 @@ class ModelClient:
 
     def new_turn(self) -> None:
         """Begin with the first model again, and count anew what the turn costs."""
-        self.guard.new_turn()
-        if self._clock.monotonic() >= self._held_off_until:
+        self._options.guard.new_turn()
+        if self._place and self._clock.monotonic() >= self._held_off_until:
             self._go_to(0)
 
     def _go_to(self, place: int) -> None:
@@ -130,7 +130,7 @@ class ModelClient:
 
         `BudgetExceeded` when a cap leaves no room for the next attempt.
         """
-        flight = _Flight(self, plan, scope, request)
+        flight = _Flight(self, plan, scope, request, plan.before)
         try:
             while True:
                 try:
@@ -145,19 +145,16 @@ class ModelClient:
                 await flight.settle()
 
 
-class _Flight:
+class _Flight(Struct, eq=False):
     """One call on its way, over as many attempts as it takes."""
 
-    _tries = 0  # of the model in use
+    _client: ModelClient
+    _plan: CallPlan
+    _scope: TurnScope
+    _request: ModelRequest
+    unwritten: Sequence[StoreOp]
+    _tries: int = 0  # of the model in use
     _repaired: frozenset[str] = frozenset()
-
-    def __init__(self, client: ModelClient, plan: CallPlan, scope: TurnScope, request: ModelRequest) -> None:
-        self._client = client
-        self._options = client._options
-        self._plan = plan
-        self._scope = scope
-        self._request = request
-        self.unwritten: tuple[StoreOp, ...] = tuple(plan.before)
 
     async def attempt(self) -> Answer:
         """Ask once. After a failure, the row that closes the attempt is the next thing to be written."""
@@ -165,7 +162,9 @@ class _Flight:
         model, endpoint = client.model, client.endpoint
         attempt = book.begin(model, self._plan.purpose, self._plan.session_id)
         self._tries += 1
-        request = self._limited(endpoint)
+        request = self._request
+        if client._output_limits or (endpoint is not None and endpoint.max_tokens):
+            request = self._limited(endpoint)
         if model.name not in client._warned:
             self._warn(model)
         try:
@@ -277,7 +276,7 @@ class _Flight:
         """One request of the runtime's own to the model in use, in the ledger like any other."""
         plan = CallPlan(purpose="probe", session_id=None, before=self.unwritten)
         self.unwritten = ()
-        inner = _Flight(self._client, plan, self._scope, request)
+        inner = _Flight(self._client, plan, self._scope, request, plan.before)
         try:
             answer = await inner.attempt()
             inner.unwritten = (answer.closing,)
@@ -287,10 +286,10 @@ class _Flight:
 
     async def _ask(self, attempt: Attempt, request: ModelRequest, endpoint: Endpoint | None) -> ModelResponse:
         """The response at the end of the model's events; all before it are passed on."""
-        timeout_s = (endpoint.timeout_s if endpoint else None) or self._options.timeout_s
+        timeout_s = (endpoint.timeout_s if endpoint else None) or self._client._options.timeout_s
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
         waiting = self._client._waiting
-        if waiting.is_taken:
+        if waiting.tell is not None:
             waiting = Waiting()
         waiting.start(self._plan.on_status, attempt.model.name)
         try:
@@ -309,7 +308,7 @@ class _Flight:
                     await let_go(events)
                     raise
         finally:
-            waiting.stop()
+            waiting.tell = None
         if attempt.response is not None:
             return attempt.response
         if limit.expired:
@@ -321,11 +320,14 @@ class _Flight:
         raise ProviderError("the model's stream ended without an answer", reason="server_error", retryable=True)
 
     def _pass_on(self, attempt: Attempt, delta: ModelDelta) -> None:
-        attempt.thought_chars = attempt.thought_chars + len(delta.text) if isinstance(delta, ReasoningDelta) else 0
         if attempt.is_held and not isinstance(delta, CallAnnounced):
             attempt.received_chars += len(delta.text)
-        if attempt.thought_chars > MAX_THOUGHT_CHARS:
-            raise ProviderError(f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True)
+        if not isinstance(delta, ReasoningDelta):
+            attempt.thought_chars = 0
+        else:
+            attempt.thought_chars += len(delta.text)
+            if attempt.thought_chars > MAX_THOUGHT_CHARS:
+                raise ProviderError(f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True)
         self._plan.on_delta(delta)
 
     # -- after a failure --------------------------------------------------------------------------------------------
@@ -354,9 +356,10 @@ class _Flight:
         return sized(error, size_of(self._request), window) if window else error
 
     def _most_attempts(self, error: ProviderError) -> int:
-        retries = self._options.stream_retries
+        options = self._client._options
+        retries = options.stream_retries
         is_silent = error.reason in ("timeout", "connection")
-        return self._options.max_attempts if retries is None or not is_silent else retries + 1
+        return options.max_attempts if retries is None or not is_silent else retries + 1
 
     def _mended(self, error: ProviderError) -> bool:
         """Each thing that a provider names is taken out once."""
@@ -398,7 +401,8 @@ class _Flight:
         await self._client._store.commit(*closing)
         delay = error.retry_after_s
         if delay is None:
-            delay = min(BACKOFF_BASE_S * 2 ** (self._tries - 1), BACKOFF_MAX_S) * (1 + self._options.jitter() / 2)
+            jitter = 1 + self._client._options.jitter() / 2
+            delay = min(BACKOFF_BASE_S * 2 ** (self._tries - 1), BACKOFF_MAX_S) * jitter
         self._plan.on_status(
             StatusChanged(
                 "retry", f"{error}; trying again in {delay:.0f} s ({self._tries}/{self._most_attempts(error)})"

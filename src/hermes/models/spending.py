@@ -31,10 +31,7 @@ class SpendGuard:
         self._under_way: dict[str, Spent] = {}
         self.turn = NOTHING
         self.has_money_cap = any(cap.usd is not None for cap in (caps.turn, caps.session, caps.day))
-        self._has_caps = bool(caps.turn or caps.session or caps.day)
-
-    def __bool__(self) -> bool:
-        return self._has_caps
+        self.has_caps = bool(caps.turn or caps.session or caps.day)
 
     def new_turn(self) -> None:
         """Forget what the last turn cost."""
@@ -42,8 +39,6 @@ class SpendGuard:
 
     def limits(self, session_id: str | None) -> tuple[SpendLimit, ...]:
         """What the store is asked to hold the next call to."""
-        if not self._has_caps:
-            return ()
         limits = []
         if self._caps.session and session_id is not None:
             limits.append(SpendLimit(span="session", cap=self._caps.session, session_id=session_id))

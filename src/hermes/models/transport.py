@@ -113,13 +113,14 @@ class HttpModel:
                 await let_go(chunks)
                 raise
             for event in reading.end() if is_stream else reading.whole(b"".join(whole)):
-                yield self._ours(event)
+                yield self._ours(event) if self._renamed else event
         except (HttpError, ProviderError) as error:
             if not reading.has_text:
                 raise self._told(error, is_stream=is_stream) from error
             yield reading.response(partial=True)
             return
-        yield self._ours(reading.response())
+        response = reading.response()
+        yield self._ours(response) if self._renamed else response
 
     def _fitted(self, request: ModelRequest) -> ModelRequest:
         """The request with its tools as the provider takes them; what cannot be mapped is left out, and said once."""
@@ -133,7 +134,7 @@ class HttpModel:
 
     def _ours(self, event: ModelEvent) -> ModelEvent:
         """The event with tools called by the names that we gave them."""
-        if not self._renamed or self._tools is None or isinstance(event, TextDelta | ReasoningDelta):
+        if self._tools is None or isinstance(event, TextDelta | ReasoningDelta):
             return event
         ours = self._tools[1].ours
         if isinstance(event, CallAnnounced):

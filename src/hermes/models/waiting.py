@@ -17,13 +17,13 @@ async def let_go(stream: AsyncIterator[object]) -> None:
 class Waiting:
     """Tells a person who waits that nothing has come for a while. Each event resets `is_quiet`.
 
-    A timer is not taken back when the wait ends: the next wait, most often soon after, finds it running.
+    The wait ends when `tell` is taken away. The timer is not: the next wait, most often soon after, finds it running.
     """
 
-    __slots__ = ("_began", "_loop", "_model", "_tell", "_timer", "_waited", "is_quiet")
+    __slots__ = ("_began", "_loop", "_model", "_timer", "_waited", "is_quiet", "tell")
 
     def __init__(self) -> None:
-        self._tell: Callable[[StatusChanged], None] | None = None  # while somebody waits
+        self.tell: Callable[[StatusChanged], None] | None = None  # while somebody waits
         self._model = ""
         self._waited = 0.0
         self._began = 0.0
@@ -31,34 +31,25 @@ class Waiting:
         self._timer: asyncio.TimerHandle | None = None
         self.is_quiet = True
 
-    @property
-    def is_taken(self) -> bool:
-        """Whether somebody waits with it."""
-        return self._tell is not None
-
     def start(self, tell: Callable[[StatusChanged], None], model: str) -> None:
         """From now on nothing has come from `model`."""
         loop = asyncio.get_running_loop()
-        self._tell, self._model, self._waited, self.is_quiet = tell, model, 0.0, True
+        self.tell, self._model, self._waited, self.is_quiet = tell, model, 0.0, True
         self._began = loop.time()
         if self._timer is None or self._loop is not loop:
             self._loop = loop
             self._timer = loop.call_later(STILL_WAITING_S, self._passed)
 
-    def stop(self) -> None:
-        """Nobody waits any more."""
-        self._tell = None
-
     def _passed(self) -> None:
         assert self._loop is not None
-        if self._tell is None:
+        if self.tell is None:
             self._timer = None
             return
         left = self._began + STILL_WAITING_S - self._loop.time()
         if left <= 0:
             self._waited = self._waited + STILL_WAITING_S if self.is_quiet else 0.0
             if self.is_quiet:
-                self._tell(StatusChanged("waiting", f"nothing has come from {self._model} for {self._waited:.0f} s"))
+                self.tell(StatusChanged("waiting", f"nothing has come from {self._model} for {self._waited:.0f} s"))
             self.is_quiet = True
             left = STILL_WAITING_S
         self._timer = self._loop.call_later(left, self._passed)
