@@ -102,11 +102,8 @@ async def end_background(environment: Environment, *session_ids: str) -> None:
 
 async def news_from_background(environment: Environment, *session_ids: str) -> str:
     """What background processes of the session have to tell since the last turn, under all the ids it had."""
-    told: list[str] = []
     try:
-        background = background_of(environment)
-        for session_id in session_ids:
-            told += await background.notices(session_id)
+        told = await background_of(environment).notices(*session_ids)
     except ToolError as error:
         return f"[Background processes cannot be asked: {error}]"
     return "\n".join(told)

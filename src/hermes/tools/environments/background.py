@@ -64,8 +64,8 @@ class Background(Protocol):
         """The end of it was shown; no notice of it is needed."""
         ...
 
-    async def notices(self, session_id: str) -> list[str]:
-        """What there is to tell this session since the last time: ends, and output it watches for."""
+    async def notices(self, *session_ids: str) -> list[str]:
+        """What there is to tell these sessions since the last time: ends, and output they watch for."""
         ...
 
     async def end_session(self, session_id: str) -> int:

@@ -140,14 +140,14 @@ class HeldProcesses:
     async def mark_seen(self, record: Record) -> None:
         await self._run_blocking((self._root / record.id / "seen").touch)
 
-    async def notices(self, session_id: str) -> list[str]:
-        if session_id in self._without:
+    async def notices(self, *session_ids: str) -> list[str]:
+        if self._without.issuperset(session_ids):
             return []  # asked twice in every turn, and a look at the disk is not free
         told: list[str] = []
-        mine = [record for record in await self.records() if record.order.session_id == session_id]
-        if not mine and session_id not in self._started:  # else one may be about to appear
-            self._without.add(session_id)
-        for record in mine:
+        records = [record for record in await self.records() if record.order.session_id in session_ids]
+        with_some = {record.order.session_id for record in records}
+        self._without.update(set(session_ids) - with_some - self._started)  # else one may be about to appear
+        for record in records:
             if record.order.notify or record.order.watch:
                 told += await self._run_blocking(self._news_of, record)
         return told

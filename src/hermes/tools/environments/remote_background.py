@@ -141,13 +141,13 @@ class RemoteProcesses:
     async def mark_seen(self, record: Record) -> None:
         self._seen.add(record.id)
 
-    async def notices(self, session_id: str) -> list[str]:
+    async def notices(self, *session_ids: str) -> list[str]:
         if not self._snapshot() or self._awaited == set():
             return []  # each look is a round trip
         awaited = [
             record
             for record in await self.records()
-            if record.order.session_id == session_id and (record.order.notify or record.order.watch)
+            if record.order.session_id in session_ids and (record.order.notify or record.order.watch)
         ]
         self._awaited = {record.id for record in awaited} - self._seen
         told: list[str] = []
