@@ -89,10 +89,10 @@ class ToolResult(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
 
 def text_of(content: Content | None) -> str:
     """The words of `content`, pictures left out."""
-    if content is None:
-        return ""
     if isinstance(content, str):
         return content
+    if content is None:
+        return ""
     return "\n".join(part.text for part in content if isinstance(part, TextPart))
 
 

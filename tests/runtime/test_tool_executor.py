@@ -14,11 +14,9 @@ import pytest
 from msgspec import structs
 
 from hermes.errors import ToolError
-from hermes.runtime.tool_executor import Prepared, validate_calls
 from hermes.seams import Effects, ToolContext
 from hermes.tools.registry import tool_result
 from hermes.tools.traits import Traits, reads_file, touches_nothing, writes_file
-from hermes.tools.view import SessionView
 from hermes.types import CallFinished, ImagePart, TextPart, ToolCall, text_of
 from tests.runtime.rooms import room, tool
 
@@ -495,8 +493,8 @@ async def test_a_foreign_coroutine_that_blocks_or_will_not_stop_holds_up_no_turn
     assert result.status == "unknown"
 
 
-def test_validation_reads_every_call_before_any_runs() -> None:
-    view = SessionView.of(tool("count", print, NUMBER))
-    good, bad = validate_calls(view, [ToolCall("1", "count", '{"n": 1}'), ToolCall("2", "count", '{"n":')])
-    assert isinstance(good, Prepared)
-    assert not isinstance(bad, Prepared)
+async def test_validation_reads_every_call_before_any_runs(tmp_path: Path) -> None:
+    async with room(tmp_path, tool("count", lambda args: str(args["n"]), NUMBER)) as it:
+        good, bad = await it.run(ToolCall("1", "count", '{"n": 1}'), ToolCall("2", "count", '{"n":'))
+    assert (good.content, bad.status) == ("1", "failed")
+    assert it.events.started() == it.events.finished() == ["2", "1"]

@@ -1,6 +1,7 @@
 """What a turn is handed: its collaborators and its one deadline; and the narrow slice of it that a tool sees."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from logging import Logger
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,11 +22,11 @@ from hermes.seams import (
     Sink,
     Supervisor,
     ToolContext,
-    ToolRules,
     ToolView,
 )
+from hermes.tools.limits import ResultLimits
 from hermes.tools.pool import DaemonPool
-from hermes.types import Content, Event, ImagePart, JsonObject, ToolCall
+from hermes.types import Event, ImagePart, JsonObject, ToolCall
 
 if TYPE_CHECKING:
     from hermes.models.auxiliary import AuxiliaryClient
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Services(Struct, frozen=True, kw_only=True):
+class Services(Struct, frozen=True, kw_only=True, dict=True):
     """What lives as long as a session: the parts that touch the world."""
 
     store: EventStore
@@ -54,6 +55,11 @@ class Services(Struct, frozen=True, kw_only=True):
     checkpoints: "CallCheckpoints | None" = None  # snapshots before files are changed, where they were asked for
     helper: "AuxiliaryClient | None" = None  # for the questions that a tool asks a model; none where there is none
 
+    @cached_property
+    def limits(self) -> ResultLimits:
+        """How long results may be."""
+        return ResultLimits.of(self.settings, self.window_tokens)
+
 
 class TurnContext(Struct, frozen=True, kw_only=True):
     """One turn's collaborators. The agent builds it; all below is handed it."""
@@ -70,7 +76,16 @@ class TurnContext(Struct, frozen=True, kw_only=True):
 
     def for_call(self, call: ToolCall, scope: TurnScope) -> "CallContext":
         """The slice that the handler of `call` sees."""
-        return CallContext(turn=self, call_id=call.id, scope=scope)
+        return CallContext(
+            turn=self,
+            call_id=call.id,
+            scope=scope,
+            session_id=self.session_id,
+            task_id=self.task_id,
+            user_task=self.user_task,
+            memo=self.services.memo,
+            route=self.route,
+        )
 
 
 class CallContext(Struct, frozen=True, kw_only=True):
@@ -79,21 +94,12 @@ class CallContext(Struct, frozen=True, kw_only=True):
     turn: TurnContext
     call_id: str
     scope: TurnScope
+    session_id: str
+    task_id: str
+    user_task: str | None
+    memo: dict[str, Any]  # the session's, but for a call that another call makes, as the next
+    route: Route
     details: JsonObject = field(default_factory=dict)  # becomes `ToolResult.details`
-    via: Route | None = None  # set for a call that another call makes
-    own_memo: dict[str, Any] | None = None  # in place of the session's, for such a call
-
-    @property
-    def session_id(self) -> str:
-        return self.turn.session_id
-
-    @property
-    def task_id(self) -> str:
-        return self.turn.task_id
-
-    @property
-    def user_task(self) -> str | None:
-        return self.turn.user_task
 
     @property
     def environment(self) -> Environment:
@@ -118,22 +124,6 @@ class CallContext(Struct, frozen=True, kw_only=True):
     @property
     def hooks(self) -> HookBus:
         return self.turn.services.hooks
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        return self.turn.services.memo if self.own_memo is None else self.own_memo
-
-    @property
-    def route(self) -> Route:
-        return self.via or self.turn.route
-
-    async def run(self, name: str, args: JsonObject, rules: ToolRules) -> Content:
-        """What the tool gives, called with a checkpoint before it when the session takes them."""
-        taking = self.turn.services.checkpoints
-        if taking is None:
-            return await self.turn.tools.call(name, args, self)
-        async with taking.around(self, name, args, rules):
-            return await self.turn.tools.call(name, args, self)
 
     def nested(self) -> NestedCalls:
         """For calls that this call makes itself."""

@@ -155,6 +155,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     outcome.last_reasoning = response.message.reasoning or response.message.reasoning_content
     outcome.spent(usage, answer.closing.cost_usd, answer.closing.cost_source)
     if prompt_tokens := usage.prompt_tokens:
+        outcome.last_prompt_tokens = prompt_tokens
         turn.history.counted(prompt_tokens)
         turn.full_at = turn.history.chars_at(turn.compress_at)
     emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, usage))

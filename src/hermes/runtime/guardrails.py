@@ -3,9 +3,10 @@
 import hashlib
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct, convert, json
+from msgspec import Struct, convert, field, json
 
 from hermes.tools.registry import tool_error
 from hermes.tools.results import as_object
@@ -16,6 +17,7 @@ Action: TypeAlias = Literal["allow", "warn", "block", "halt"]
 _CYCLES = (2, 3, 4)
 _CYCLE_WARN = 3
 _CYCLE_HALT = 5
+_FEWEST = _CYCLES[0] * _CYCLE_WARN  # calls that a cycle takes
 
 
 class Thresholds(Struct, frozen=True, kw_only=True):
@@ -70,29 +72,28 @@ class GuardrailDecision(Struct, frozen=True, kw_only=True):
 ALLOW = GuardrailDecision()
 
 
-class Guardrails:
+class Guardrails(Struct):
     """Counts for one turn. Whether a call failed is read from its result's structure, never from its words.
 
     A call that succeeded and may have changed something makes room again: the counts of what failed or stood still
     before it start anew. Repeating the whole circle is noticed as a cycle.
     """
 
-    def __init__(self, config: GuardrailConfig | None = None) -> None:
-        self._config = config or GuardrailConfig()
-        self.halted: GuardrailDecision | None = None
-        self._call: tuple[str, JsonObject | str] = ("", "")  # the one that is judged
-        self._failures: dict[int, int] = {}  # by the hash of a call, as the next
-        self._same: dict[int, tuple[int, int]] = {}  # the hash of its result, and how often that came
-        self._tool_failures: dict[str, int] = {}
-        self._trail: deque[tuple[int, int]] = deque(maxlen=_CYCLES[-1] * _CYCLE_HALT)
-        self._warned_cycle: tuple[tuple[int, int], ...] = ()
+    config: GuardrailConfig = GuardrailConfig()
+    halted: GuardrailDecision | None = None
+    _call: tuple[str, JsonObject | str] = ("", "")  # the one that is judged
+    _failures: dict[int, int] = field(default_factory=dict)  # by the hash of a call, as the next
+    _same: dict[int, tuple[int, int]] = field(default_factory=dict)  # the hash of its result, and how often that came
+    _tool_failures: dict[str, int] = field(default_factory=dict)
+    _trail: deque[tuple[int, int]] = field(default_factory=partial(deque, maxlen=_CYCLES[-1] * _CYCLE_HALT))
+    _warned_cycle: tuple[tuple[int, int], ...] = ()
 
     def before(self, name: str, args: JsonObject | str, *, read_only: bool = False) -> GuardrailDecision:
         """Whether the call may run at all."""
-        if not self._config.hard_stop_enabled or not (self._failures or self._same):
+        if not self.config.hard_stop_enabled or not (self._failures or self._same):
             return ALLOW
-        self._call, key = (name, args), _key(name, args)
-        stop = self._config.hard_stop_after
+        self._call, key = (name, args), hash((name, _args_bytes(args)))
+        stop = self.config.hard_stop_after
         failed = self._failures.get(key, 0)
         if failed >= stop.exact_failure:
             return self._stop(
@@ -120,7 +121,7 @@ class Guardrails:
         read_only: bool = False,
     ) -> GuardrailDecision:
         """What the result adds to the picture."""
-        self._call, key, identity = (name, args), _key(name, args), hash(text_of(content))
+        self._call, key, identity = (name, args), hash((name, _args_bytes(args))), hash(text_of(content))
         self._trail.append((key, identity))
         last, count = self._same.get(key, (0, 0))
         count = count + 1 if last == identity else 1
@@ -137,12 +138,14 @@ class Guardrails:
                 self._same.clear()
             self._same[key] = (identity, count)
             decision = self._judge_standstill(name, count, read_only=read_only)
-        return self._judge_cycle(name) if decision.action == "allow" else decision
+        if decision is not ALLOW or len(self._trail) < _FEWEST:
+            return decision
+        return self._judge_cycle(name)
 
     def _judge_failure(self, name: str, key: int) -> GuardrailDecision:
-        warn, stop = self._config.warn_after, self._config.hard_stop_after
+        warn, stop = self.config.warn_after, self.config.hard_stop_after
         exact, by_tool = self._failures[key], self._tool_failures[name]
-        if self._config.hard_stop_enabled and by_tool >= stop.same_tool_failure:
+        if self.config.hard_stop_enabled and by_tool >= stop.same_tool_failure:
             return self._stop(
                 "halt", "same_tool_failure_halt", name, by_tool, f"{name} failed {by_tool} times in a row."
             )
@@ -155,7 +158,7 @@ class Guardrails:
         return ALLOW
 
     def _judge_standstill(self, name: str, count: int, *, read_only: bool) -> GuardrailDecision:
-        warn = self._config.warn_after
+        warn = self.config.warn_after
         if count < (warn.idempotent_no_progress if read_only else warn.no_progress):
             return ALLOW
         code = "idempotent_no_progress_warning" if read_only else "no_progress_warning"
@@ -163,8 +166,6 @@ class Guardrails:
         return self._warn(code, name, count, text)
 
     def _judge_cycle(self, name: str) -> GuardrailDecision:
-        if len(self._trail) < _CYCLES[0] * _CYCLE_WARN:
-            return ALLOW
         trail = list(self._trail)
         for length in _CYCLES:
             block = tuple(trail[-length:])
@@ -173,7 +174,7 @@ class Guardrails:
             rounds = 1
             while tuple(trail[-length * (rounds + 1) : -length * rounds]) == block:
                 rounds += 1
-            if rounds >= _CYCLE_HALT and self._config.hard_stop_enabled:
+            if rounds >= _CYCLE_HALT and self.config.hard_stop_enabled:
                 text = f"the same {length} calls with the same results came {rounds} times."
                 return self._stop("halt", "cycle_halt", name, rounds, text)
             if rounds >= _CYCLE_WARN and set(block) != set(self._warned_cycle):
@@ -183,7 +184,7 @@ class Guardrails:
         return ALLOW
 
     def _warn(self, code: str, name: str, count: int, text: str) -> GuardrailDecision:
-        return self._decided("warn", code, name, count, text) if self._config.warnings_enabled else ALLOW
+        return self._decided("warn", code, name, count, text) if self.config.warnings_enabled else ALLOW
 
     def _stop(self, action: Action, code: str, name: str, count: int, text: str) -> GuardrailDecision:
         decision = self._decided(action, code, name, count, text)
@@ -198,10 +199,6 @@ class Guardrails:
 def signature(name: str, args: JsonObject | str) -> str:
     """A tool with its arguments, whatever the order of their keys."""
     return f"{name}:{hashlib.sha256(_args_bytes(args)).hexdigest()}"
-
-
-def _key(name: str, args: JsonObject | str) -> int:
-    return hash((name, _args_bytes(args)))
 
 
 def _args_bytes(args: JsonObject | str) -> bytes:

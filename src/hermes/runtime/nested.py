@@ -37,13 +37,8 @@ class KernelCalls:
         self._count += 1
         call = ToolCall(f"{self._outer.call_id}/{self._count}", name, msgspec.json.encode(args).decode())
         rules = self._turn.tools.rules(name)
-        ctx = CallContext(
-            turn=self._turn,
-            call_id=call.id,
-            scope=scope.child(call.id, timeout_s=rules.timeout_s),
-            via="code",
-            own_memo=for_script(self._turn.services.memo),
-        )
+        as_called = self._turn.for_call(call, scope.child(call.id, timeout_s=rules.timeout_s))
+        ctx = msgspec.structs.replace(as_called, route="code", memo=for_script(as_called.memo))
         async with self._lanes.entered(lambda: self._turn.tools.effects(name, args, ctx)):
             return await self._run(Prepared(call, name, args, rules), ctx)
 

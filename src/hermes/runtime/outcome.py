@@ -9,7 +9,7 @@ from hermes.types import CallFinished, JsonObject, TurnFinished, Usage, text_of
 
 _EXTRAS = ("error", "error_reason", "interrupt_message", "pending_steer", "guardrail")  # told when there are some
 _extras = attrgetter(*_EXTRAS)
-_counts = attrgetter(*Usage.__struct_fields__)
+_NO_EXTRAS = (None,) * len(_EXTRAS)
 
 
 class Outcome(Struct):
@@ -33,40 +33,45 @@ class Outcome(Struct):
     interrupt_message: str | None = None
     pending_steer: str | None = None
     guardrail: JsonObject | None = None
-    totals: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0, 0))
+    totals: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # tokens of the session, in the order of `Usage`
     cost_usd: float | None = 0.0
     cost_source: str = "none"
     files_changed: list[str] = field(default_factory=list)
     commands: list[JsonObject] = field(default_factory=list)
     failed_calls: list[JsonObject] = field(default_factory=list)
 
-    def end(self, reason: str, text: str = "", *, completed: bool = False, **more: Any) -> None:
+    def end(self, reason: str, text: str = "", *, completed: bool = False, partial: bool = False, **more: Any) -> None:
         """Close the turn; the first ending stands."""
         if self.exit_reason:
             return
-        self.exit_reason, self.final_response, self.completed = reason, text, completed
+        self.exit_reason, self.final_response, self.completed, self.partial = reason, text, completed, partial
         for name, value in more.items():
             setattr(self, name, value)
 
     def saw(self, event: CallFinished) -> None:
         """Keep what the call really did, for the record of the turn."""
-        details = event.result.details
-        if details.get("command"):
-            self.commands.append({"command": details["command"], "exit_code": details.get("exit_code")})
-        for path in details.get("files_changed", ()):
-            if path not in self.files_changed:
-                self.files_changed.append(path)
+        if details := event.result.details:
+            if details.get("command"):
+                self.commands.append({"command": details["command"], "exit_code": details.get("exit_code")})
+            for path in details.get("files_changed", ()):
+                if path not in self.files_changed:
+                    self.files_changed.append(path)
         if event.result.status != "ok":
             text = text_of(event.result.content)
             self.failed_calls.append({"name": event.call.name, "status": event.result.status, "error": text[:500]})
 
     def spent(self, usage: Usage, cost_usd: float | None, source: str) -> None:
         """Add one attempt. A single unknown price makes the sum unknown; it is never counted as nothing."""
-        pairs = zip(_counts(self.totals), _counts(usage), strict=True)
-        self.totals = Usage(*[mine if theirs is None else (mine or 0) + theirs for mine, theirs in pairs])
+        inp, out, read, write, reasoning = self.totals
+        self.totals = (
+            inp + (usage.input_tokens or 0),
+            out + (usage.output_tokens or 0),
+            read + (usage.cache_read_tokens or 0),
+            write + (usage.cache_write_tokens or 0),
+            reasoning + (usage.reasoning_tokens or 0),
+        )
         self.cost_usd = None if cost_usd is None or self.cost_usd is None else self.cost_usd + cost_usd
         self.cost_source = source
-        self.last_prompt_tokens = usage.prompt_tokens or self.last_prompt_tokens
 
     def record(self, session_id: str, turn_id: str) -> TurnFinished:
         return TurnFinished(
@@ -82,7 +87,7 @@ class Outcome(Struct):
 
     def as_dict(self, session_id: str, messages: list[JsonObject]) -> dict[str, Any]:
         """The keys of the contract; token fields are session totals."""
-        inp, out, read, write, reasoning = [value or 0 for value in _counts(self.totals)]
+        inp, out, read, write, reasoning = self.totals
         result: dict[str, Any] = {
             "final_response": self.final_response,
             "last_reasoning": self.last_reasoning,
@@ -111,9 +116,11 @@ class Outcome(Struct):
             "estimated_cost_usd": self.cost_usd,
             "cost_status": "unknown" if self.cost_usd is None else "estimated",
             "cost_source": self.cost_source,
-            "files_changed": list(self.files_changed),
-            "commands": list(self.commands),
-            "failed_calls": list(self.failed_calls),
+            "files_changed": self.files_changed,
+            "commands": self.commands,
+            "failed_calls": self.failed_calls,
         }
-        told = zip(_EXTRAS, _extras(self), strict=True)
-        return result | {name: value for name, value in told if value is not None}
+        extras = _extras(self)
+        if extras != _NO_EXTRAS:
+            result |= {name: value for name, value in zip(_EXTRAS, extras, strict=True) if value is not None}
+        return result

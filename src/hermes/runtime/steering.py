@@ -16,6 +16,8 @@ class SteerBox:
 
     def take(self) -> str:
         """Everything said so far, in order; empty when nothing was."""
+        if not self._said:
+            return ""
         with self._lock:
             said, self._said = self._said, []
         return "\n".join(said)

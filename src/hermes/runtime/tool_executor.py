@@ -15,10 +15,9 @@ from hermes.runtime.scheduling import next_wave
 from hermes.scope import CallInterrupted
 from hermes.seams import Effects, ToolRules, ToolView
 from hermes.tools.fences import fence
-from hermes.tools.limits import batch_limit, fit, spill, threshold
+from hermes.tools.limits import NO_LIMIT, fit, spill
 from hermes.tools.names import repair_name
-from hermes.tools.pipeline import CallFacts, refusal, told
-from hermes.tools.prints import contained_prints
+from hermes.tools.pipeline import AROUND, CallFacts, nobody_listens, refusal, told
 from hermes.tools.registry import tool_error
 from hermes.tools.results import error_content, failure_of, sanitise_error, with_note
 from hermes.tools.validation import CallRefused, parse_arguments, refuse_unknown
@@ -63,37 +62,32 @@ async def run_calls(
     between waves.
     """
     batch = _Batch(ctx, guardrails or Guardrails())
-    results: dict[str, ToolResult] = {}
+    done: list[ToolResult] = []
     pending: list[Prepared] = []
-    for call, prepared in zip(calls, validate_calls(ctx.tools, calls), strict=True):
-        if isinstance(prepared, Prepared):
-            pending.append(prepared)
+    for call in calls:  # all are checked before any of them runs
+        ready = _validated(ctx.tools, call)
+        if isinstance(ready, Prepared):
+            pending.append(ready)
         else:
-            results[call.id] = batch.refused(call, prepared)
-    unkept = list(results.values())
-    with contained_prints():
-        while pending:
-            wave, pending = batch.parted(pending)
-            done = await batch.run(wave)
-            results |= {result.call_id: result for result in done}
-            unkept += done
-            if pending:
-                await persist(unkept)
-                unkept = []
-                if delay_s > 0:
-                    await ctx.scope.sleep(delay_s)
+            done.append(batch.refused(call, ready))
+    kept = 0
+    while pending:
+        wave, pending = batch.parted(pending)
+        done += await batch.run(wave)
+        if pending:
+            await persist(done[kept:])
+            kept = len(done)
+            if delay_s > 0:
+                await ctx.scope.sleep(delay_s)
+    results = {result.call_id: result for result in done}
     return [results[call.id] for call in calls]
 
 
-def validate_calls(view: ToolView, calls: Sequence[ToolCall]) -> list[Prepared | ToolResult]:
-    """Every call made ready, or refused with its own message, before any of them runs."""
-    return [_validate(view, call) for call in calls]
-
-
-def _validate(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
+def _validated(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
+    """The call made ready, or refused with its own message."""
     known = view.names()
     try:
-        name = repair_name(call.name, known)
+        name = call.name if call.name in known else repair_name(call.name, known)
         if name is None:
             raise refuse_unknown(call.name, known)
         args = parse_arguments(call.arguments)
@@ -127,7 +121,7 @@ class _Batch:
     def __init__(self, ctx: TurnContext, guardrails: Guardrails) -> None:
         self._ctx = ctx
         self._guardrails = guardrails
-        self._left = batch_limit(ctx.services.window_tokens)
+        self._left = ctx.services.limits.batch
         self._done: dict[str, _Done] = {}  # those of the wave whose results may yet be shortened
 
     def parted(self, pending: list[Prepared]) -> tuple[list[Prepared], list[Prepared]]:
@@ -158,23 +152,24 @@ class _Batch:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._in_place(places, one), name=one.call.id) for one in wave]
             results = [task.result() for task in tasks]
-        return await self._together(results)
-
-    async def _together(self, results: list[ToolResult]) -> list[ToolResult]:
-        """The results of a wave within what is left for the whole batch; the largest give way first."""
-        done, self._done = self._done, {}
-        size = sum(len(text_of(result.content)) for result in results)
+        size = _size(results)
         if size > self._left:
-            fixed = size - sum(len(text_of(one.content)) for one in done.values())
-            contents = {call: (one.name, one.content) for call, one in done.items()}
-            shorter = await spill(contents, self._left - fixed, self._ctx.services.shelf)
-            results = [
-                done[result.call_id].told(result, shorter[result.call_id]) if result.call_id in shorter else result
-                for result in results
-            ]
-            size = sum(len(text_of(result.content)) for result in results)
+            results = await self._shortened(results, size)
+            size = _size(results)
         self._left -= size
+        self._done = {}
         return results
+
+    async def _shortened(self, results: list[ToolResult], size: int) -> list[ToolResult]:
+        """The results of a wave within what is left for the whole batch; the largest give way first."""
+        done = self._done
+        fixed = size - sum(len(text_of(one.content)) for one in done.values())
+        contents = {call: (one.name, one.content) for call, one in done.items()}
+        shorter = await spill(contents, self._left - fixed, self._ctx.services.shelf)
+        return [
+            done[result.call_id].told(result, shorter[result.call_id]) if result.call_id in shorter else result
+            for result in results
+        ]
 
     async def _in_place(self, places: asyncio.Semaphore, one: Prepared) -> ToolResult:
         async with places:
@@ -185,7 +180,8 @@ class _Batch:
         if halted is not None:
             reason = f"not run: the turn was stopped because {halted.message}"
             return ToolResult(call_id=one.call.id, name=one.call.name, content=tool_error(reason), status="cancelled")
-        self._ctx.sink.emit(CallStarted(one.shown, one.args))
+        shown = one.shown
+        self._ctx.sink.emit(CallStarted(shown, one.args))
         block = self._guardrails.before(one.name, one.args, read_only=one.rules.read_only)
         if block.action == "block":
             result = ToolResult(call_id=one.call.id, name=one.call.name, content=block.as_json(), status="failed")
@@ -194,10 +190,10 @@ class _Batch:
                 result = await self._called(one)
             except CallInterrupted as stopped:
                 result = ToolResult(call_id=one.call.id, name=one.call.name, content=stopped.content, status="unknown")
-                self._ctx.sink.emit(CallFinished(one.shown, one.args, result))
+                self._ctx.sink.emit(CallFinished(shown, one.args, result))
                 # A TaskGroup or timeout further out takes a subclass for an error of its body.
                 raise asyncio.CancelledError from stopped
-        self._ctx.sink.emit(CallFinished(one.shown, one.args, result))
+        self._ctx.sink.emit(CallFinished(shown, one.args, result))
         return result
 
     async def _called(self, one: Prepared) -> ToolResult:
@@ -207,10 +203,11 @@ class _Batch:
         result = await through_stages(self._ctx.for_call(one.call, scope), one)
         content = result.content
         decision = self._guardrails.after(one.name, one.args, content, result.status, read_only=one.rules.read_only)
-        limit = threshold(one.name, one.rules, services.settings, services.window_tokens)
-        content = await fit(one.name, content, limit, services.shelf)
+        limit = services.limits.one(one.name, one.rules)
+        if len(text_of(content)) > limit:
+            content = await fit(one.name, content, limit, services.shelf)
         done = _Done(one.name, content, one.rules.provenance, decision)
-        if limit != float("inf"):
+        if limit != NO_LIMIT:
             self._done[one.call.id] = done
         return done.told(result, content)
 
@@ -218,54 +215,66 @@ class _Batch:
 async def through_stages(call_ctx: CallContext, one: Prepared) -> ToolResult:
     """A call past the policies, to its handler, to the observers and transforms; neither cut nor fenced yet."""
     services = call_ctx.turn.services
-    facts = CallFacts(
-        name=one.name,
-        args=one.args,
-        task_id=call_ctx.task_id,
-        session_id=call_ctx.session_id,
-        tool_call_id=call_ctx.call_id,
-    )
+    facts = None if nobody_listens(services.hooks, AROUND) else _facts(call_ctx, one)
     started = services.clock.monotonic()
-    reason = await refusal(services.hooks, facts, one.rules)
-    if reason is not None:
-        content: Content = tool_error(reason)
-        status: ResultStatus = "failed"
-    else:
+    reason = None if facts is None else await refusal(services.hooks, facts, one.rules)
+    if reason is None:
         content, status = await _contained(call_ctx, one)
+    else:
+        content, status = tool_error(reason), "failed"
     duration_ms = (services.clock.monotonic() - started) * 1000
+    if facts is not None:
+        content = await told(services.hooks, facts, content, duration_ms)
     return ToolResult(
         call_id=call_ctx.call_id,
         name=one.call.name,
-        content=await told(services.hooks, facts, content, duration_ms),
+        content=content,
         status=status,
         duration_ms=duration_ms,
         details=call_ctx.details,
     )
 
 
+def _facts(call_ctx: CallContext, one: Prepared) -> CallFacts:
+    return CallFacts(
+        name=one.name,
+        args=one.args,
+        task_id=call_ctx.task_id,
+        session_id=call_ctx.session_id,
+        tool_call_id=call_ctx.call_id,
+    )
+
+
 async def _contained(call_ctx: CallContext, one: Prepared) -> tuple[Content, ResultStatus]:
     """The tool border: what the handler gives or raises, as content and status."""
     content: Content = ""
-    name, rules = one.name, one.rules
+    name, rules, turn, services = one.name, one.rules, call_ctx.turn, call_ctx.turn.services
     try:
         async with call_ctx.scope:
-            content = await call_ctx.run(name, one.args, rules)
+            if services.checkpoints is None:
+                content = await turn.tools.call(name, one.args, call_ctx)
+            else:
+                async with services.checkpoints.around(call_ctx, name, one.args, rules):
+                    content = await turn.tools.call(name, one.args, call_ctx)
     except ToolError as error:
-        words = call_ctx.turn.services.redactor.redact(str(error))
-        return tool_error(sanitise_error(words)), "failed"
+        return tool_error(sanitise_error(services.redactor.redact(str(error)))), "failed"
     except Exception as error:  # nothing a handler raises may end the turn
-        call_ctx.turn.services.log.exception("tool %r failed", name)
+        services.log.exception("tool %r failed", name)
         return error_content("Tool execution failed", error), "failed"
-    if call_ctx.scope.expired:
+    if call_ctx.scope.state == "expired":
         # Not `failed`: the call may have taken effect before we stopped waiting for it.
         text = f"{name} gave no result within {rules.timeout_s:g} s and was stopped"
         return tool_error(f"{text}; part of it may have taken effect, so check before trying again."), "unknown"
-    if call_ctx.scope.cancelled:
+    if call_ctx.scope.state == "cancelled":
         return tool_error(f"{name} was cancelled; part of it may have taken effect."), "unknown"
     if call_ctx.route != "code":
         # What a script's own calls return stays whole: it may write that to a file, and a marker must not get there.
-        content = clean_answer(name, content, call_ctx, call_ctx.turn.services.redactor)
+        content = clean_answer(name, content, call_ctx, services.redactor)
     return content, "failed" if failure_of(content) else "ok"
+
+
+def _size(results: Sequence[ToolResult]) -> int:
+    return sum([len(text_of(result.content)) for result in results])
 
 
 def _noted(result: ToolResult, decision: GuardrailDecision) -> ToolResult:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgspec import to_builtins
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from hermes.models.client import Answer
@@ -29,6 +29,7 @@ from hermes.types import (
 NO_SUCH_TOOLS = "The model kept calling tools that do not exist"
 MAX_INVENTED = 3
 READS = frozenset({"read_file", "search_files"})
+CODE = frozenset({"execute_code"})
 SKIPPED = "[Tool execution cancelled — {name} was skipped due to user interrupt]"
 CUT_OFF = "[Tool execution interrupted — {name} was stopped; part of it may have taken effect]"
 
@@ -39,23 +40,24 @@ async def run_tools(turn: Turn, answer: Answer) -> None:
     message = replace(answer.response.message, tool_calls=calls)
     text = text_of(message.content)
     row = turn.remember(message)
-    await turn.commit(answer.closing, row, *(CallJournalled(turn.ctx.session_id, call) for call in calls))
+    await turn.commit(answer.closing, row, *[CallJournalled(turn.ctx.session_id, call) for call in calls])
     if text.strip():
         turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
     turn.ctx.sink.emit(BlockClosed())
     await _run_round(turn, calls)
+    turn.ran = ran = tuple([call.name for call in calls])
+    if not READS.issuperset(ran):
+        reset_repeats(turn.ctx.services.memo)
     if news := await news_from_background(turn.ctx.services.environment, *turn.earlier, turn.ctx.session_id):
         turn.tell(news)
-    names = {call.name for call in calls}
-    turn.ran = tuple([call.name for call in calls])
-    if names == {"execute_code"}:
+    if CODE.issuperset(ran):
         turn.budget.refund()
     known = turn.ctx.tools.names()
-    is_invented = names.isdisjoint(known) and all(repair_name(name, known) is None for name in names)
+    is_invented = known.isdisjoint(ran) and all(repair_name(name, known) is None for name in ran)
     invented = turn.progress.invented + 1 if is_invented else 0
-    turn.progress = Progress(after_tools=True, aside=text if names <= HOUSEKEEPING else "", invented=invented)
+    turn.progress = Progress(after_tools=True, aside=text if HOUSEKEEPING.issuperset(ran) else "", invented=invented)
     if invented >= MAX_INVENTED:
-        shown = ", ".join(sorted(names))
+        shown = ", ".join(sorted(set(ran)))
         turn.outcome.end("invalid_tool_calls", f"{NO_SUCH_TOOLS} ({shown}).", partial=True)
 
 
@@ -67,24 +69,26 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
     ctx = replace(turn.ctx, sink=round_)
 
     async def persist(results: Sequence[ToolResult]) -> None:
-        await turn.commit(*_result_rows(turn, round_.fresh(results)))
+        await turn.commit(*_result_rows(turn, round_, results))
 
     try:
         results = await run_calls(ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
     except BaseException:
-        turn.pending += _result_rows(turn, round_.fresh(round_.after_interrupt()))
+        turn.pending += _result_rows(turn, round_, round_.after_interrupt())
         raise
-    turn.pending += _result_rows(turn, round_.fresh(_steered(turn, results)))
-    if not READS.issuperset([call.name for call in calls]):
-        reset_repeats(turn.ctx.services.memo)
+    turn.pending += _result_rows(turn, round_, _steered(turn, results))
     halted = turn.guardrails.halted
     if halted is not None:
         turn.outcome.end("guardrail_halt", f"I stopped because {halted.message}", guardrail=to_builtins(halted))
 
 
-def _result_rows(turn: Turn, results: Sequence[ToolResult]) -> list[StoreOp]:
+def _result_rows(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult]) -> list[StoreOp]:
+    """What stores those of `results` that are not in the history yet."""
     rows: list[StoreOp] = []
     for result in results:
+        if result.call_id in round_.kept:
+            continue
+        round_.kept.add(result.call_id)
         message = Message(
             role="tool",
             content=result.content,
@@ -99,11 +103,11 @@ def _result_rows(turn: Turn, results: Sequence[ToolResult]) -> list[StoreOp]:
     return rows
 
 
-def _steered(turn: Turn, results: Sequence[ToolResult]) -> list[ToolResult]:
+def _steered(turn: Turn, results: Sequence[ToolResult]) -> Sequence[ToolResult]:
     """What the user said meanwhile goes to the model with the last result, not as a turn of its own."""
     said = turn.steer.take() if results else ""
     if not said:
-        return list(results)
+        return results
     from hermes.tools.results import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
 
     last = results[-1]
@@ -113,50 +117,42 @@ def _steered(turn: Turn, results: Sequence[ToolResult]) -> list[ToolResult]:
 
 def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     """The calls under ids that no other call of the session has; one asked for twice over is one."""
-    apart: list[ToolCall] = []
-    seen: set[tuple[str, str]] = set()
+    apart: dict[tuple[str, str], ToolCall] = {}
     ids: set[str] = set()
     for call in calls:
-        if (call.name, call.arguments) in seen:
+        asked = (call.name, call.arguments)
+        if asked in apart:
             continue
-        seen.add((call.name, call.arguments))
         if not call.id or call.id in ids or turn.history.builder.knows(call.id):
             call = replace(call, id=turn.ctx.services.ids.new("call"))  # noqa: PLW2901
         ids.add(call.id)
-        apart.append(call)
-    return tuple(apart)
+        apart[asked] = call
+    return tuple(apart.values())
 
 
-class ToolRound:
+class ToolRound(Struct):
     """`Sink` that follows a round by its events and passes them on."""
 
-    def __init__(self, inner: Sink, outcome: Outcome, calls: Sequence[ToolCall]) -> None:
-        self._inner = inner
-        self._calls = calls
-        self._outcome = outcome
-        self._started: set[str] = set()
-        self._finished: dict[str, ToolResult] = {}
-        self._kept: set[str] = set()
-
-    def fresh(self, results: Sequence[ToolResult]) -> list[ToolResult]:
-        """Those of `results` that were not handed out before."""
-        new = [result for result in results if result.call_id not in self._kept]
-        self._kept.update([result.call_id for result in new])
-        return new
+    inner: Sink
+    outcome: Outcome
+    calls: Sequence[ToolCall]
+    started: set[str] = field(default_factory=set)
+    finished: dict[str, ToolResult] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)  # calls whose results are in the history
 
     def after_interrupt(self) -> list[ToolResult]:
         """A result for every call of the round, in order: its own, "cut off" if it was running, else "skipped"."""
-        return [self._finished.get(call.id) or self._cut(call) for call in self._calls]
+        return [self.finished.get(call.id) or self._cut(call) for call in self.calls]
 
     def emit(self, event: Event) -> None:
         if isinstance(event, CallStarted):
-            self._started.add(event.call.id)
+            self.started.add(event.call.id)
         elif isinstance(event, CallFinished):
-            self._finished[event.call.id] = event.result
-            self._outcome.saw(event)
-        self._inner.emit(event)
+            self.finished[event.call.id] = event.result
+            self.outcome.saw(event)
+        self.inner.emit(event)
 
     def _cut(self, call: ToolCall) -> ToolResult:
-        if call.id in self._started:
+        if call.id in self.started:
             return ToolResult(call_id=call.id, name=call.name, content=CUT_OFF.format(name=call.name), status="unknown")
         return ToolResult(call_id=call.id, name=call.name, content=SKIPPED.format(name=call.name), status="cancelled")

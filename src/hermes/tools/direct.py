@@ -20,7 +20,7 @@ from hermes.tools.definitions import load_home
 from hermes.tools.dispatch import awaited, call_now, fitting, is_coroutine, resolved, takes_context
 from hermes.tools.hooks import Hooks
 from hermes.tools.loops import depth_here, run_sync
-from hermes.tools.pipeline import AFTER, BEFORE, CallFacts, refusal, told
+from hermes.tools.pipeline import AROUND, CallFacts, nobody_listens, refusal, told
 from hermes.tools.pool import DaemonPool
 from hermes.tools.registry import Registered, offered_schema, registry, tool_error
 from hermes.tools.results import error_content, normalise, sanitise_error
@@ -81,7 +81,7 @@ class Outside:
             args = self.checked(tool, call.args)
         except CallRefused as refused:
             return refused.as_json()
-        hooked = self.hooks.has(*BEFORE, *AFTER)
+        hooked = not nobody_listens(self.hooks, AROUND)
         facts = CallFacts(
             name=call.name,
             args=args,

@@ -26,7 +26,6 @@ async def invoke(
     tool: Registered,
     args: JsonObject,
     ctx: ToolContext,
-    *,
     enabled_tools: list[str] | None = None,
 ) -> Content:
     """One call inside a turn. A sync handler runs in the pool, an async one is awaited.
@@ -36,6 +35,7 @@ async def invoke(
     the turn's parts, so it runs beside them.
     """
     handler = resolved(tool)
+    is_plain = not _takes(handler).is_coroutine
     given = {
         "ctx": ctx,
         "task_id": ctx.task_id,
@@ -46,14 +46,16 @@ async def invoke(
     }
     keywords = fitting(tool, handler, given)
     with quiet_prints(tool.entry.name):
-        if not is_coroutine(tool, handler):
+        if is_plain and not tool.entry.is_async:
             value = await ctx.in_thread(handler, args, **keywords)
             if inspect.isawaitable(value):
                 value = await contained(value)
-        elif tool.origin in _FOREIGN and "ctx" not in keywords:
-            value = await run_on_tools_loop(awaited(handler, args, keywords), handler)
         else:
-            value = await contained(awaited(handler, args, keywords))
+            work = awaited(handler, args, keywords) if is_plain else handler(args, **keywords)
+            if tool.origin in _FOREIGN and "ctx" not in keywords:
+                value = await run_on_tools_loop(work, handler)
+            else:
+                value = await contained(work)
     return normalise(value, tool.entry.name)
 
 
@@ -104,7 +106,7 @@ def takes_context(handler: Callable[..., Any]) -> bool:
 async def awaited(handler: Callable[..., Any], args: JsonObject, keywords: Mapping[str, Any]) -> Any:
     """What an async handler returns; a plain value, should it not be one after all."""
     value = handler(args, **keywords)
-    return await value if _takes(handler).is_coroutine or inspect.isawaitable(value) else value
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _finish(value: Any) -> Any:
@@ -117,7 +119,7 @@ def fitting(tool: Registered, handler: Callable[..., Any], given: Mapping[str, A
     wanted = takes.names
     if takes.is_open and tool.entry.name == "execute_code":
         wanted |= {"enabled_tools"}
-    return {key: value for key, value in given.items() if key in wanted}
+    return {key: given[key] for key in wanted if key in given}
 
 
 class _Takes(Struct, frozen=True):

@@ -38,7 +38,7 @@ class Hooks:
         self._pool = pool or DaemonPool(size=8, name="hermes-hook")
         self._hooks: dict[str, list[Hook]] = {}
         self._required: dict[str, set[str]] = {}
-        self._heard: set[str] = set()  # hooks that somebody listens to
+        self.heard: set[str] = set()  # hooks that somebody listens to
         self.faults: dict[tuple[str, str], str] = {}
 
     def add(
@@ -46,22 +46,18 @@ class Hooks:
     ) -> None:
         """Call `callback` for every `hook` event from now on."""
         self._hooks.setdefault(hook, []).append(Hook(callback, owner, kind, timeout_s))
-        self._heard.add(hook)
+        self.heard.add(hook)
 
     def require(self, hook: str, owner: str) -> None:
         """Refuse every `hook` until a policy of `owner` is there: a guard that failed to load must not be a gap."""
         self._required.setdefault(hook, set()).add(owner)
-        self._heard.add(hook)
+        self.heard.add(hook)
 
     def remove(self, owner: str) -> None:
         """Forget everything of `owner`."""
         for hook, entries in self._hooks.items():
             self._hooks[hook] = [entry for entry in entries if entry.owner != owner]
-        self._heard = {hook for hook, entries in self._hooks.items() if entries} | self._required.keys()
-
-    def has(self, *hooks: str) -> bool:
-        """Whether anybody listens to one of these."""
-        return not self._heard.isdisjoint(hooks)
+        self.heard = {hook for hook, entries in self._hooks.items() if entries} | self._required.keys()
 
     async def allow(self, hook: str, payload: JsonObject) -> str | None:
         entries = [entry for entry in self._hooks.get(hook, ()) if entry.kind == "policy"]

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from hermes.seams import ResultShelf, ToolRules
 from hermes.tools.registry import DEFAULT_RESULT_CHARS, tool_result
 from hermes.types import Content, TextPart, text_of
 
+NO_LIMIT = float("inf")
 _BATCH_CHARS = 200_000
 _LEAST_RESULT = 8_000
 _LEAST_BATCH = 16_000
@@ -15,19 +18,26 @@ _SHOWN = 3_000
 _LEAST_SHOWN = 300
 
 
-def batch_limit(window_tokens: int | None) -> float:
-    """How long the results of one assistant message may be together: at most three tenths of the model's window."""
-    return _share(window_tokens, 0.3, _LEAST_BATCH, _BATCH_CHARS)
+class ResultLimits(Struct, frozen=True):
+    """How long results may be in a session."""
 
+    batch: float  # those of one assistant message together: at most three tenths of the model's window
+    result: float  # one of them
+    configured: Mapping[str, float]  # one of such a tool, whatever else is said
 
-def threshold(name: str, rules: ToolRules, settings: Mapping[str, Any], window_tokens: int | None) -> float:
-    """How long one result may be: what the configuration says of the tool, else what it registered and fits."""
-    if not rules.spill or rules.max_result_chars == float("inf"):
-        return float("inf")
-    configured = (settings.get("tool_output") or {}).get("max_result_chars") or {}
-    if name in configured:
-        return float(configured[name])
-    return min(rules.max_result_chars, _share(window_tokens, 0.15, _LEAST_RESULT, DEFAULT_RESULT_CHARS))
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], window_tokens: int | None) -> "ResultLimits":
+        return cls(
+            _share(window_tokens, 0.3, _LEAST_BATCH, _BATCH_CHARS),
+            _share(window_tokens, 0.15, _LEAST_RESULT, DEFAULT_RESULT_CHARS),
+            (settings.get("tool_output") or {}).get("max_result_chars") or {},
+        )
+
+    def one(self, name: str, rules: ToolRules) -> float:
+        """How long one result may be: what the configuration says of the tool, else what it registered and fits."""
+        if not rules.spill or rules.max_result_chars == NO_LIMIT:
+            return NO_LIMIT
+        return self.configured.get(name) or min(rules.max_result_chars, self.result)
 
 
 def _share(window_tokens: int | None, part: float, least: float, most: float) -> float:

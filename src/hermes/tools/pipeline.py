@@ -8,6 +8,7 @@ from hermes.types import Content, JsonObject
 
 BEFORE = ("pre_tool_call", "edit_approval")
 AFTER = ("post_tool_call", "transform_tool_result")
+AROUND = BEFORE + AFTER
 
 
 class CallFacts(Struct, frozen=True, kw_only=True):
@@ -57,4 +58,4 @@ async def told(hooks: HookBus, facts: CallFacts, content: Content, duration_ms: 
 
 def nobody_listens(hooks: HookBus, names: tuple[str, ...]) -> bool:
     """Whether a payload for these need not even be made."""
-    return isinstance(hooks, Hooks) and not hooks.has(*names)
+    return isinstance(hooks, Hooks) and hooks.heard.isdisjoint(names)

@@ -38,41 +38,15 @@ class _Installed:
     def __init__(self) -> None:
         self.lock = threading.Lock()  # guards the rest and the two streams of sys
         self.users = 0
-        self.streams: tuple[TextIO, TextIO] | None = None
-        self.routers: tuple[Any, Any] | None = None
+        self.streams: tuple[Any, Any] = (None, None)
+        self.routers: tuple[Any, Any] = (None, None)  # of these streams
 
 
 _installed = _Installed()
 
 
-class contained_prints:  # noqa: N801 - reads as the verb it is
-    """While it lasts, `quiet_prints` blocks are silent. Nests and overlaps freely."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        with _installed.lock:
-            _installed.users += 1
-            if _installed.users == 1:
-                _installed.streams = (sys.stdout, sys.stderr)
-                _installed.routers = (_Router(sys.stdout), _Router(sys.stderr))
-                sys.stdout, sys.stderr = _installed.routers
-
-    def __exit__(self, *_: object) -> None:
-        with _installed.lock:
-            _installed.users -= 1
-            if _installed.users or _installed.streams is None or _installed.routers is None:
-                return
-            # Only what is still ours is put back: somebody else may have replaced a stream meanwhile.
-            if sys.stdout is _installed.routers[0]:
-                sys.stdout = _installed.streams[0]
-            if sys.stderr is _installed.routers[1]:
-                sys.stderr = _installed.streams[1]
-            _installed.streams = _installed.routers = None
-
-
 class quiet_prints:  # noqa: N801 - reads as the verb it is
-    """In this context, what is printed belongs to `tool`."""
+    """While it lasts, what is printed in this context belongs to `tool`. Nests and overlaps freely."""
 
     __slots__ = ("_token", "_tool")
 
@@ -80,7 +54,24 @@ class quiet_prints:  # noqa: N801 - reads as the verb it is
         self._tool = tool
 
     def __enter__(self) -> None:
+        with _installed.lock:
+            _installed.users += 1
+            if _installed.users == 1:
+                streams = (sys.stdout, sys.stderr)
+                if streams != _installed.streams:
+                    _installed.streams = streams
+                    _installed.routers = (_Router(sys.stdout), _Router(sys.stderr))
+                sys.stdout, sys.stderr = _installed.routers
         self._token = _tool.set(self._tool)
 
     def __exit__(self, *_: object) -> None:
         _tool.reset(self._token)
+        with _installed.lock:
+            _installed.users -= 1
+            if _installed.users:
+                return
+            # Only what is still ours is put back: somebody else may have replaced a stream meanwhile.
+            if sys.stdout is _installed.routers[0]:
+                sys.stdout = _installed.streams[0]
+            if sys.stderr is _installed.routers[1]:
+                sys.stderr = _installed.streams[1]

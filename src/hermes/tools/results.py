@@ -12,7 +12,6 @@ from hermes.tools.registry import tool_error
 from hermes.types import Content, ImagePart, JsonObject, OpaquePart, Part, TextPart
 
 ERROR_CHARS = 2000
-_TELLING = ('"error"', '"success"', '"status"')
 _ROLE_TAGS = r"(?i)</?(?:tool_call|function_call|result|response|output|input|system|assistant|user)\b[^>]*>"
 _FENCES = r"(?m)^```(?:(?:json|xml|html|markdown)\b)?[ \t]*|```[ \t]*$"
 _CDATA = r"(?s)<!\[CDATA\[.*?\]\]>"
@@ -95,7 +94,7 @@ def failure_of(content: Content) -> str | None:
 
     Read from the structure alone: a truthy `error`, `success` false, or `status` "error" at the top level.
     """
-    if not isinstance(content, str) or not any(word in content for word in _TELLING):
+    if not isinstance(content, str) or not ('"error"' in content or '"success"' in content or '"status"' in content):
         return None  # most results: they need not be parsed to know it
     body = as_object(content)
     if body is None:

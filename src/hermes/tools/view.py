@@ -1,8 +1,8 @@
 """The session's frozen view of the tools: what is offered, byte for byte the same for the session's whole life."""
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +13,9 @@ from hermes.tools.bridge import BRIDGE, Index, unwrapped
 from hermes.tools.registry import Registered, ToolRegistry
 from hermes.tools.traits import BARRIER, NO_EFFECTS
 from hermes.types import Content, JsonObject, ToolDefinition
+
+if TYPE_CHECKING:
+    from hermes.tools.validation import Validator
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ class SessionView:
         self._names = frozenset(self._by_name)
         self._offered = sorted(self._by_name)
         self._rules = {name: rules_of(tool) for name, tool in self._entries.items()}
-        self._validators: dict[str, Any] = {}
+        self._validators: dict[str, Validator] = {}
         self._index: Index | None = None
 
     @classmethod
@@ -73,38 +76,37 @@ class SessionView:
 
     def check(self, name: str, args: JsonObject) -> JsonObject:
         """`args` coerced to the offered schema and validated against it; `ToolError` names what does not fit."""
+        return (self._validators.get(name) or self._validator(name)).check(args)
+
+    def _validator(self, name: str) -> "Validator":
+        from hermes.tools.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
+
         definition = self._by_name.get(name)
         if definition is None:
             raise ToolError(f"Unknown tool: {name}")
-        validator = self._validators.get(name)
-        if validator is None:
-            from hermes.tools.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
+        tool = self._entries.get(name)
+        closed = tool is not None and tool.origin == "builtin"
+        self._validators[name] = made = Validator(definition.parameters, closed=closed)
+        return made
 
-            tool = self._entries.get(name)
-            closed = tool is not None and tool.origin == "builtin"
-            validator = self._validators[name] = Validator(definition.parameters, closed=closed)
-        checked: JsonObject = validator.check(args)
-        return checked
-
-    async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
+    def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Coroutine[Any, Any, Content]:
         from hermes.tools.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
 
         tool = self._entries.get(name)
-        if tool is None:
-            if self._deferred and name in BRIDGE:
-                return self._searched(name, args)
-            if name in self._by_name:
-                raise ToolError(
-                    f"tool {name!r} was offered when this session began but is not installed now; go on without it, "
-                    "and tell the user"
-                )
-            raise ToolError(f"Unknown tool: {name}")
-        return await invoke(tool, args, ctx, enabled_tools=self._offered)
+        return self._searched(name, args) if tool is None else invoke(tool, args, ctx, self._offered)
 
-    def _searched(self, name: str, args: JsonObject) -> str:
-        if self._index is None:
-            self._index = Index(self._deferred)
-        return self._index.answer(name, args)
+    async def _searched(self, name: str, args: JsonObject) -> str:
+        """The answer of the search for tools that are not listed; an error for every other tool without code."""
+        if self._deferred and name in BRIDGE:
+            if self._index is None:
+                self._index = Index(self._deferred)
+            return self._index.answer(name, args)
+        if name in self._by_name:
+            raise ToolError(
+                f"tool {name!r} was offered when this session began but is not installed now; go on without it, "
+                "and tell the user"
+            )
+        raise ToolError(f"Unknown tool: {name}")
 
     def to_json(self) -> str:
         """The definitions as canonical text; stored with the session."""

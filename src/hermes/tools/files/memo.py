@@ -90,7 +90,8 @@ class FileMemo(Struct):
 
 def reset_repeats(memo: dict[str, Any]) -> None:
     """Another tool ran in between: the next read is not a repeat."""
-    FileMemo.of(memo).last = _NOTHING_ASKED
+    if isinstance(files := memo.get(_KEY), FileMemo):
+        files.last = _NOTHING_ASKED
 
 
 def forget_shown(memo: dict[str, Any]) -> None:
