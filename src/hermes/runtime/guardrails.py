@@ -131,9 +131,10 @@ class Guardrails(Struct):
             self._same[key] = (identity, count)
             decision = self._judge_failure(name, key)
         else:
-            self._failures.pop(key, None)
             self._tool_failures.pop(name, None)
-            if not read_only and count == 1:
+            if read_only or count > 1:
+                self._failures.pop(key, None)
+            else:
                 self._failures.clear()
                 self._same.clear()
             self._same[key] = (identity, count)

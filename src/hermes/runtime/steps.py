@@ -78,12 +78,12 @@ class Progress(Struct):
 def after_response(response: ModelResponse, progress: Progress) -> Next:
     """The next step of the turn."""
     message = response.message
-    if message.tool_calls and response.finish_reason == "length":
+    if message.tool_calls:
+        if response.finish_reason != "length":
+            return RunTools(message.tool_calls)
         if progress.cut_calls == 0:
             return Retell(CUT_CALL)
         return GiveUp("truncated_tool_call", CUT_CALLS, partial=True)
-    if message.tool_calls:
-        return RunTools(message.tool_calls)
     text = text_of(message.content)
     if response.partial and text.strip():
         return Finish(progress.prefix + text, "partial_stream_recovery", partial=True)

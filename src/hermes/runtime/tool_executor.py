@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, TurnContext
@@ -61,7 +61,7 @@ async def run_calls(
     halts (`guardrails.halted`), calls that had not started are answered without being run. `delay_s` is waited
     between waves.
     """
-    batch = _Batch(ctx, guardrails or Guardrails())
+    batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch)
     done: list[ToolResult] = []
     pending: list[Prepared] = []
     for call in calls:  # all are checked before any of them runs
@@ -115,14 +115,13 @@ class _Done(Struct, frozen=True):
         return _noted(result, self.decision)
 
 
-class _Batch:
+class _Batch(Struct):
     """The calls of one message on their way."""
 
-    def __init__(self, ctx: TurnContext, guardrails: Guardrails) -> None:
-        self._ctx = ctx
-        self._guardrails = guardrails
-        self._left = ctx.services.limits.batch
-        self._done: dict[str, _Done] = {}  # those of the wave whose results may yet be shortened
+    ctx: TurnContext
+    guardrails: Guardrails
+    left: float  # characters that further results may have
+    done: dict[str, _Done] = field(default_factory=dict)  # those of the wave whose results may yet be shortened
 
     def parted(self, pending: list[Prepared]) -> tuple[list[Prepared], list[Prepared]]:
         """Those of `pending` that may run side by side now, and the others."""
@@ -133,14 +132,14 @@ class _Batch:
         return wave, [one for place, one in enumerate(pending) if place not in places]
 
     def _effects(self, one: Prepared) -> Effects:
-        return self._ctx.tools.effects(one.name, one.args, self._ctx.for_call(one.call, self._ctx.scope))
+        return self.ctx.tools.effects(one.name, one.args, self.ctx.for_call(one.call, self.ctx.scope))
 
     def refused(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Show and count a call that did not pass validation."""
-        self._ctx.sink.emit(CallStarted(call, {}))
-        decision = self._guardrails.after(call.name, call.arguments, result.content, result.status)
+        self.ctx.sink.emit(CallStarted(call, {}))
+        decision = self.guardrails.after(call.name, call.arguments, result.content, result.status)
         result = _noted(result, decision)
-        self._ctx.sink.emit(CallFinished(call, {}, result))
+        self.ctx.sink.emit(CallFinished(call, {}, result))
         return result
 
     async def run(self, wave: Sequence[Prepared]) -> list[ToolResult]:
@@ -153,19 +152,19 @@ class _Batch:
                 tasks = [group.create_task(self._in_place(places, one), name=one.call.id) for one in wave]
             results = [task.result() for task in tasks]
         size = _size(results)
-        if size > self._left:
+        if size > self.left:
             results = await self._shortened(results, size)
             size = _size(results)
-        self._left -= size
-        self._done = {}
+        self.left -= size
+        self.done = {}
         return results
 
     async def _shortened(self, results: list[ToolResult], size: int) -> list[ToolResult]:
         """The results of a wave within what is left for the whole batch; the largest give way first."""
-        done = self._done
+        done = self.done
         fixed = size - sum(len(text_of(one.content)) for one in done.values())
         contents = {call: (one.name, one.content) for call, one in done.items()}
-        shorter = await spill(contents, self._left - fixed, self._ctx.services.shelf)
+        shorter = await spill(contents, self.left - fixed, self.ctx.services.shelf)
         return [
             done[result.call_id].told(result, shorter[result.call_id]) if result.call_id in shorter else result
             for result in results
@@ -176,13 +175,13 @@ class _Batch:
             return await self._run_one(one)
 
     async def _run_one(self, one: Prepared) -> ToolResult:
-        halted = self._guardrails.halted
+        halted = self.guardrails.halted
         if halted is not None:
             reason = f"not run: the turn was stopped because {halted.message}"
             return ToolResult(call_id=one.call.id, name=one.call.name, content=tool_error(reason), status="cancelled")
         shown = one.shown
-        self._ctx.sink.emit(CallStarted(shown, one.args))
-        block = self._guardrails.before(one.name, one.args, read_only=one.rules.read_only)
+        self.ctx.sink.emit(CallStarted(shown, one.args))
+        block = self.guardrails.before(one.name, one.args, read_only=one.rules.read_only)
         if block.action == "block":
             result = ToolResult(call_id=one.call.id, name=one.call.name, content=block.as_json(), status="failed")
         else:
@@ -190,25 +189,25 @@ class _Batch:
                 result = await self._called(one)
             except CallInterrupted as stopped:
                 result = ToolResult(call_id=one.call.id, name=one.call.name, content=stopped.content, status="unknown")
-                self._ctx.sink.emit(CallFinished(shown, one.args, result))
+                self.ctx.sink.emit(CallFinished(shown, one.args, result))
                 # A TaskGroup or timeout further out takes a subclass for an error of its body.
                 raise asyncio.CancelledError from stopped
-        self._ctx.sink.emit(CallFinished(shown, one.args, result))
+        self.ctx.sink.emit(CallFinished(shown, one.args, result))
         return result
 
     async def _called(self, one: Prepared) -> ToolResult:
         """One call through every stage."""
-        services = self._ctx.services
-        scope = self._ctx.scope.child(one.call.id, timeout_s=one.rules.timeout_s)
-        result = await through_stages(self._ctx.for_call(one.call, scope), one)
+        services = self.ctx.services
+        scope = self.ctx.scope.child(one.call.id, timeout_s=one.rules.timeout_s)
+        result = await through_stages(self.ctx.for_call(one.call, scope), one)
         content = result.content
-        decision = self._guardrails.after(one.name, one.args, content, result.status, read_only=one.rules.read_only)
+        decision = self.guardrails.after(one.name, one.args, content, result.status, read_only=one.rules.read_only)
         limit = services.limits.one(one.name, one.rules)
         if len(text_of(content)) > limit:
             content = await fit(one.name, content, limit, services.shelf)
         done = _Done(one.name, content, one.rules.provenance, decision)
         if limit != NO_LIMIT:
-            self._done[one.call.id] = done
+            self.done[one.call.id] = done
         return done.told(result, content)
 
 

@@ -36,23 +36,24 @@ CUT_OFF = "[Tool execution interrupted — {name} was stopped; part of it may ha
 
 async def run_tools(turn: Turn, answer: Answer) -> None:
     """Store the answer and what it asks for, run that, and have the results ready for the next request."""
+    ctx = turn.ctx
     calls = _told_apart(turn, answer.response.message.tool_calls)
     message = replace(answer.response.message, tool_calls=calls)
     text = text_of(message.content)
     row = turn.remember(message)
-    await turn.commit(answer.closing, row, *[CallJournalled(turn.ctx.session_id, call) for call in calls])
+    await turn.commit(answer.closing, row, *[CallJournalled(ctx.session_id, call) for call in calls])
     if text.strip():
-        turn.ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
-    turn.ctx.sink.emit(BlockClosed())
+        ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
+    ctx.sink.emit(BlockClosed())
     await _run_round(turn, calls)
     turn.ran = ran = tuple([call.name for call in calls])
     if not READS.issuperset(ran):
-        reset_repeats(turn.ctx.services.memo)
-    if news := await news_from_background(turn.ctx.services.environment, *turn.earlier, turn.ctx.session_id):
+        reset_repeats(ctx.services.memo)
+    if news := await news_from_background(ctx.services.environment, *turn.earlier, ctx.session_id):
         turn.tell(news)
     if CODE.issuperset(ran):
         turn.budget.refund()
-    known = turn.ctx.tools.names()
+    known = ctx.tools.names()
     is_invented = known.isdisjoint(ran) and all(repair_name(name, known) is None for name in ran)
     invented = turn.progress.invented + 1 if is_invented else 0
     turn.progress = Progress(after_tools=True, aside=text if HOUSEKEEPING.issuperset(ran) else "", invented=invented)
