@@ -145,10 +145,12 @@ class ChatWire:
         out: list[JsonObject] = []
         after: list[JsonObject] = []
         for message in unit.messages:
-            text = "\n".join(texts(message.content)) or SEE_PICTURE
-            out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": self._text(text)})
-            if not isinstance(message.content, str):
+            text = message.content
+            if not isinstance(text, str):
+                text = "\n".join(texts(text))
                 after += [_image_part(part) for part in images(message)]
+            content = self._text(text or SEE_PICTURE)
+            out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
         if unit.context.strip():
             after.append(_text_part(unit.context))
         if after:
@@ -156,7 +158,9 @@ class ChatWire:
         return out
 
     def _assistant(self, message: Message) -> JsonObject:
-        out: JsonObject = {"role": "assistant", "content": "\n".join(texts(message.content))}
+        content = message.content
+        text = content if isinstance(content, str) else "\n".join(texts(content))
+        out: JsonObject = {"role": "assistant", "content": text}
         if message.tool_calls:
             out["tool_calls"] = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
