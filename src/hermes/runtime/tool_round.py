@@ -1,6 +1,7 @@
 """One round of tool calls: which ones started, which ended, and what an interrupt leaves of the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
@@ -64,8 +65,6 @@ async def run_tools(turn: Turn, answer: Answer) -> None:
 
 async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
     """Run the calls; whatever happens, each of them has exactly one result in the history afterwards."""
-    from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
-
     round_ = ToolRound(turn.ctx.sink, turn.outcome, calls)
     ctx = replace(turn.ctx, sink=round_)
 
@@ -73,7 +72,7 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
         await turn.commit(*_result_rows(turn, round_, results))
 
     try:
-        results = await run_calls(ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
+        results = await _run_calls()(ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
     except BaseException:
         turn.pending += _result_rows(turn, round_, round_.after_interrupt())
         raise
@@ -81,6 +80,13 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
     halted = turn.guardrails.halted
     if halted is not None:
         turn.outcome.end("guardrail_halt", f"I stopped because {halted.message}", guardrail=to_builtins(halted))
+
+
+@cache  # the statement costs as much as a hundred others, also when all is imported
+def _run_calls() -> Callable[..., Awaitable[list[ToolResult]]]:
+    from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
+
+    return run_calls
 
 
 def _result_rows(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult]) -> list[StoreOp]:

@@ -1,7 +1,8 @@
 """The session's frozen view of the tools: what is offered, byte for byte the same for the session's whole life."""
 
 import logging
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -90,10 +91,8 @@ class SessionView:
         return made
 
     def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Coroutine[Any, Any, Content]:
-        from hermes.tools.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
-
         tool = self._entries.get(name)
-        return self._searched(name, args) if tool is None else invoke(tool, args, ctx, self._offered)
+        return self._searched(name, args) if tool is None else _invoke()(tool, args, ctx, self._offered)
 
     async def _searched(self, name: str, args: JsonObject) -> str:
         """The answer of the search for tools that are not listed; an error for every other tool without code."""
@@ -124,6 +123,13 @@ class SessionView:
             stored = _Stored(stored)
         entries = tools.snapshot() if isinstance(tools, ToolRegistry) else dict(tools)
         return cls(stored.offered, {**entries, **(overlay or {})}, stored.deferred)
+
+
+@cache  # the statement costs as much as a hundred others, also when all is imported
+def _invoke() -> Callable[[Registered, JsonObject, ToolContext, list[str]], Coroutine[Any, Any, Content]]:
+    from hermes.tools.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
+
+    return invoke
 
 
 class _Stored(Struct, frozen=True):
