@@ -96,7 +96,7 @@ def test_the_arguments_of_a_call_are_shown_without_secrets() -> None:
 
 # Where content leaves, and what must stand in the call that makes the sink: the redactor, or a function of it.
 SINKS = {
-    "TrackedStore": "clean_ops",
+    "TrackedStore": "redactor",
     "CleanSink": "redactor",
     "clean_answer": "redactor",
     "FileShelf": "redact",

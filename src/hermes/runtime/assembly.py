@@ -1,7 +1,6 @@
 """Put an agent's parts together: this is where the capabilities are introduced to each other."""
 
 import logging
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ from hermes.runtime.guardrails import GuardrailConfig
 from hermes.runtime.model_parts import client_options, introduced, model_chain, request_options
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, Identity, ProjectRules, Surroundings
-from hermes.runtime.redaction import clean_message, clean_ops, redactor_of
+from hermes.runtime.redaction import clean_message, redactor_of
 from hermes.runtime.requests import build_units
 from hermes.runtime.shared import Shared, shared
 from hermes.runtime.titles import Titles
@@ -152,7 +151,7 @@ async def assemble(
     settings = settings or load_settings()
     inner = options.session.store or _store(options, settings, parts)
     redactor = redactor_of(settings, options.model.api_key)
-    store = TrackedStore(inner, session_id, partial(clean_ops, redactor))
+    store = TrackedStore(inner, session_id, redactor)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, parts, Workplace(session_id, stood_in, redactor))
     persistence = client_options(settings)

@@ -5,7 +5,7 @@ scanned once: the redactor remembers what it found clean.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -75,13 +75,11 @@ def clean_message(message: Message, redactor: Redactor) -> Message:
         for name, value in zip(THOUGHTS, thoughts, strict=True):
             if value is not None and (clean := redactor.redact_all(value)) is not value:
                 changes[name] = clean
-    content = clean_content(message.content, redactor) if message.content is not None else None
-    if content is not message.content:
-        changes["content"] = content
-    if message.tool_calls:
-        calls = tuple([clean_call(call, redactor) for call in message.tool_calls])
-        if calls != message.tool_calls:
-            changes["tool_calls"] = calls
+    content, calls = message.content, message.tool_calls
+    if content is not None and (words := clean_content(content, redactor)) is not content:
+        changes["content"] = words
+    if calls and (asked := tuple([clean_call(call, redactor) for call in calls])) != calls:
+        changes["tool_calls"] = asked
     return msgspec.structs.replace(message, **changes) if changes else message
 
 
@@ -107,17 +105,6 @@ def clean_result(result: ToolResult, redactor: Redactor) -> ToolResult:
     return msgspec.structs.replace(result, content=content, details=details)
 
 
-def clean_ops(redactor: Redactor, ops: Iterable[StoreOp]) -> list[StoreOp]:
-    """What is stored in place of `ops`."""
-    return [op if (clean := _CLEANERS.get(type(op))) is None else clean(op, redactor) for op in ops]
-
-
-def _clean_appended(op: MessageAppended, redactor: Redactor) -> StoreOp:
-    if op.is_clean or (clean := clean_message(op.message, redactor)) is op.message:
-        return op
-    return MessageAppended(op.session_id, clean)
-
-
 def _clean_closed(op: AttemptClosed, redactor: Redactor) -> StoreOp:
     return op if op.error is None else msgspec.structs.replace(op, error=redactor.redact(op.error))
 
@@ -131,8 +118,8 @@ def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
     return msgspec.structs.replace(op, **redactor.redact_all(words))
 
 
-_CLEANERS: dict[type, Callable[[Any, Redactor], StoreOp]] = {  # the other ops hold no words
-    MessageAppended: _clean_appended,
+CLEANERS: dict[type, Callable[[Any, Redactor], StoreOp]] = {  # what is stored in place of an op; others hold no words
+    MessageAppended: lambda op, redactor: MessageAppended(op.session_id, clean_message(op.message, redactor)),
     CallJournalled: lambda op, redactor: CallJournalled(op.session_id, clean_call(op.call, redactor)),
     ContextAttached: lambda op, redactor: ContextAttached(op.session_id, redactor.redact(op.text)),
     AttemptClosed: _clean_closed,

@@ -2,13 +2,14 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct, structs
 
 from hermes.ops import MessageAppended, SessionChanged, SessionContinued, SessionCreated, SessionRecord, StoreOp
+from hermes.redact import Redactor
 from hermes.runtime.history import History
+from hermes.runtime.redaction import CLEANERS
 from hermes.seams import EventStore
 from hermes.state.versions import Version
 
@@ -64,12 +65,15 @@ class Versioned(Protocol):
 
 
 class TrackedStore:
-    """A session's way to the store; it knows the newest message row, and so what a warm history lacks."""
+    """A session's way to the store, past which no secret gets.
 
-    def __init__(self, inner: EventStore, session_id: str, clean: Callable[[Iterable[StoreOp]], list[StoreOp]]) -> None:
+    It knows the newest message row, and so what a warm history lacks.
+    """
+
+    def __init__(self, inner: EventStore, session_id: str, redactor: Redactor) -> None:
         self._inner = inner
         self._session_id = session_id
-        self._clean = clean  # takes secrets out of what is stored
+        self._redactor = redactor
         self._versioned = inner if isinstance(inner, Versioned) else None
         self._record: SessionRecord | None = None  # as it was read last
         self._version: Version | None = None  # of the session then
@@ -77,14 +81,21 @@ class TrackedStore:
         self.last_row = 0
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
-        rows = await self._inner.commit(*self._clean(ops))
-        session_id = self._session_id
+        """Write `ops` without their secrets."""
+        session_id, clean_ops, newest = self._session_id, list(ops), -1
         for place, op in enumerate(ops):
-            kind = type(op)
-            if kind is MessageAppended and op.session_id == session_id:
-                self.last_row = rows[place]
-            elif kind in _RECORD_OPS:
+            if isinstance(op, MessageAppended):
+                if op.session_id == session_id:
+                    newest = place
+                if op.is_clean:
+                    continue
+            elif type(op) in _RECORD_OPS:
                 self._version = None
+            if (clean := CLEANERS.get(type(op))) is not None:
+                clean_ops[place] = clean(op, self._redactor)
+        rows = await self._inner.commit(*clean_ops)
+        if newest >= 0:
+            self.last_row = rows[newest]
         if ops and ops[-1].session_id == session_id:
             self._commits += 1  # the store has counted it, too; where it alone does, the session is read again
         return rows

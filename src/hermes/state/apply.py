@@ -6,9 +6,9 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache, partial
-from itertools import compress
-from operator import attrgetter, is_not
+from functools import cache
+from itertools import compress, repeat
+from operator import is_not
 from typing import Any
 
 from msgspec import Struct
@@ -84,11 +84,10 @@ _COLUMNS = (*_FIELDS[_BESIDE_CONTENT], "tool_calls")
 _AS_JSON = frozenset({"reasoning_details", "codex_reasoning_items", "codex_message_items"})
 _OF_CLOSING = ("outcome", "cost_source", "latency_ms", "held_usd", "held_tokens")
 _IF_KNOWN = (*Usage.__struct_fields__, "cost_usd", "first_byte_ms", "error")
-_session_of = attrgetter("session_id")
-_is_told = partial(is_not, None)  # a column without a value is not named: to bind a None costs more than a word
+_NOTHING = repeat(None)  # a column without a value is not named: to bind a None costs more than a word
 
 
-class _Totals(Struct):
+class _Totals(Struct, gc=False):
     """What one commit adds to one session: the `COUNTERS`, the price, and its newest message."""
 
     message_count: int = 0
@@ -167,7 +166,10 @@ class Plan:
         self._at = at = time.time()
         blobs = Blobs()
         self.found = blobs.found
-        self._ops = [encode_message(op, blobs, at) if type(op) is MessageAppended else op for op in ops]
+        self._ops: list[StoreOp | MessageRow] = [*ops]
+        for place, op in enumerate(ops):
+            if type(op) is MessageAppended:
+                self._ops[place] = encode_message(op, blobs, at)
 
     def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
         """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
@@ -177,7 +179,7 @@ class Plan:
         for session_id, totals in self._totals.items():
             totals.add(conn, session_id)
         if self._versions is not None:
-            self._versions.committed(set(map(_session_of, self._ops)))
+            self._versions.committed(self._ops)
         return answer
 
     def _append(self, conn: sqlite3.Connection, row: MessageRow) -> int:
@@ -212,7 +214,7 @@ class Plan:
     def _close_attempt(self, conn: sqlite3.Connection, op: AttemptClosed) -> int:
         error = op.error and bind_text(op.error)
         known = (*astuple(op.usage), op.cost_usd, op.first_byte_ms, error)
-        has = tuple(map(_is_told, known))
+        has = tuple(map(is_not, known, _NOTHING))
         what = (op.outcome, op.cost_source, op.latency_ms, op.held.usd, op.held.tokens)
         if not conn.execute(_close_sql(has), (*what, *compress(known, has), op.attempt_id)).rowcount:
             raise StoreError(f"attempt {op.attempt_id!r} is not open")
@@ -256,7 +258,7 @@ def encode_message(op: MessageAppended, blobs: Blobs, at: float) -> MessageRow:
         refs, blobs.refs = sorted(blobs.refs), set()
     packed = encode_json([dicts.call_to_dict(call) for call in calls]) if calls else None
     beside = (*astuple(message)[_BESIDE_CONTENT], packed)
-    has = tuple(map(_is_told, beside))
+    has = tuple(map(is_not, beside, _NOTHING))
     insert, as_json = _insert_sql(has)
     told = list(compress(beside, has))
     for place in as_json:

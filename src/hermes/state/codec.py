@@ -30,7 +30,7 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class Blobs(msgspec.Struct):
+class Blobs(msgspec.Struct, gc=False):
     """Bytes taken out of a row, by digest; whoever commits the row must write these first."""
 
     found: dict[str, bytes] = msgspec.field(default_factory=dict)

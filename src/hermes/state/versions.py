@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -19,6 +20,13 @@ class Version(Struct, frozen=True, gc=False):
     def after(self, commits: int) -> "Version":
         """The state that so many more commits about the session, and nothing else, lead to."""
         return Version(self.opened, self.file, self.others, self.commits + commits)
+
+
+class Concerning(Protocol):
+    """Something that is written about a session, or about none."""
+
+    @property
+    def session_id(self) -> str | None: ...
 
 
 class Versions:
@@ -39,12 +47,14 @@ class Versions:
             count = self._counts[session_id] = self._start
         return Version(opened, conn.execute("PRAGMA data_version").fetchone()[0], self._others, count)
 
-    def committed(self, session_ids: Iterable[str | None]) -> None:
-        """A commit about these sessions was made, or tried."""
-        counts = self._counts
-        for session_id in session_ids:
-            if session_id in counts:
+    def committed(self, ops: Iterable[Concerning]) -> None:
+        """These were written, or tried, in one commit; it counts once for a session whose ops stand together."""
+        counts, before = self._counts, None
+        for op in ops:
+            session_id = op.session_id
+            if session_id != before and session_id in counts:
                 counts[session_id] += 1
+            before = session_id
 
     def wrote(self) -> None:
         """Something was written that may concern any session."""

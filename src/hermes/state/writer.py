@@ -162,7 +162,7 @@ class Writer:
 
     def look(self, read: Work[Answer]) -> tuple[Answer] | None:
         """Read with the writing connection, which has the newest pages at hand; None while that is in use."""
-        if not self._turn.acquire(blocking=False):
+        if not self._turn.acquire(False):
             return None
         try:
             conn = self._backend.current()
@@ -277,7 +277,7 @@ class Writer:
     def _write_here(self, work: Work[Answer], begin: Callable[[], sqlite3.Connection | None]) -> tuple[Answer] | None:
         """Write in this thread if nothing else is going on; the answer, or None when it was not done."""
         turn, backend = self._turn, self._backend
-        if not turn.acquire(blocking=False):
+        if not turn.acquire(False):
             return None
         try:
             if self._closed or not self._jobs.empty():
