@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes import AIAgent
     from hermes.models.http import HttpClient
     from hermes.scope import TurnScope
-    from hermes.seams import HttpLimits, HttpStream
+    from hermes.seams import Body, HttpLimits, HttpStream
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
@@ -168,7 +168,7 @@ def turn() -> None:
     asyncio.run(_turn())
 
 
-Request = tuple[str, Mapping[str, str], bytes]
+Request = tuple[str, Mapping[str, str], "Body"]
 
 
 class RecordingHttp:
@@ -179,7 +179,7 @@ class RecordingHttp:
         self._into = into
 
     def post_stream(
-        self, url: str, headers: Mapping[str, str], body: bytes, scope: "TurnScope", limits: "HttpLimits"
+        self, url: str, headers: Mapping[str, str], body: "Body", scope: "TurnScope", limits: "HttpLimits"
     ) -> AsyncIterator[bytes]:
         self._into.append((url, headers, body))
         return self._inner.post_stream(url, headers, body, scope, limits)

@@ -10,6 +10,7 @@ from hermes.scope import TurnScope
 from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEvent, ToolDefinition
 
 Result = TypeVar("Result")
+Body: TypeAlias = bytes | tuple[bytes, ...]  # of a request: whole, or in pieces, so that a long one need not be copied
 
 _JOINED_AT = 16  # so many pieces of a history become one: long ones are not copied for every request
 
@@ -142,6 +143,11 @@ class HttpLimits(Struct, frozen=True):
 DEFAULT_LIMITS = HttpLimits()
 
 
+def whole(body: Body) -> bytes:
+    """The body in one piece."""
+    return body if isinstance(body, bytes) else b"".join(body)
+
+
 class HttpStream(Protocol):
     """The byte seam under every transport.
 
@@ -150,7 +156,7 @@ class HttpStream(Protocol):
     """
 
     def post_stream(
-        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+        self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
     ) -> AsyncIterator[bytes]: ...
     async def close(self) -> None: ...
 

@@ -81,6 +81,20 @@ async def test_body_and_headers_reach_the_server_and_the_answer_arrives_whole(cl
     assert seen[1] == b'{"a": true}'
 
 
+@pytest.mark.parametrize("sizes", [(3,), (10, 100_000, 5), (2_500_000,), (7, 1 << 20, 0, 3_000_000)])
+async def test_a_body_in_pieces_arrives_in_one(client: HttpClient, sizes: tuple[int, ...]) -> None:
+    pieces = tuple(bytes([65 + place]) * size for place, size in enumerate(sizes))
+
+    async def handle(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert f"content-length: {sum(sizes)}\r\n".encode() in head.lower()
+        assert await reader.readexactly(sum(sizes)) == b"".join(pieces)
+        writer.write(OK + b"content-length: 2\r\n\r\nok")
+
+    async with served(handle) as url, asyncio.timeout(BOUND_S):
+        stream = client.post_stream(url, {}, pieces, TurnScope())
+        assert b"".join([chunk async for chunk in stream]) == b"ok"
+
+
 async def test_each_piece_is_handed_over_before_the_next_is_sent(client: HttpClient) -> None:
     wanted: asyncio.Queue[bytes] = asyncio.Queue()
 
@@ -301,7 +315,7 @@ async def test_a_scope_of_another_task_is_the_total_limit(client: HttpClient) ->
     assert caught.value.kind == "total"
 
 
-@pytest.mark.parametrize("path", ["/silent", "/stalling", "/uploading"])
+@pytest.mark.parametrize("path", ["/silent", "/stalling", "/uploading", "/uploading/stuck"])
 async def test_cancelling_closes_that_request_at_once_and_no_other(client: HttpClient, path: str) -> None:
     reached, closed, finish = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -327,7 +341,7 @@ async def test_cancelling_closes_that_request_at_once_and_no_other(client: HttpC
             await reader.read()
         closed.set()
 
-    body = b"x" * 50_000_000 if path == "/uploading" else b"{}"
+    body = b"x" * 50_000_000 if "/uploading" in path else b"{}"
 
     async def reading(url: str) -> None:
         async for _ in client.post_stream(url + path, {}, body, TurnScope()):
@@ -338,12 +352,11 @@ async def test_cancelling_closes_that_request_at_once_and_no_other(client: HttpC
         assert await anext(other) == b"first"
         task = group.create_task(reading(url))
         await reached.wait()
-        if path == "/stalling":
-            await asyncio.sleep(0)
+        await asyncio.sleep(0.5 if path.endswith("stuck") else 0)  # until every buffer is full
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        if path == "/uploading":
+        if "/uploading" in path:
             port = int(url.rpartition(":")[2])
             await until(lambda: len(sockets_to(port)) == 1)
             closed.set()

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hermes.models.http import HttpClient
 from hermes.models.transport import HttpModel
 from hermes.schemas import for_wire
 from hermes.scope import TurnScope
-from hermes.seams import HttpLimits, ModelRequest, Unit, UnitLog
+from hermes.seams import Body, HttpLimits, ModelRequest, Unit, UnitLog, whole
 from hermes.testing.replies import Reply, calls, calls_with, fault, says, thinks
 from hermes.testing.server import ScriptedServer
 from hermes.types import (
@@ -314,6 +315,36 @@ def test_each_request_is_a_byte_prefix_of_the_next(case: WireCase) -> None:
     for before, after in itertools.pairwise(bodies):
         assert after.startswith(before.removesuffix(b"]}"))
     assert [other.body(request(*messages)) for messages in reversed(growing())] == bodies[::-1]
+
+
+@every_wire
+async def test_a_long_past_is_sent_without_copying_it(case: WireCase, http: HttpClient) -> None:
+    bodies: list[Body] = []
+
+    class Noting:
+        def post_stream(
+            self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits = QUICK
+        ) -> AsyncIterator[bytes]:
+            bodies.append(body)
+            return http.post_stream(url, headers, body, scope, limits)
+
+        async def close(self) -> None:
+            """The client is the test's."""
+
+    spoken = [Message(role="assistant" if n % 2 else "user", content=f"{n} " * 2000) for n in range(41)]
+    units, memo = list(request(*spoken).units), dict[str, tuple[int, Any]]()
+    async with ScriptedServer([says("one"), says("two")]) as server:
+        model = case.model(server, Noting())
+        for size in (39, 41):
+            what = ModelRequest(system="", tools=(), units=UnitLog(units[:size], memo))
+            *_, last = await ask(model, what)
+            assert isinstance(last, ModelResponse)
+            assert whole(bodies[-1]) == model.body(what)
+    server.assert_finished()
+    first, second = bodies
+    assert isinstance(first, tuple)
+    assert isinstance(second, tuple)
+    assert first[1] is second[1]
 
 
 MARKER = b',"cache_control":{"type":"ephemeral"}'

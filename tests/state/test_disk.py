@@ -151,6 +151,25 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "x.db", durability="never")  # type: ignore[arg-type]  # what a config file may hold
 
 
+async def test_a_file_that_is_taken_away_is_told_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    path, away = tmp_path / "state.db", tmp_path / "away.db"
+    store = SqliteStore(path)
+    said = MessageAppended("s", Message(role="user", content="hello"))
+    await store.commit(SessionCreated(session_id="s"), said)
+    path.rename(away)
+    with pytest.raises(StoreError, match="was removed while it was in use; put it back"):
+        await store.commit(said)
+    with pytest.raises(StoreError, match="was removed while it was in use; put it back"):
+        store.commit_sync(said)
+    away.rename(path)
+    await store.commit(said)
+    record = await store.load("s")
+    assert record is not None
+    assert len(record.messages) == 2
+    await store.close()
+    sound(path)
+
+
 def test_durability_sets_how_a_commit_is_synced(tmp_path: Path) -> None:
     for durability, level in (("power", 2), ("process", 1)):
         store = SqliteStore(tmp_path / f"{durability}.db", durability=durability)  # type: ignore[arg-type]  # a loop

@@ -23,7 +23,7 @@ from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Decoding, Reading, SseReading, encode
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
-from hermes.seams import HttpStream, ModelRequest
+from hermes.seams import Body, HttpStream, ModelRequest
 from hermes.types import (
     FinishReason,
     ImagePart,
@@ -72,7 +72,7 @@ class MessagesWire(BlockWire):
         base = self._endpoint.base_url.rstrip("/")
         return f"{base}/messages" if base.endswith("/v1") else f"{base}/v1/messages"
 
-    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+    async def headers(self, url: str, body: Body) -> dict[str, str]:
         endpoint = self._endpoint
         headers = {"content-type": "application/json", "anthropic-version": API_VERSION}
         if endpoint.api_key:

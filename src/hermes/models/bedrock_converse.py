@@ -22,7 +22,7 @@ from hermes.models.http_errors import HttpBodyError
 from hermes.models.reading import Reading, encode, joined
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
-from hermes.seams import HttpStream, ModelRequest
+from hermes.seams import Body, HttpStream, ModelRequest, whole
 from hermes.types import FinishReason, ImagePart, JsonObject, Message, ModelEvent, Usage
 
 DEFAULT_REGION = "us-east-1"
@@ -76,14 +76,14 @@ class ConverseWire(BlockWire):
     def url(self, *, is_stream: bool) -> str:
         return f"{self._url}-stream" if is_stream else self._url
 
-    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+    async def headers(self, url: str, body: Body) -> dict[str, str]:
         headers = self._headers
         if self._endpoint.api_key:
             return headers | {"authorization": f"Bearer {self._endpoint.api_key}"}
         if self._signer is None:
             self._signer = _Signer(self._endpoint)
         signer = self._signer
-        return await in_daemon_thread(lambda: signer.signed(url, headers, body), "hermes-aws")
+        return await in_daemon_thread(lambda: signer.signed(url, headers, whole(body)), "hermes-aws")
 
     def head(self, request: ModelRequest) -> bytes:
         endpoint, options = self._endpoint, request.options

@@ -25,7 +25,7 @@ from hermes.models.text_calls import parse_text_calls
 from hermes.models.thinking import ThinkSplitter
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
-from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.seams import Body, HttpStream, ModelRequest, Unit
 from hermes.types import (
     Content,
     FinishReason,
@@ -80,7 +80,7 @@ class ChatWire:
     def url(self, *, is_stream: bool) -> str:
         return self._url
 
-    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+    async def headers(self, url: str, body: Body) -> dict[str, str]:
         return self._headers
 
     def head(self, request: ModelRequest) -> bytes:

@@ -13,7 +13,7 @@ from hermes.models.endpoint import Endpoint
 from hermes.models.reading import Decoding, Reading, SseReading, encode
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
-from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.seams import Body, HttpStream, ModelRequest, Unit
 from hermes.types import (
     ImagePart,
     JsonObject,
@@ -44,7 +44,7 @@ class ResponsesWire:
     def url(self, *, is_stream: bool) -> str:
         return f"{self._endpoint.base_url.rstrip('/')}/responses"
 
-    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+    async def headers(self, url: str, body: Body) -> dict[str, str]:
         return bearer(self._endpoint)
 
     def head(self, request: ModelRequest) -> bytes:

@@ -23,7 +23,7 @@ from hermes.models.http_errors import (
     TimeoutKind,
 )
 from hermes.scope import TurnScope
-from hermes.seams import DEFAULT_LIMITS, HttpLimits
+from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits
 
 if TYPE_CHECKING:
     import aiohttp
@@ -51,7 +51,7 @@ class HttpClient:
         self._proxies: dict[str, str | None] = {}  # by address
 
     async def post_stream(
-        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+        self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
     ) -> AsyncGenerator[bytes, None]:
         """Send `body`; yield the answer's bytes as they arrive. Raises the errors of `hermes.models.http_errors`.
 
@@ -77,7 +77,7 @@ class HttpClient:
                 received += len(chunk)
                 yield chunk
         finally:
-            _hang_up(answer)
+            answer.close()
 
     async def get_json(self, url: str, headers: Mapping[str, str], timeout_s: float) -> Any:
         """The decoded JSON that `url` answers with, for asking a server what it is. At most 8 MB."""
@@ -87,7 +87,7 @@ class HttpClient:
             async with waits.next(0):
                 text = await _read(answer, PROBE_BODY_BYTES + 1, waits.address)
         finally:
-            _hang_up(answer)
+            answer.close()
         if len(text) > PROBE_BODY_BYTES:
             raise HttpBodyError(f"{waits.address}: answered with more than {PROBE_BODY_BYTES} bytes")
         try:
@@ -102,7 +102,7 @@ class HttpClient:
             await session.close()
 
     async def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, waits: "_Waits"
+        self, method: str, url: str, headers: Mapping[str, str], body: Body, waits: "_Waits"
     ) -> "aiohttp.ClientResponse":
         """The answer, its head read; `HttpStatusError` when it is none."""
         answer = await self._exchange(method, url, headers, body, waits)
@@ -112,12 +112,12 @@ class HttpClient:
             async with waits.next(0):
                 start = await _read(answer, ERROR_BODY_BYTES, waits.address, or_less=True)
         finally:
-            _hang_up(answer)
+            answer.close()
         lowered = {name.lower(): value for name, value in answer.headers.items()}
         raise HttpStatusError(waits.address, answer.status, lowered, start)
 
     async def _exchange(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, waits: "_Waits"
+        self, method: str, url: str, headers: Mapping[str, str], body: Body, waits: "_Waits"
     ) -> "aiohttp.ClientResponse":
         import aiohttp  # noqa: PLC0415 - 150 ms that only a process which talks to a server pays
 
@@ -164,13 +164,14 @@ class HttpClient:
         if self._session is None or self._session.closed:
             import aiohttp  # noqa: PLC0415 - see `_send`
 
-            from hermes.models.http_request import PromptRequest  # noqa: PLC0415 - it imports aiohttp
+            from hermes.models.http_request import PromptRequest, PromptResponse  # noqa: PLC0415 - it imports aiohttp
             from hermes.models.http_resolver import DaemonResolver  # noqa: PLC0415 - as this does
 
             self._loop = loop
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, resolver=DaemonResolver()),
                 request_class=PromptRequest,
+                response_class=PromptResponse,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # A compressed stream is held back until a block is full.
                 headers={"accept-encoding": "identity", "user-agent": "hermes-runtime"},
@@ -267,20 +268,12 @@ def _reason(error: "aiohttp.ClientError") -> str:
     return cause.strerror or str(cause) if isinstance(cause, socket.gaierror) else os.strerror(cause.errno)
 
 
-def _hang_up(answer: "aiohttp.ClientResponse") -> None:
-    """Close the socket now, without sending what is still buffered. After the end of a body it has none any more."""
-    connection = answer.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    answer.close()
-
-
-def _sendable(body: bytes) -> "bytes | Payload | None":
-    if len(body) <= _WHOLE_BODY_BYTES:
+def _sendable(body: Body) -> "bytes | Payload | None":
+    if isinstance(body, bytes) and len(body) <= _WHOLE_BODY_BYTES:
         return body or None
     from hermes.models.http_body import LargeBody  # noqa: PLC0415 - it imports aiohttp
 
-    return LargeBody(body)
+    return LargeBody((body,) if isinstance(body, bytes) else body)
 
 
 def _verbatim(url: str) -> "str | URL":

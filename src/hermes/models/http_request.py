@@ -1,7 +1,7 @@
-"""Requests that are sent at once. Before Python 3.12 aiohttp leaves the first write to the loop's next round.
+"""Requests that are sent at once, and given up at once.
 
-With many agents on one loop that round is long, and all that is sent in it comes back together: the agents then wait
-for each other again and again.
+Before Python 3.12 aiohttp leaves the first write to the loop's next round. With many agents on one loop that round is
+long, and all that is sent in it comes back together: the agents then wait for each other again and again.
 """
 
 import sys
@@ -10,7 +10,7 @@ from functools import partial
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import ClientRequest
+from aiohttp import ClientRequest, ClientResponse
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
@@ -26,6 +26,19 @@ class PromptRequest(ClientRequest):
             self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
         ) -> Coroutine[Any, Any, None]:
             return _begun(super().write_bytes(writer, conn, content_length))
+
+
+class PromptResponse(ClientResponse):
+    """An answer whose socket is closed by `close`, also while the server does not take what is still to be sent.
+
+    After the end of its body it has none any more.
+    """
+
+    def close(self) -> None:
+        connection = self.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        super().close()
 
 
 def _begun(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from hermes.scope import TurnScope
-from hermes.seams import DEFAULT_LIMITS, HttpLimits
+from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits
 
 if TYPE_CHECKING:
     from hermes.models.http import HttpClient
@@ -22,7 +22,7 @@ class LoopHttp:
         )
 
     def post_stream(
-        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+        self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
     ) -> AsyncGenerator[bytes, None]:
         held = self._clients.get(asyncio.get_running_loop())
         if held is not None:
@@ -30,7 +30,7 @@ class LoopHttp:
         return self._first(url, headers, body, scope, limits)
 
     async def _first(
-        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits
+        self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits
     ) -> AsyncGenerator[bytes, None]:
         client = await self._client()
         async with aclosing(client.post_stream(url, headers, body, scope, limits)) as chunks:

@@ -16,11 +16,12 @@ from hermes.models.waiting import let_go
 from hermes.schemas import Wire as Dialect
 from hermes.schemas import WireTools, for_wire
 from hermes.scope import TurnScope
-from hermes.seams import HttpStream, ModelRequest, Unit
+from hermes.seams import Body, HttpStream, ModelRequest, Unit, whole
 from hermes.types import CallAnnounced, ModelEvent, ReasoningDelta, TextDelta, ToolDefinition
 
 log = logging.getLogger(__name__)
 
+LONG_PAST = 64 * 1024  # bytes of the units before the newest that are not copied: below, another write costs more
 _NO_STREAM = r"(?i)stream\w*.{0,60}(not|n't|un)\s*(be )?(support|allow|available|enabled)"
 
 
@@ -28,7 +29,7 @@ class Wire(Protocol):
     """One protocol: where requests go, what they look like, and how answers are read."""
 
     def url(self, *, is_stream: bool) -> str: ...
-    async def headers(self, url: str, body: bytes) -> dict[str, str]:
+    async def headers(self, url: str, body: Body) -> dict[str, str]:
         """Headers of one request, its credentials included."""
         ...
 
@@ -84,35 +85,40 @@ class HttpModel:
 
     def body(self, request: ModelRequest) -> bytes:
         """The exact bytes that are sent."""
+        return whole(self._body(request))
+
+    def _body(self, request: ModelRequest) -> Body:
         wire = self._wire
-        pieces = wire.marked(request.pieces(wire.key, wire.unit, wire.apart))
+        head, pieces = self._encoded_head(request), wire.marked(request.pieces(wire.key, wire.unit, wire.apart))
+        if len(pieces) > 1 and len(pieces[0]) >= LONG_PAST:
+            return head, pieces[0], b"".join((b",", b",".join(pieces[1:]), b"]}"))
         parted = [b","] * (2 * len(pieces) - 1)
         parted[::2] = pieces
-        return b"".join((self._encoded_head(request), *parted, b"]}"))  # one copy, however long the history is
+        return b"".join((head, *parted, b"]}"))
 
     async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
         """Deltas and, last, the response; `ProviderError` when there is none. Leaving it closes the request."""
         if not self._streams and request.options.stream:
             request = without_stream(request)
         is_stream = request.options.stream
-        url, body = self._wire.url(is_stream=is_stream), self.body(request)
-        self.sent_bytes = len(body)
+        url, body = self._wire.url(is_stream=is_stream), self._body(request)
+        self.sent_bytes = len(body) if isinstance(body, bytes) else sum(map(len, body))
         reading = self._wire.reading()
-        whole: list[bytes] = []
+        answer: list[bytes] = []
         try:
             headers = await self._wire.headers(url, body)
             chunks = self._http.post_stream(url, headers, body, scope, self.endpoint.limits)
             try:
                 async for chunk in chunks:
                     if not is_stream:
-                        whole.append(chunk)
+                        answer.append(chunk)
                         continue
                     for event in reading.feed(chunk):
                         yield self._ours(event) if self._renamed else event
             except BaseException:
                 await let_go(chunks)
                 raise
-            for event in reading.end() if is_stream else reading.whole(b"".join(whole)):
+            for event in reading.end() if is_stream else reading.whole(b"".join(answer)):
                 yield self._ours(event) if self._renamed else event
         except (HttpError, ProviderError) as error:
             if not reading.has_text:

@@ -273,15 +273,17 @@ class WriteFile:
 
     def current(self) -> sqlite3.Connection | None:
         """The connection, if it is open and to the file that has the name now."""
-        is_same = os.stat(self._name).st_ino == self._inode  # noqa: PTH116 - each commit pays it
+        try:
+            is_same = os.stat(self._name).st_ino == self._inode  # noqa: PTH116 - each commit pays it
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{str(self._path)!r} was removed while it was in use; put it back, or start again without it"
+            ) from error
         return self._conn if is_same else None
 
     def _reconnected(self) -> sqlite3.Connection:
         """The connection, to the file that has the name now: a repair may have put another in its place."""
-        try:
-            conn = self.current()
-        except FileNotFoundError as error:
-            raise StoreError(f"{str(self._path)!r} was removed while it was in use") from error
+        conn = self.current()
         if conn is not None:
             return conn
         if self._conn is not None:

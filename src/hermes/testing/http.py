@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from hermes.models.http_errors import HttpStatusError
 from hermes.scope import TurnScope
-from hermes.seams import DEFAULT_LIMITS, HttpLimits
+from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, whole
 
 
 class CannedHttp:
@@ -20,22 +20,22 @@ class CannedHttp:
         self.closed_early = 0
 
     async def post_stream(
-        self, url: str, headers: Mapping[str, str], body: bytes, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+        self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
     ) -> AsyncGenerator[bytes, None]:
-        self.sent.append(body)
+        self.sent.append(whole(body))
         answer = self._answers.pop(0)
         if isinstance(answer, int):
             raise HttpStatusError(url, answer, {}, b"")
-        whole = False
+        is_whole = False
         try:
             for chunk in answer:
                 if chunk is None:
                     await asyncio.Event().wait()
                 else:
                     yield chunk
-            whole = True
+            is_whole = True
         finally:
-            self.closed_early += not whole
+            self.closed_early += not is_whole
 
     async def close(self) -> None:
         self._answers.clear()
