@@ -355,6 +355,7 @@ def main() -> int:
     if unknown:
         print(f"no figure {unknown[0]!r}; there are: {', '.join(FIGURES)}", file=sys.stderr)
         return 2
+    print(f"(Python {sys.version.split()[0]} of {sys.base_prefix}: how it was built moves some of the ratios)")
     for name in wanted:
         FIGURES[name]()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
