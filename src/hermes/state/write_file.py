@@ -20,8 +20,9 @@ from hermes.state.connection import (
     is_damage,
 )
 from hermes.state.lock import FairLock
+from hermes.state.pace import QUICK_S, pace
 from hermes.state.search import mark
-from hermes.state.writer import QUICK_S, Work
+from hermes.state.writer import Work
 
 if TYPE_CHECKING:
     from hermes.state.salvage import Salvaged
@@ -122,7 +123,7 @@ class WriteFile:
                 _wait_for_strangers(self._conn, 0)
             self._lock.release()
 
-    def commit(self) -> bool:
+    def commit(self, *, by_thread: bool = False) -> bool:
         """Make the transaction durable; whether enough is waiting to wake the writing thread for it."""
         conn = self._conn
         assert conn is not None
@@ -135,7 +136,7 @@ class WriteFile:
         self._lock.release()
         took = time.perf_counter() - began
         commits = self._commits = self._commits + 1
-        self.commit_s = took if commits == 1 else 0.75 * self.commit_s + 0.25 * took
+        self.commit_s = took if commits == 1 else pace(self.commit_s, took, by_thread=by_thread)
         return commits - self._checkpointed >= CHECKPOINT_EVERY
 
     def rollback(self) -> None:
@@ -175,7 +176,7 @@ class WriteFile:
         except BaseException:
             self.rollback()
             raise
-        self.commit()
+        self.commit(by_thread=True)
         return self._behind(conn) > 0
 
     def _checkpoint(self, conn: sqlite3.Connection) -> None:

@@ -15,13 +15,13 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
 from hermes.errors import HermesError, StoreError
+from hermes.state.pace import QUICK_S
 
 Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection], Answer]
 
 GROUP_LIMIT = 256
 BETWEEN_IDLE_S = 0.002  # between two pieces of deferred work: room for whoever else waits for the file
-QUICK_S = 0.002  # commits that take less may run on an event loop: a person who types does not feel them
 BREATHS = 16  # commits on a loop before it gets a turn
 RETRY_S, PATIENCE = 0.001, 20  # how a loop waits for the thread: to hand over a group costs it more than that
 IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
@@ -50,8 +50,11 @@ class Backend(Protocol):
         """Run `work` under the lock but outside a transaction (VACUUM, checkpoints)."""
         ...
 
-    def commit(self) -> bool:
-        """End the transaction; whether so much deferred work is waiting that the thread should be woken for it."""
+    def commit(self, *, by_thread: bool = False) -> bool:
+        """End the transaction; whether so much deferred work is waiting that the thread should be woken for it.
+
+        `by_thread`: the writing thread does it, beside a loop that may hold it up.
+        """
         ...
 
     def rollback(self) -> None: ...
@@ -331,7 +334,7 @@ class Writer:
         except BaseException:
             self._backend.rollback()
             raise
-        self._backend.commit()
+        self._backend.commit(by_thread=True)
 
     def _guarded(self, step: Callable[[], object]) -> object:
         try:
