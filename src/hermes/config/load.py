@@ -17,6 +17,7 @@ from hermes.config.yaml_file import Tree, line_of, read_tree
 from hermes.errors import ConfigError
 
 _bound: ContextVar[Settings | None] = ContextVar("hermes_settings", default=None)
+_latest: list[tuple[Tree, Settings]] = []  # a cache: the settings loaded last, and what config.yaml said
 
 
 def load_settings(
@@ -30,17 +31,26 @@ def load_settings(
 
     Every key that config.yaml holds is checked here, so a mistake is reported at the start and not when its section
     is first used. `flags` maps dotted keys to values of the command line; `ignore_file` leaves config.yaml out.
+    While files, variables and flags stay as they are, it is the same object: its sections are made once for all agents.
     """
     bound = _bound.get()
     if bound is not None and home is None and environ is None and flags is None and not ignore_file:
         return bound
     environ = os.environ if environ is None else environ
     home = paths.hermes_home(None if environ is os.environ else environ) if home is None else home
+    variables = dict(environ)
+    given = dict(flags or {})
     file = paths.config_file(home)
     raw = {} if ignore_file else read_tree(file, paths.cache_dir(home) / "config.json")
     secrets = read_env(paths.env_file(home))
-    tree, warnings = checked(file, raw, {**secrets, **environ} if _refers(raw) else {})
-    return Settings(home=home, tree=tree, environ=environ, secrets=secrets, flags=dict(flags or {}), warnings=warnings)
+    for said, latest in _latest:
+        known = (latest.home, latest.secrets, latest.environ, latest.flags)
+        if said == raw and known == (home, secrets, variables, given):
+            return latest
+    tree, warnings = checked(file, raw, {**secrets, **variables} if _refers(raw) else {})
+    made = Settings(home=home, tree=tree, environ=variables, secrets=secrets, flags=given, warnings=warnings)
+    _latest[:] = [(raw, made)]
+    return made
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -64,7 +64,7 @@ class Settings:
         """A variable of the environment, else of `.env`; None when neither sets it."""
         return self.environ.get(variable, self.secrets.get(variable))
 
-    @property
+    @cached_property
     def mapping(self) -> Mapping[str, Any]:
         """The whole as read-only plain values, for code that is handed no types: `mapping["terminal"]["timeout"]`."""
         return _View(self)

@@ -81,19 +81,19 @@ def _table(file: Path, _mtime: float) -> ModelTable:
     return msgspec.json.decode(file.read_bytes(), type=ModelTable)
 
 
+@lru_cache(maxsize=8)
+def _metadata(own: Path, mtime: float | None) -> Metadata:
+    bundled = _table(Path(__file__).with_name(FILE_NAME), 0.0)
+    return Metadata(bundled) if mtime is None else Metadata(bundled, _table(own, mtime))
+
+
 def load_metadata(cache_dir: Path) -> Metadata:
     """The bundled snapshot under the user's own, if they have made one."""
-    bundled = Path(__file__).with_name(FILE_NAME)
-    tables = [_table(bundled, 0.0)]
     own = cache_dir / FILE_NAME
-    if own.is_file():
-        try:
-            tables.append(_table(own, own.stat().st_mtime))
-        except msgspec.DecodeError as error:
-            raise UserError(
-                f"{own} cannot be read ({error}); run: hermes model --update SOURCE, or delete it"
-            ) from error
-    return Metadata(*tables)
+    try:
+        return _metadata(own, own.stat().st_mtime if own.is_file() else None)
+    except msgspec.DecodeError as error:
+        raise UserError(f"{own} cannot be read ({error}); run: hermes model --update SOURCE, or delete it") from error
 
 
 def snapshot(cache_dir: Path) -> str:

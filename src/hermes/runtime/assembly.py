@@ -75,7 +75,8 @@ class Assembly(Struct, frozen=True, kw_only=True):
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
         stored = record.tool_definitions if record else None
-        if stored and not has_foreign_files(self.settings.home, self.project):
+        is_ours = not has_foreign_files(self.settings.home, self.project)
+        if stored and is_ours:
             if not registry.is_filled:
                 ensure_builtins()
             return self.views.of(stored)
@@ -88,8 +89,12 @@ class Assembly(Struct, frozen=True, kw_only=True):
             project=self.project,
             window_tokens=self.services.window_tokens,
         )
+        if is_ours and (chosen := self.views.chosen(request)) is not None:
+            return self.views.of(chosen)
         # In a thread: it may execute tool files and wait for availability checks.
         definitions, own = await self.services.pool.run(session_tools, request, stored)
+        if is_ours:
+            self.views.choose(request, definitions)
         return SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
 
     def frozen(self, view: ToolView) -> str:

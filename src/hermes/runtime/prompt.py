@@ -16,6 +16,7 @@ from hermes.types import JsonObject
 Tier: TypeAlias = Literal["stable", "context", "volatile"]
 TIERS: tuple[Tier, ...] = ("stable", "context", "volatile")
 FILE_LIMIT_CHARS = 20_000
+RULES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")  # the first one found counts
 SYSTEM_MESSAGE = "system_message"  # the key of a session's model_config: what its caller added to the prompt
 
 IDENTITY = """You are Hermes, an agent that works on the user's machine through tools.
@@ -77,15 +78,14 @@ class ProjectRules(Struct, frozen=True):
     tier: Tier = "context"
 
     async def text(self, session: JsonObject) -> str:
-        for folder in dict.fromkeys((self.started_in or self.environment.cwd, self.environment.cwd)):
-            for file in (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules"):
-                path = f"{folder.rstrip('/')}/{file}"
-                info = await self.environment.stat(path)
-                if info is not None and info.kind == "file":
-                    raw = await self.environment.read(path, 0, 4 * FILE_LIMIT_CHARS)
-                    words = _capped(_without_frontmatter(raw.decode("utf-8", "replace")))
-                    return f"# Project rules ({file})\n\n{words}"
-        return ""
+        folders = dict.fromkeys((self.started_in or self.environment.cwd, self.environment.cwd))
+        places = [f"{folder.rstrip('/')}/{file}" for folder in folders for file in RULES]
+        found = await self.environment.first_file(places)
+        if found is None:
+            return ""
+        raw = await self.environment.read(found, 0, 4 * FILE_LIMIT_CHARS)
+        words = _capped(_without_frontmatter(raw.decode("utf-8", "replace")))
+        return f"# Project rules ({found.rpartition('/')[2]})\n\n{words}"
 
 
 class DateLine(Struct, frozen=True):

@@ -1,12 +1,28 @@
-"""Views of tools that sessions of this process share: equal definitions are parsed and compiled once."""
+"""Views of tools that sessions of this process share: equal definitions are chosen, parsed and compiled once."""
 
+import os
 import threading
 from collections import OrderedDict
+from time import monotonic
+from typing import Any
 
+from msgspec import Struct
+
+from hermes.tools.availability import CACHE_S
+from hermes.tools.definitions import ViewRequest
 from hermes.tools.registry import registry
 from hermes.tools.view import SessionView
 
 MAX_VIEWS = 16
+
+
+class _Choice(Struct, frozen=True):
+    """What a new session was offered, and all that the choice hung on."""
+
+    until: float  # then the tools have to be asked again whether they are available
+    settings: Any
+    rest: tuple[Any, ...]
+    definitions: str
 
 
 class Views:
@@ -15,6 +31,7 @@ class Views:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, int], SessionView] = OrderedDict()
         self._lock = threading.Lock()  # guards _kept
+        self._choice: _Choice | None = None  # the newest
 
     def of(self, definitions: str) -> SessionView:
         """The view of these stored definitions over the tools of this process."""
@@ -27,3 +44,20 @@ class Views:
             while len(self._kept) > MAX_VIEWS:
                 self._kept.popitem(last=False)
             return found
+
+    def chosen(self, request: ViewRequest) -> str | None:
+        """What the last new session was offered, if this one asks for the same and nothing has changed since."""
+        last = self._choice
+        if last is None or last.settings is not request.settings or monotonic() > last.until:
+            return None
+        return last.definitions if last.rest == _conditions(request) else None
+
+    def choose(self, request: ViewRequest, definitions: str) -> None:
+        """Offer the same to the next session that asks for the same."""
+        self._choice = _Choice(monotonic() + CACHE_S, request.settings, _conditions(request), definitions)
+
+
+def _conditions(request: ViewRequest) -> tuple[Any, ...]:
+    enabled = None if request.enabled is None else tuple(request.enabled)
+    is_kanban = bool(os.environ.get("HERMES_KANBAN_TASK"))
+    return registry.generation, request.home, enabled, tuple(request.disabled), request.window_tokens, is_kanban

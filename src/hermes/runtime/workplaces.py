@@ -2,7 +2,6 @@
 
 import inspect
 import logging
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +40,7 @@ def environment_for(options: AgentOptions, settings: Settings, parts: Shared, wo
             settings=section,
             supervisor=parts.supervisor,
             home=settings.home,
-            environ=os.environ,
+            environ=settings.environ,
             launch_folder=options.tools.cwd or str(Path.cwd()),
             task_id=session_id,
             session_id=session_id,

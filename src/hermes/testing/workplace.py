@@ -1,7 +1,7 @@
 """Fakes of what touches the world: files in a dict, commands with canned answers, processes that never start."""
 
 import posixpath
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -70,6 +70,10 @@ class MemoryEnvironment:
         if self._is_folder(path):
             return FileInfo(path=path, kind="dir", size=0, mtime_ns=1, mode=0o755)
         return None
+
+    async def first_file(self, paths: Sequence[str]) -> str | None:
+        self._check()
+        return next((path for path in paths if self._absolute(path) in self.files), None)
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
         data = self._file(path)

@@ -79,7 +79,8 @@ def project_of(folder: Path, home: Path) -> Path | None:
     """The project that `folder` lies in: the nearest folder upwards with tool files of its own."""
     mine = os.path.realpath(home / "tools")  # those beside the user's own projects belong to none of them
     for place in (folder, *folder.parents):
-        if os.path.isdir(place / PROJECT_TOOLS) and os.path.realpath(place / PROJECT_TOOLS) != mine:  # noqa: PTH112
+        tools = f"{place}/{PROJECT_TOOLS}"  # as text: every new session asks, for every folder above it
+        if os.path.isdir(tools) and os.path.realpath(tools) != mine:  # noqa: PTH112
             return place
     return None
 

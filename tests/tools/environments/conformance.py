@@ -43,6 +43,17 @@ class FileConformance:
         await environment.write("empty", b"")
         assert await environment.read("empty") == b""
 
+    async def test_the_first_file_of_several_is_found(self, environment: Environment) -> None:
+        for name in ("dir/inside", "with 'quotes' $HOME", "new\nline"):
+            await environment.write(name, b"1")
+        places = ["missing", "dir", "dir/inside/more", "with 'quotes' $HOME", "new\nline"]
+        assert await environment.first_file(places) == "with 'quotes' $HOME"
+        assert await environment.first_file([f"{environment.cwd}/{place}" for place in reversed(places)]) == (
+            f"{environment.cwd}/new\nline"
+        )
+        assert await environment.first_file(["missing", "dir", "-f"]) is None
+        assert await environment.first_file([]) is None
+
     async def test_folders_are_listed_moved_and_removed(self, environment: Environment) -> None:
         for name in ("b", ".hidden", "with space", "new\nline"):
             await environment.write(f"dir/{name}", b"1")

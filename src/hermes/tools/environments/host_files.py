@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
@@ -53,6 +53,11 @@ def stat_path(path: str) -> FileInfo | None:
         mode=stat.S_IMODE(found.st_mode),
         is_link=is_link,
     )
+
+
+def first_file(paths: Sequence[str]) -> int | None:
+    """The place of the first of `paths` that is a file."""
+    return next((place for place, path in enumerate(paths) if os.path.isfile(path)), None)  # noqa: PTH113
 
 
 def kind_of(mode: int) -> Kind:

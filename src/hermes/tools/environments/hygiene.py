@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 
 def _words(text: str) -> frozenset[str]:
@@ -27,6 +28,7 @@ _FORCE = "_HERMES_FORCE_"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+@lru_cache(maxsize=1024)  # of the same few dozen names for every session
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name is taken for a credential."""
     upper = name.upper()

@@ -181,6 +181,10 @@ class LocalEnvironment:
     async def stat(self, path: str) -> FileInfo | None:
         return await self._run_blocking(host_files.stat_path, self._absolute(path))
 
+    async def first_file(self, paths: Sequence[str]) -> str | None:
+        place = await self._run_blocking(host_files.first_file, [self._absolute(path) for path in paths])
+        return None if place is None else paths[place]
+
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
         return await self._run_blocking(host_files.read_path, self._absolute(path), offset, size)
 

@@ -6,6 +6,7 @@ import logging
 import posixpath
 import secrets
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -144,6 +145,10 @@ class RemoteEnvironment:
 
     async def stat(self, path: str) -> FileInfo | None:
         return await remote_files.stat_path(self._ready_script, await self._absolute(path))
+
+    async def first_file(self, paths: Sequence[str]) -> str | None:
+        place = await remote_files.first_file(self._ready_script, [await self._absolute(path) for path in paths])
+        return None if place is None else paths[place]
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
         return await remote_files.read_path(self._ready_script, await self._absolute(path), offset, size)

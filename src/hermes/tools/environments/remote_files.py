@@ -1,5 +1,6 @@
 """File work on another machine or in a container, by small scripts whose input and output are the bytes themselves."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from hermes.errors import ToolError
@@ -42,6 +43,12 @@ async def stat_path(run: RunScript, path: str) -> FileInfo | None:
         mode=int(mode, 16) & 0o7777,
         is_link=link == "link",
     )
+
+
+async def first_file(run: RunScript, paths: Sequence[str]) -> int | None:
+    """The place of the first of `paths` that is a file."""
+    answer = await run(remote_shell.FIRST_FILE, *paths)
+    return None if answer.code == _NOTHING_THERE else int(_checked(answer, paths[0]))
 
 
 async def read_path(run: RunScript, path: str, offset: int, size: int | None) -> bytes:

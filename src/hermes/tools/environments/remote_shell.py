@@ -59,6 +59,11 @@ stat -L -c '%f %s %.9Y' -- "$1" 2>/dev/null || stat -L -c '%f %s %Y' -- "$1" || 
 [ -L "$1" ] && echo link || echo plain
 readlink -f -- "$1"
 """
+FIRST_FILE = """
+place=0
+for path; do [ -f "$path" ] && { echo $place; exit; }; place=$((place + 1)); done
+exit 44
+"""
 READ = """
 [ -f "$1" ] || { [ -e "$1" ] && echo 'not a regular file' >&2 || echo 'No such file or directory' >&2; exit 1; }
 if [ -n "$3" ]; then tail -c "+$(($2 + 1))" -- "$1" | head -c "$3"; else tail -c "+$(($2 + 1))" -- "$1"; fi
