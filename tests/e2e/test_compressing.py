@@ -8,12 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 from hermes import AIAgent
 from hermes.context.marks import PREFIX
+from hermes.ops import SessionRecord
 from hermes.state import SessionDB, SqliteStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import says
@@ -89,6 +91,47 @@ def test_two_processes_that_compress_one_session_make_one_line(tmp_path: Path) -
     acknowledged = [name.decode() for status, name in ended if status == b"compressed"]
     assert len(set(acknowledged)) == len(acknowledged), "nobody was told of a child that another made"
     check_line(tmp_path, "root", acknowledged)
+
+
+class Raced(SqliteStore):
+    """Somebody else does something just after a session was read."""
+
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
+        record = await super().load(session_id, after)
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return record
+
+
+async def test_a_session_that_is_compressed_while_it_is_looked_for_is_not_opened_again(tmp_path: Path) -> None:
+    store, raced = SqliteStore(tmp_path / "state.db"), Raced(tmp_path / "state.db")
+    turns = [says("an answer " + "v" * 400)] * 6
+    notes = says("## Active Task\nboth")
+    first = AIAgent(
+        model=ScriptedModel(*turns, notes, *turns, notes), store=store, session_id="root", cwd=str(tmp_path)
+    )
+    for _ in range(6):
+        await first.arun_conversation("question " + "w" * 400)
+    compressed = [(await first.acompress())["session_id"]]
+    for _ in range(6):
+        await first.arun_conversation("question " + "w" * 400)
+
+    async def compress_again() -> None:
+        compressed.append((await first.acompress())["session_id"])
+
+    second = AIAgent(model=ScriptedModel(says("fine")), store=raced, session_id="root", cwd=str(tmp_path))
+    raced.meanwhile = compress_again
+    result = await second.arun_conversation("and now?")
+
+    assert result["session_id"] == compressed[-1]
+    assert check_line(tmp_path, "root", compressed) == compressed[-1]
+    for agent in (first, second):
+        await agent.aclose()
+    for each in (store, raced):
+        await each.close()
 
 
 async def test_of_two_agents_that_compress_at_once_one_does_it(tmp_path: Path) -> None:

@@ -237,9 +237,11 @@ class AIAgent:
         """Go to the session that a compression, here or in another process, has put in this one's place."""
         parts = self._parts
         record = await parts.store.load(session_id)
+        while record is not None and record.continued_by:  # compressed once more, since we were told of this one
+            record = await parts.store.load(record.continued_by)
         if record is not None:
             parts.store.follow(record)
-            parts.follow_results(session_id)
+            parts.follow_results(record.session_id)
             self._follow(record)
         return record
 

@@ -47,6 +47,8 @@ async def stat_path(run: RunScript, path: str) -> FileInfo | None:
 
 async def first_file(run: RunScript, paths: Sequence[str]) -> int | None:
     """The place of the first of `paths` that is a file."""
+    if not paths:
+        return None
     answer = await run(remote_shell.FIRST_FILE, *paths)
     return None if answer.code == _NOTHING_THERE else int(_checked(answer, paths[0]))
 
