@@ -134,6 +134,24 @@ async def test_a_session_that_is_compressed_while_it_is_looked_for_is_not_opened
         await each.close()
 
 
+async def test_a_line_that_was_damaged_into_a_circle_ends(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    turns = [says("an answer " + "v" * 400)] * 6
+    model = ScriptedModel(*turns, says("## Active Task\nboth"), says("fine"))
+    agent = AIAgent(model=model, store=store, session_id="root", cwd=str(tmp_path))
+    for _ in range(6):
+        await agent.arun_conversation("question " + "w" * 400)
+    child = (await agent.acompress())["session_id"]
+    with closing(sqlite3.connect(tmp_path / "state.db")) as conn, conn:
+        conn.execute("UPDATE sessions SET parent_session_id = ? WHERE id = 'root'", (child,))
+        conn.execute("UPDATE sessions SET end_reason = 'compression', ended_at = started_at")
+    async with asyncio.timeout(10):
+        result = await agent.arun_conversation("and now?")
+    assert result["final_response"] == "fine"
+    await agent.aclose()
+    await store.close()
+
+
 async def test_of_two_agents_that_compress_at_once_one_does_it(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "state.db")
     turns = [says("an answer " + "v" * 400)] * 6

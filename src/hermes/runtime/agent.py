@@ -236,8 +236,10 @@ class AIAgent:
     async def _follow_stored(self, session_id: str) -> SessionRecord | None:
         """Go to the session that a compression, here or in another process, has put in this one's place."""
         parts = self._parts
-        record = await parts.store.load(session_id)
-        while record is not None and record.continued_by:  # compressed once more, since we were told of this one
+        record, seen = await parts.store.load(session_id), {session_id}
+        # Compressed once more, since we were told of this one; a damaged file may lead in a circle.
+        while record is not None and record.continued_by and record.continued_by not in seen:
+            seen.add(record.continued_by)
             record = await parts.store.load(record.continued_by)
         if record is not None:
             parts.store.follow(record)

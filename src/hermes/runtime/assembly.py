@@ -91,9 +91,10 @@ class Assembly(Struct, frozen=True, kw_only=True):
         )
         if is_ours and (chosen := self.views.chosen(request)) is not None:
             return self.views.of(chosen)
+        generation = registry.generation
         # In a thread: it may execute tool files and wait for availability checks.
         definitions, own = await self.services.pool.run(session_tools, request, stored)
-        if is_ours:
+        if is_ours and registry.generation == generation:
             self.views.choose(request, definitions)
         return SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
 
