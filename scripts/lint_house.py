@@ -43,6 +43,16 @@ PROCESS_CALLS = {
 }
 LOOP_PROCESS_METHODS = {"subprocess_exec", "subprocess_shell"}
 BROAD = {"Exception", "BaseException"}
+TYPED = "typed.py"
+TYPED_CALLS = {  # and how many arguments they have without a type
+    "msgspec.convert": 0,
+    "msgspec.json.Decoder": 0,
+    "msgspec.json.decode": 1,
+    "msgspec.msgpack.Decoder": 0,
+    "msgspec.msgpack.decode": 1,
+    "msgspec.yaml.decode": 1,
+    "msgspec.toml.decode": 1,
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,7 +64,9 @@ class Finding:
     text: str
 
 
-def check_source(source: str, *, in_supervisor: bool = False, owns_tasks: bool = False) -> list[Finding]:
+def check_source(
+    source: str, *, in_supervisor: bool = False, owns_tasks: bool = False, learns_types: bool = False
+) -> list[Finding]:
     """Return what is wrong with one module, in the order of its lines."""
     tree = ast.parse(source)
     names = _imported_names(tree)
@@ -66,6 +78,8 @@ def check_source(source: str, *, in_supervisor: bool = False, owns_tasks: bool =
         findings += _silent_excepts(node, names)
         if not in_supervisor:
             findings += _processes(node, names)
+        if not learns_types:
+            findings += _types_learned_anywhere(node, names)
     return sorted(set(findings))
 
 
@@ -136,6 +150,14 @@ def _tasks(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
         name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
         if is_loop_getter or name.lstrip("_").endswith("loop"):
             yield Finding(node.lineno, "unowned-task", "loop.create_task: tasks live in a TaskGroup")
+
+
+def _types_learned_anywhere(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
+    if not isinstance(node, ast.Call) or (called := _dotted(node.func, names)) not in TYPED_CALLS:
+        return
+    if len(node.args) > TYPED_CALLS[called] or any(given.arg in ("type", None) for given in node.keywords):
+        text = f"{called} with a type: two threads that do it at once end the process; use hermes.typed"
+        yield Finding(node.lineno, "type-learned-unguarded", text)
 
 
 def _environment_writes(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
@@ -213,6 +235,7 @@ def check_folder(folder: Path) -> Iterator[tuple[Path, Finding]]:
             file.read_text(encoding="utf-8"),
             in_supervisor=place.parts[:2] == SUPERVISOR,
             owns_tasks=place.as_posix() in TASK_OWNERS,
+            learns_types=place.as_posix() == TYPED,
         ):
             yield file, finding
 

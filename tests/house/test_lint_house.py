@@ -131,6 +131,21 @@ def test_broad_excepts_that_tell_nobody_are_found(source: str) -> None:
     assert rules(source) == {"silent-except"}
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import msgspec\nmsgspec.convert(value, Kind)",
+        "from msgspec import convert\nconvert(value, Kind, strict=False)",
+        "import msgspec\nmsgspec.json.decode(data, type=Kind)",
+        "from msgspec import json\njson.decode(data, **how)",
+        "from msgspec.msgpack import decode\ndecode(data, type=Kind)",
+        "import msgspec\nmsgspec.json.Decoder(Kind)",
+    ],
+)
+def test_types_that_several_threads_may_learn_at_once_are_found(source: str) -> None:
+    assert rules(source) == {"type-learned-unguarded"}
+
+
 def test_long_files_and_functions_are_found() -> None:
     body = "    x = 1\n"
 
@@ -156,6 +171,9 @@ def test_long_files_and_functions_are_found() -> None:
         "import contextlib\nwith contextlib.suppress(KeyError):\n    f()",
         "from concurrent.futures import ThreadPoolExecutor",
         "system('true')",
+        "import msgspec\nmsgspec.json.decode(data)",
+        "import msgspec\nmsgspec.json.Decoder()",
+        "from hermes.typed import convert\nconvert(value, Kind)",
     ],
 )
 def test_what_is_allowed_is_not_found(source: str) -> None:

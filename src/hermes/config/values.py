@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from hermes.config.section import SectionBase, bare, type_text
+from hermes.typed import convert
 
 S = TypeVar("S")
 Lookup = Callable[[str], str | None]
@@ -28,7 +29,7 @@ class BadValue(Exception):
 def fit(value: object, kind: type[S] | Any) -> S:
     """`value` as `kind`; text that reads like a number is one where a number is asked for."""
     try:
-        return msgspec.convert(value, kind, strict=False)
+        return convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         match = re.match(_AT, str(error))
         assert match is not None

@@ -8,6 +8,7 @@ import msgspec
 
 from hermes.config.atomic import write_private
 from hermes.errors import ConfigError, UserError
+from hermes.typed import from_json
 
 Tree = dict[str, Any]
 Stamp = tuple[int, int, int]
@@ -133,7 +134,7 @@ def _stamp(file: Path) -> Stamp | None:
 
 def _recall(kept: Path, stamp: Stamp) -> Tree | None:
     try:
-        found = msgspec.json.decode(kept.read_bytes(), type=_Kept)
+        found = from_json(kept.read_bytes(), _Kept)
     except (OSError, msgspec.MsgspecError):
         return None
     return found.tree if found.format == _CACHE_FORMAT and found.stamp == stamp else None
@@ -142,7 +143,7 @@ def _recall(kept: Path, stamp: Stamp) -> Tree | None:
 def _remember(kept: Path, stamp: Stamp, tree: Tree) -> None:
     try:
         encoded = msgspec.json.encode(_Kept(_CACHE_FORMAT, stamp, tree))
-        if msgspec.json.decode(encoded, type=_Kept).tree == tree:  # dates and the like do not survive JSON
+        if from_json(encoded, _Kept).tree == tree:  # dates and the like do not survive JSON
             write_private(kept, encoded.decode())
     except (UserError, TypeError, msgspec.MsgspecError):
         return  # a home that cannot be written to is read all the same

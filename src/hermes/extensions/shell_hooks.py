@@ -17,6 +17,7 @@ from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
 from hermes.errors import ToolError, UserError
 from hermes.seams import Decision, SpawnSpec, Supervisor
+from hermes.typed import from_json
 
 ALLOWLIST = "shell-hooks-allowlist.json"
 MOST_BYTES = 200_000
@@ -197,7 +198,7 @@ def _answer(out: bytes) -> Mapping[str, Any]:
 def _allowed(home: Path) -> list[Consent]:
     file = home / ALLOWLIST
     try:
-        return msgspec.json.decode(file.read_bytes(), type=list[Consent])
+        return from_json(file.read_bytes(), list[Consent])
     except FileNotFoundError:
         return []
     except (OSError, msgspec.MsgspecError) as error:

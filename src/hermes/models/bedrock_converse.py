@@ -23,6 +23,7 @@ from hermes.models.reading import Reading, encode, joined
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest, whole
+from hermes.typed import json_decoder
 from hermes.types import FinishReason, ImagePart, JsonObject, Message, ModelEvent, Usage
 
 DEFAULT_REGION = "us-east-1"
@@ -214,7 +215,7 @@ class _Words(Struct, frozen=True, gc=False):
     delta: _TextDelta = _TextDelta()
 
 
-_decode_words = msgspec.json.Decoder(list[_Words]).decode
+_decode_words = json_decoder(list[_Words]).decode
 
 
 def _words(run: Sequence[EventMessage]) -> str:

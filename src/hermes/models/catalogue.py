@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-import msgspec
 from msgspec import Struct, field
 
 from hermes.errors import UserError
 from hermes.models.endpoint import ApiMode, Quirks
+from hermes.typed import from_json
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "0.0.0.0")  # noqa: S104 - a host to compare with, nothing is bound
 
@@ -36,7 +36,7 @@ class ProviderEntry(Struct, frozen=True, forbid_unknown_fields=True):
 def providers() -> dict[str, ProviderEntry]:
     """Every provider by id, in the order in which keys are looked for."""
     raw = Path(__file__).with_name("providers.json").read_bytes()
-    return {entry.id: entry for entry in msgspec.json.decode(raw, type=list[ProviderEntry])}
+    return {entry.id: entry for entry in from_json(raw, list[ProviderEntry])}
 
 
 def find_provider(name: str) -> ProviderEntry | None:

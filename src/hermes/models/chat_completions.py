@@ -26,6 +26,7 @@ from hermes.models.thinking import ThinkSplitter
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest, Unit
+from hermes.typed import convert
 from hermes.types import (
     Content,
     FinishReason,
@@ -286,7 +287,7 @@ class _ChatReading(SseReading):
 
     def take_whole(self, body: Any) -> None:
         try:
-            self.take([msgspec.convert(body, _Chunk)])
+            self.take([convert(body, _Chunk)])
         except msgspec.ValidationError as error:
             raise self.broken(str(error)) from error
         self.tell_words()

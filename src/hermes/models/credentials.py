@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hermes.config.atomic import write_private
 from hermes.errors import ProviderError, UserError
+from hermes.typed import from_json
 
 Strategy: TypeAlias = Literal["fill_first", "round_robin", "random", "least_used"]
 
@@ -196,7 +197,7 @@ class AuthFile:
 
     def _read(self) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = msgspec.json.decode(self._file.read_bytes(), type=dict[str, Any])
+            found: dict[str, Any] = from_json(self._file.read_bytes(), dict[str, Any])
         except FileNotFoundError:
             return {}
         except msgspec.DecodeError as error:

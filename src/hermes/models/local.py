@@ -21,6 +21,7 @@ from hermes.models.transport import HttpModel
 from hermes.models.wire_modes import make_model
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, ModelRequest, RequestOptions, Unit
+from hermes.typed import from_json
 from hermes.types import Message, ModelEvent, ModelResponse, ToolDefinition, Usage, text_of
 
 PROBE_TIMEOUT_S = 5.0
@@ -212,7 +213,7 @@ class LocalModel:
 
 def _read(file: Path) -> dict[str, Probe]:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Probe])
+        return from_json(file.read_bytes(), dict[str, Probe])
     except (FileNotFoundError, msgspec.DecodeError):
         return {}  # a cache: what it does not know is asked again
 

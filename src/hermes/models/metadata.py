@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hermes.config.atomic import write_private
 from hermes.errors import UserError
+from hermes.typed import convert, from_json
 from hermes.types import Usage
 
 FILE_NAME = "models.json"
@@ -78,7 +79,7 @@ class Metadata:
 
 @lru_cache(maxsize=8)
 def _table(file: Path, _mtime: float) -> ModelTable:
-    return msgspec.json.decode(file.read_bytes(), type=ModelTable)
+    return from_json(file.read_bytes(), ModelTable)
 
 
 @lru_cache(maxsize=8)
@@ -107,7 +108,7 @@ def update_metadata(cache_dir: Path, raw: bytes) -> ModelTable:
     try:
         decoded = msgspec.json.decode(raw)
         table = (
-            msgspec.convert(decoded, ModelTable)
+            convert(decoded, ModelTable)
             if isinstance(decoded, Mapping) and "models" in decoded
             else _from_models_dev(decoded)
         )
@@ -132,7 +133,7 @@ def _from_models_dev(decoded: Any) -> ModelTable:
             if isinstance(cost.get("input"), int | float) and isinstance(cost.get("output"), int | float):
                 price = Price(cost["input"], cost["output"], cost.get("cache_read"), cost.get("cache_write"))
             found.setdefault(_key(str(name)), ModelFacts(str(name), limit.get("context"), limit.get("output"), price))
-    return msgspec.convert(msgspec.to_builtins(ModelTable(tuple(found.values()))), ModelTable)
+    return convert(msgspec.to_builtins(ModelTable(tuple(found.values()))), ModelTable)
 
 
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:

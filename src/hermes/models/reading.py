@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hermes.errors import ProviderError
 from hermes.models.classify import provider_error
 from hermes.models.sse import SseParser
+from hermes.typed import json_decoder
 from hermes.types import (
     CallAnnounced,
     FinishReason,
@@ -205,7 +206,7 @@ class Decoding(Generic[Event]):
     __slots__ = ("_all", "_one")
 
     def __init__(self, kind: type[Event]) -> None:
-        decoder = msgspec.json.Decoder(kind)
+        decoder = json_decoder(kind)
         self._one = decoder.decode
         self._all = decoder.decode_lines
 

@@ -15,6 +15,7 @@ from hermes.models.credentials import AuthFile, Credential
 from hermes.models.http_errors import HttpError
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream
+from hermes.typed import from_json
 
 TIMEOUT_S = 20.0
 EARLY_S = 60.0  # a token is renewed this long before it runs out
@@ -68,7 +69,7 @@ async def _exchanged(http: HttpStream, old: Credential) -> Credential:
         async with aclosing(chunks) as incoming:  # type: ignore[type-var]  # every implementation is a generator
             async for chunk in incoming:
                 body += chunk
-    tokens = msgspec.json.decode(bytes(body), type=_Tokens)
+    tokens = from_json(bytes(body), _Tokens)
     renewal = replace(
         old.renewal,
         refresh_token=tokens.refresh_token or old.renewal.refresh_token,

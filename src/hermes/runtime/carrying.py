@@ -17,6 +17,7 @@ from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Environment
 from hermes.tools.shelf import FileShelf
+from hermes.typed import from_json
 from hermes.types import Message, text_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def restored_tasks(messages: Sequence[Message]) -> list[dict[str, str]]:
 def _tasks_in(text: str) -> list[dict[str, str]]:
     line = text.rpartition(TASKS)[2].strip()
     try:
-        return msgspec.json.decode(line, type=list[dict[str, str]])
+        return from_json(line, list[dict[str, str]])
     except msgspec.DecodeError as error:
         log.warning("the task list in a summary cannot be read: %s", error)
         return []

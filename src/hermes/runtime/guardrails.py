@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct, convert, field, json
+from msgspec import Struct, field, json
 
 from hermes.tools.registry import tool_error
 from hermes.tools.results import as_object
+from hermes.typed import convert
 from hermes.types import Content, JsonObject, ResultStatus, text_of
 
 Action: TypeAlias = Literal["allow", "warn", "block", "halt"]

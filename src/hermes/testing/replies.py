@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from hermes.typed import from_json
 from hermes.types import FinishReason, JsonObject, Usage
 
 
@@ -139,7 +140,7 @@ def load_script(file: Path) -> list[Reply]:
     """The replies in a JSON file: a list of objects such as `{"says": "hi"}`, `{"fault": "stall", "options": {}}`,
     `{"calls": [{"name": "terminal", "arguments": {"command": "ls"}}]}`. `msgspec.ValidationError` names what is wrong.
     """
-    return [_from_entry(entry) for entry in msgspec.json.decode(file.read_bytes(), type=list[_ScriptEntry])]
+    return [_from_entry(entry) for entry in from_json(file.read_bytes(), list[_ScriptEntry])]
 
 
 def _from_entry(entry: _ScriptEntry) -> Reply:

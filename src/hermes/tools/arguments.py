@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hermes.errors import ToolError
+from hermes.typed import convert
 from hermes.types import JsonObject
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ _VALUES = frozenset({"default", "enum", "const", "examples"})  # hold values, no
 def parse_args(args: Mapping[str, object], kind: type[T]) -> T:
     """`args` as a `kind`; a `ToolError` that names the field when they do not fit."""
     try:
-        return msgspec.convert(args, kind)
+        return convert(args, kind)
     except msgspec.ValidationError as error:
         raise ToolError(f"bad arguments: {error}") from error
 

@@ -15,6 +15,7 @@ from hermes.errors import ToolError
 from hermes.tools.arguments import parameters_of
 from hermes.tools.registry import Check, registry
 from hermes.tools.traits import Traits
+from hermes.typed import convert
 from hermes.types import JsonObject
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,7 +105,7 @@ def _handler(function: Callable[..., Any], kind: type[msgspec.Struct], given: fr
 
     def keywords(args: Mapping[str, object], more: JsonObject) -> JsonObject:
         try:
-            parsed = msgspec.convert(args, kind)
+            parsed = convert(args, kind)
         except msgspec.ValidationError as error:
             raise ToolError(f"bad arguments: {error}") from error
         return {**{name: getattr(parsed, name) for name in names}, **{key: more.get(key) for key in given}}

@@ -23,6 +23,7 @@ from hermes.config import paths
 from hermes.tools.discovery import BUILTIN_DIR, BUILTIN_PACKAGE, BrokenFile, registers_tools
 from hermes.tools.registry import Registered, ToolEntry, ToolRegistry, registry
 from hermes.tools.traits import Needs, Traits
+from hermes.typed import from_json
 from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
@@ -249,7 +250,7 @@ def _of_module(tools: ToolRegistry, module: str) -> list[Registered]:
 
 def _read(cache: Path, folder: Path) -> dict[str, FileRecord]:
     try:
-        manifest = msgspec.json.decode(cache.read_bytes(), type=Manifest)
+        manifest = from_json(cache.read_bytes(), Manifest)
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError, ValueError) as error:

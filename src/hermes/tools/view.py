@@ -13,6 +13,7 @@ from hermes.seams import Effects, ToolContext, ToolRules
 from hermes.tools.bridge import BRIDGE, Index, unwrapped
 from hermes.tools.registry import Registered, ToolRegistry
 from hermes.tools.traits import BARRIER, NO_EFFECTS
+from hermes.typed import from_json
 from hermes.types import Content, JsonObject, ToolDefinition
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class SessionView:
         cls, text: str, tools: ToolRegistry | Mapping[str, Registered], overlay: Mapping[str, Registered] | None = None
     ) -> "SessionView":
         """The view that `to_json` wrote, over the tools of this process."""
-        stored = msgspec.json.decode(text, type=_Stored | tuple[ToolDefinition, ...])
+        stored = from_json(text, _Stored | tuple[ToolDefinition, ...])
         if not isinstance(stored, _Stored):
             stored = _Stored(stored)
         entries = tools.snapshot() if isinstance(tools, ToolRegistry) else dict(tools)

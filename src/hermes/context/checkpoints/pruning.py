@@ -11,6 +11,7 @@ from hermes.context.checkpoints.capturing import InThread
 from hermes.context.checkpoints.git import REFS, GitStore
 from hermes.context.checkpoints.model import Limits
 from hermes.context.checkpoints.records import Records
+from hermes.typed import from_json
 
 
 class House(Struct, kw_only=True):
@@ -142,7 +143,7 @@ class Pruner:
 
     def _read_house(self) -> House:
         try:
-            return msgspec.json.decode(self._house.read_bytes(), type=House)
+            return from_json(self._house.read_bytes(), House)
         except (FileNotFoundError, msgspec.DecodeError):
             return House()
 

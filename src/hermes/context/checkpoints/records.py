@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from hermes.context.checkpoints.model import ABSENT, Sig, State
 from hermes.context.checkpoints.scanning import Scan
+from hermes.typed import from_json, from_msgpack
 
 
 class Known(Struct, kw_only=True):
@@ -84,7 +85,7 @@ class Records:
         if cached is not None and cached[0] == stamp:
             return cached[1]
         try:
-            known = msgspec.msgpack.decode(file.read_bytes(), type=Known)
+            known = from_msgpack(file.read_bytes(), Known)
         except (OSError, msgspec.DecodeError):
             return Known()  # only slower: every file is read again
         self._known[key] = (stamp, known)
@@ -98,7 +99,7 @@ class Records:
 
     def ledger(self, key: str) -> Ledger:
         try:
-            return msgspec.msgpack.decode(self._file(key, "ledger").read_bytes(), type=Ledger)
+            return from_msgpack(self._file(key, "ledger").read_bytes(), Ledger)
         except (FileNotFoundError, msgspec.DecodeError):
             return Ledger()  # then nothing counts as the agent's, and a restore keeps what it does not know
 
@@ -107,7 +108,7 @@ class Records:
 
     def project(self, key: str) -> Project | None:
         try:
-            return msgspec.json.decode(self._file(key, "json").read_bytes(), type=Project)
+            return from_json(self._file(key, "json").read_bytes(), Project)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
 

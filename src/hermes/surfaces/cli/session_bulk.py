@@ -17,6 +17,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.session_filter import Filter, filter_options, taken_filter
 from hermes.surfaces.cli.store import no_sessions, open_sessions
+from hermes.typed import from_json
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB
@@ -71,7 +72,7 @@ def import_(cli: Cli, file: str, as_json: bool) -> int:
     for number, line in enumerate(raw.splitlines(), 1):
         if line.strip():
             try:
-                found = msgspec.json.decode(line, type=dict[str, Any])
+                found = from_json(line, dict[str, Any])
             except msgspec.MsgspecError as error:
                 raise UserError(f"{file}, line {number}: this is no exported session ({error})") from error
             read += found["sessions"] if isinstance(found.get("sessions"), list) else [found]

@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from hermes.testing.server.wire import Answer, ErrorAnswer, Frames, openai_error, sse, unanswered
+from hermes.typed import from_json
 from hermes.types import JsonObject, Usage
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -133,7 +134,7 @@ def _calls_mistake(called: object) -> str | None:
         if not call.get("id") or not TOOL_NAME.fullmatch(function.get("name", "")):
             return f"a call needs an id and a valid name: {call!r}"
         try:
-            msgspec.json.decode(function.get("arguments", ""), type=dict)
+            from_json(function.get("arguments", ""), dict)
         except (msgspec.DecodeError, TypeError):
             return f"arguments of {call['id']!r} are not a JSON object"
     return None

@@ -22,6 +22,7 @@ from hermes.config.load import load_settings
 from hermes.config.write import set_key, unset_key
 from hermes.errors import ConfigError, StoreError
 from hermes.tools.approval.policy import Grant, Policy, allowlist_entry, check_examples
+from hermes.typed import convert, json_decoder
 
 KEPT_S = 30 * 86_400.0
 MAX_KEPT = 2_000
@@ -35,7 +36,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     at: float = 0.0
 
 
-_DECODER = msgspec.json.Decoder(tuple[Kept, ...])
+_DECODER = json_decoder(tuple[Kept, ...])
 
 
 def approvals_file(home: Path) -> Path:
@@ -143,7 +144,7 @@ def policy_of(settings: Mapping[str, Any]) -> Policy:
     section = dict(settings.get("approvals") or {})
     known = {name: section[name] for name in Policy.__struct_fields__ if name in section}
     try:
-        policy = msgspec.convert({**known, "allowlist": list(settings.get(ALLOWLIST) or ())}, Policy)
+        policy = convert({**known, "allowlist": list(settings.get(ALLOWLIST) or ())}, Policy)
     except msgspec.ValidationError as error:
         raise ConfigError(f"approvals: {error}") from error
     check_examples(policy)

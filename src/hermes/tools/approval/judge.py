@@ -11,6 +11,7 @@ from msgspec import Struct
 from hermes.scope import TurnScope
 from hermes.tools.approval.gate import Judge
 from hermes.tools.approval.question import Question, visible
+from hermes.typed import json_decoder
 
 AskModel = Callable[[str, str, Question, TurnScope], Awaitable[str]]
 """`(system, text, question, scope)` -> the model's answer."""
@@ -31,7 +32,7 @@ class _Verdict(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
 
 
-_DECODER = msgspec.json.Decoder(_Verdict)
+_DECODER = json_decoder(_Verdict)
 
 
 def judge_with(ask_model: AskModel) -> Judge:

@@ -23,6 +23,7 @@ from hermes.tools.environments.background import Order, Record, State, end_all
 from hermes.tools.environments.notices import Breaker, WatchLimit
 from hermes.tools.supervisor.threads import RunBlocking
 from hermes.tools.terminal.shown import text_of
+from hermes.typed import from_json
 
 KEPT_S = 30 * 60.0
 MOST_TRACKED = 64
@@ -171,7 +172,7 @@ class HeldProcesses:
         if not ident.startswith("proc_") or "/" in ident:
             return None
         try:
-            record = msgspec.json.decode((self._root / ident / "record.json").read_bytes(), type=Record)
+            record = from_json((self._root / ident / "record.json").read_bytes(), Record)
             return msgspec.structs.replace(record, pid=_pid(self._root / ident))
         except (FileNotFoundError, NotADirectoryError):
             return None

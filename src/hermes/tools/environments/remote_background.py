@@ -15,6 +15,7 @@ from hermes.tools.environments.background import Order, Record, State, end_all
 from hermes.tools.environments.notices import Breaker, WatchLimit
 from hermes.tools.environments.remote_files import RunScript
 from hermes.tools.terminal.shown import text_of
+from hermes.typed import from_json
 
 _KILL_WAIT_S = 8.0
 _LOG_BYTES = 1 << 20  # of a log, what is fetched: its end
@@ -186,7 +187,7 @@ class RemoteProcesses:
 
 def _record(text: bytes) -> Record:
     record, _, pid = text.partition(b"\1")
-    return msgspec.structs.replace(msgspec.json.decode(record, type=Record), pid=int(pid or 0))
+    return msgspec.structs.replace(from_json(record, Record), pid=int(pid or 0))
 
 
 def _stem(ident: str) -> str:

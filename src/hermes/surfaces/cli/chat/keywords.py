@@ -13,6 +13,7 @@ from hermes.config.settings import Settings
 from hermes.errors import UserError
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
+from hermes.typed import from_json
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.toolview import ToolReport
@@ -54,7 +55,7 @@ def prefill_messages(settings: Settings) -> list[dict[str, Any]] | None:
     file = Path(name).expanduser()
     file = file if file.is_absolute() else settings.home / file
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=list[dict[str, Any]])
+        found = from_json(file.read_bytes(), list[dict[str, Any]])
     except OSError as error:
         raise UserError(f"prefill_messages_file: cannot read {str(file)!r}: {error.strerror}") from error
     except msgspec.MsgspecError as error:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.state import SessionDB
+from hermes.typed import json_decoder
 
 _READ = "SELECT value FROM state_meta WHERE key = ?"
 _WRITE = "INSERT INTO state_meta(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value"
@@ -25,7 +26,7 @@ class Waited(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _Line = list[Waited]
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = json_decoder(_Line).decode
 
 
 class Waiting:
