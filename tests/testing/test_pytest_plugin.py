@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ from hermes.testing import calls, says
 """
 
 
-def run_tests(folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
+def run_tests(folder: Path, text: str, *also_on_path: Path) -> "subprocess.CompletedProcess[str]":
     (folder / "test_one.py").write_text(HEAD + text, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(SOURCE), "LANG": "C.UTF-8"}
+    path = os.pathsep.join(map(str, (SOURCE, *also_on_path)))
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, "LANG": "C.UTF-8"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "hermes.testing.pytest_plugin", "-p", "no:cacheprovider"]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
 
@@ -67,3 +69,16 @@ def test_the_fixtures_are_named_in_the_list_of_fixtures(tmp_path: Path) -> None:
     listed = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False)
     for name in ("hermes_workspace", "scripted_model", "scripted_server", "hermes_agent"):
         assert f"\n{name} " in listed.stdout
+
+
+def test_naming_the_plugin_where_it_is_installed_is_no_error(tmp_path: Path) -> None:
+    declared = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    lines = [f"{name} = {module}" for name, module in declared["project"]["entry-points"]["pytest11"].items()]
+    installed = tmp_path / "installed" / "hermes_runtime_here-1.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: hermes-runtime-here\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines, ""]))
+
+    done = run_tests(tmp_path, "def test_it(scripted_model): scripted_model()\n", installed.parent)
+
+    assert done.returncode == 0, done.stdout + done.stderr
