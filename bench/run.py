@@ -185,17 +185,21 @@ class RecordingHttp:
         return self._inner.post_stream(url, headers, body, scope, limits)
 
 
-async def _recorded_requests(agent: "AIAgent") -> list[Request]:
-    """A list that grows by each request that the agent sends from now on."""
+async def _recorded_requests(agent: "AIAgent") -> "tuple[list[Request], HttpClient]":
+    """A list that grows by each request that the agent sends from now on, and the client that sends them.
+
+    The raw exchanges go through the same client, and so over the same connections: with large bodies the windows of
+    two connections can differ by a tenth of a turn for as long as they live.
+    """
     requests: list[Request] = []
     model = (await agent._assembled()).client.model
-    model._http = RecordingHttp(model._http, requests)  # type: ignore[attr-defined]
-    return requests
+    http: HttpClient = model._http  # type: ignore[attr-defined]
+    model._http = RecordingHttp(http, requests)  # type: ignore[attr-defined]
+    return requests, http
 
 
 async def _turn() -> None:
     from hermes import AIAgent
-    from hermes.models.http import HttpClient
     from hermes.runtime.shared import shared
     from hermes.state import SqliteStore
     from hermes.surfaces.cli.loading import settle
@@ -207,11 +211,10 @@ async def _turn() -> None:
     ):
         os.environ["HERMES_HOME"] = folder
         agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
-        requests = await _recorded_requests(agent)
+        requests, http = await _recorded_requests(agent)
         SqliteStore(f"{folder}/raw.db").close_sync()  # the same tables and indexes
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
         conn.execute("PRAGMA synchronous=FULL")
-        http = HttpClient()
         settle()  # as `hermes` does when it has started
         figures = {}
         done = 0
@@ -248,7 +251,6 @@ async def _turn() -> None:
         line("turn at 500 / turn at 50", figures[500][0], figures[50][0], 1.5)
         line("turn at 500 / turn at 50, CPU", figures[500][2], figures[50][2], 1.5)
         conn.close()
-        await http.close()
         await agent.aclose()
         await shared.close()
 
@@ -260,7 +262,6 @@ def many() -> None:
 
 async def _many() -> None:
     from hermes import AIAgent
-    from hermes.models.http import HttpClient
     from hermes.runtime.shared import shared
     from hermes.scope import TurnScope
     from hermes.surfaces.cli.loading import settle
@@ -268,8 +269,7 @@ async def _many() -> None:
     with canned(0.05) as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder
         agents = [AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for _ in range(AGENTS)]
-        http = HttpClient()
-        requests = await _recorded_requests(agents[0])
+        requests, http = await _recorded_requests(agents[0])
 
         async def ours(agent: AIAgent) -> None:
             for _ in range(TURNS):
@@ -294,7 +294,6 @@ async def _many() -> None:
             rates.append((await rate(ours), await rate(raw)))
         mine, base = (statistics.median(column) for column in zip(*rates, strict=True))
         line(f"{AGENTS} agents x {TURNS} turns / raw client", mine, base, 0.9, "c/s", least=True)
-        await http.close()
         for agent in agents:
             await agent.aclose()
         await shared.close()
