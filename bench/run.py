@@ -210,49 +210,57 @@ async def _turn() -> None:
         recorded_commits() as commits,
     ):
         os.environ["HERMES_HOME"] = folder
-        agent = AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder)
-        requests, http = await _recorded_requests(agent)
+        agents = {turns: AIAgent(model="m", base_url=server.url, api_key="k", cwd=folder) for turns in (50, 500)}
+        sent = {turns: await _recorded_requests(agent) for turns, agent in agents.items()}
         SqliteStore(f"{folder}/raw.db").close_sync()  # the same tables and indexes
         conn = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
         conn.execute("PRAGMA synchronous=FULL")
         settle()  # as `hermes` does when it has started
-        figures = {}
-        done = 0
-        for target in (50, 500):
-            while done < target:
+        for turns, agent in agents.items():
+            for _ in range(turns):
                 await agent.arun_conversation("again")
-                done += 1
-            for commit in commits:
-                replay(conn, commit)
-            ours: list[float] = []
-            raw: list[float] = []
-            cpu: list[float] = []
-            for _ in range(150):
-                requests.clear()
+        for commit in commits:
+            replay(conn, commit)
+        samples: dict[int, list[Sample]] = {turns: [] for turns in agents}
+        for _ in range(150):
+            for turns, agent in agents.items():  # in turns: the machine's own speed changes from second to second
                 commits.clear()
-                start, used = time.perf_counter(), time.process_time()
-                await agent.arun_conversation("again")
-                ours.append(time.perf_counter() - start)
-                cpu.append(time.process_time() - used)
-                assert (len(requests), len(commits)) == (2, 4)
-                start = time.perf_counter()
-                await _raw_turn(http, requests, commits, conn)
-                raw.append(time.perf_counter() - start)
-                done += 1
-            commits.clear()
-            figures[target] = (
-                statistics.median(ours) * 1000,
-                statistics.median(raw) * 1000,
-                statistics.median(cpu) * 1000,
-            )
-            mine, base, used_ms = figures[target]
-            line(f"tool turn at {target} / raw exchange + commits", mine, base, 1.5)
-            print(f"{'':<44} {used_ms:9.2f} ms  of CPU")
+                samples[turns].append(await _sample(agent, *sent[turns], commits, conn))
+        figures = {turns: _medians_ms(found) for turns, found in samples.items()}
+        for turns, (mine, base, used) in figures.items():
+            line(f"tool turn at {turns} / raw exchange + commits", mine, base, 1.5)
+            print(f"{'':<44} {used:9.2f} ms  of CPU")
         line("turn at 500 / turn at 50", figures[500][0], figures[50][0], 1.5)
         line("turn at 500 / turn at 50, CPU", figures[500][2], figures[50][2], 1.5)
         conn.close()
-        await agent.aclose()
+        for agent in agents.values():
+            await agent.aclose()
         await shared.close()
+
+
+Sample = tuple[float, float, float]  # seconds: the turn, the raw exchange with its commits, the turn's CPU
+
+
+async def _sample(
+    agent: "AIAgent",
+    requests: list[Request],
+    http: "HttpClient",
+    commits: list[list[Statement]],
+    conn: sqlite3.Connection,
+) -> Sample:
+    requests.clear()
+    start, used = time.perf_counter(), time.process_time()
+    await agent.arun_conversation("again")
+    ours, cpu = time.perf_counter() - start, time.process_time() - used
+    assert (len(requests), len(commits)) == (2, 4)
+    start = time.perf_counter()
+    await _raw_turn(http, requests, commits, conn)
+    return ours, time.perf_counter() - start, cpu
+
+
+def _medians_ms(samples: list[Sample]) -> Sample:
+    ours, raw, cpu = (statistics.median(column) * 1000 for column in zip(*samples, strict=True))
+    return ours, raw, cpu
 
 
 def many() -> None:
