@@ -75,8 +75,8 @@ def line(name: str, value: float, base: float, limit: float | None, unit: str = 
     print(f"{name:<44} {value:9.2f} {unit:<3} / {base:9.2f} {unit:<3} = {ratio:6.2f}x{bound}", flush=True)
 
 
-def bare_python_ms() -> float:
-    return median_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+def bare_python_ms(runs: int = RUNS) -> float:
+    return median_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), runs)
 
 
 def cold() -> None:
@@ -98,15 +98,17 @@ def first() -> None:
         floor = [sys.executable, str(ROOT / "bench" / "floor.py"), server.url, f"{folder}/floor.db"]
         ours: list[float] = []
         least: list[float] = []
+        bare: list[float] = []
         for _ in range(RUNS + 1):
+            bare.append(bare_python_ms(1))
             for args, times, requests in ((floor, least, 1), (ask, ours, 2)):
                 start = time.monotonic()
                 subprocess.run(args, check=True, env=environ(f"{folder}/home"), stdout=subprocess.DEVNULL, cwd=folder)
                 arrivals = [server.arrival() for _ in range(requests)]
                 times.append((arrivals[0] - start) * 1000)
-        mine, base = statistics.median(ours[1:]), statistics.median(least[1:])
+        mine, base, bottom = (statistics.median(times[1:]) for times in (ours, least, bare))
         line("first request / bench/floor", mine, base, 1.6)
-        line("first request / bare python", mine, bare_python_ms(), 25)
+        line("first request / bare python", mine, bottom, 25)
 
 
 Statement = tuple[str, tuple[object, ...]]
