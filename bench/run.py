@@ -171,6 +171,7 @@ def turn() -> None:
 
 
 Request = tuple[str, Mapping[str, str], "Body"]
+Sample = tuple[float, float, float]  # seconds: the turn, the raw exchange with its commits, the turn's CPU
 
 
 class RecordingHttp:
@@ -238,9 +239,6 @@ async def _turn() -> None:
         for agent in agents.values():
             await agent.aclose()
         await shared.close()
-
-
-Sample = tuple[float, float, float]  # seconds: the turn, the raw exchange with its commits, the turn's CPU
 
 
 async def _sample(
