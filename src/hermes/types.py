@@ -149,7 +149,11 @@ class ReasoningDelta(Struct, frozen=True, gc=False, tag="reasoning_delta"):
     text: str
 
 
-class CallAnnounced(Struct, frozen=True, gc=False, tag="call_announced"):
+class MinorEvent(Struct, frozen=True, gc=False):
+    """The base of events that a listener may pass over without misleading anybody: one more costs no surface a line."""
+
+
+class CallAnnounced(MinorEvent, frozen=True, gc=False, tag="call_announced"):
     """The model has begun to write a call to this tool."""
 
     name: str
@@ -162,20 +166,20 @@ ModelEvent: TypeAlias = ModelDelta | ModelResponse
 # -- events of a turn --------------------------------------------------------------------------------------------
 
 
-class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started"):
+class TurnStarted(MinorEvent, frozen=True, gc=False, tag="turn_started"):
     session_id: str
     turn_id: str
     model: str
 
 
-class StepStarted(Struct, frozen=True, gc=False, tag="step_started"):
+class StepStarted(MinorEvent, frozen=True, gc=False, tag="step_started"):
     """An iteration begins; `previous` names the tools of the one before."""
 
     step: int
     previous: tuple[str, ...] = ()
 
 
-class BlockClosed(Struct, frozen=True, gc=False, tag="block_closed"):
+class BlockClosed(MinorEvent, frozen=True, gc=False, tag="block_closed"):
     """Streamed text of this answer is complete; tools run next."""
 
 
@@ -201,21 +205,26 @@ class Commentary(Struct, frozen=True, gc=False, tag="commentary"):
     already_streamed: bool
 
 
+StatusKind: TypeAlias = Literal[
+    "compression", "fallback", "probe", "quarantine", "retry", "sandbox", "secret", "waiting", "warning"
+]
+
+
 class StatusChanged(Struct, frozen=True, gc=False, tag="status"):
     """Something a person waiting should know: a retry, a fallback, a warning."""
 
-    kind: str
+    kind: StatusKind
     message: str
 
 
-class ModelAnswered(Struct, frozen=True, gc=False, tag="model_answered"):
+class ModelAnswered(MinorEvent, frozen=True, gc=False, tag="model_answered"):
     model: str
     provider: str
     finish_reason: str
     usage: Usage
 
 
-class PrefixBroken(Struct, frozen=True, gc=False, tag="prefix_broken"):
+class PrefixBroken(MinorEvent, frozen=True, gc=False, tag="prefix_broken"):
     """The stable prefix of requests was given up, for one of the few allowed reasons."""
 
     reason: Literal["compression", "model_switch", "toolset_change", "quarantine"]

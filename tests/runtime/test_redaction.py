@@ -3,14 +3,28 @@
 import ast
 import random
 from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
+import msgspec
 import pytest
+from msgspec import Struct
 
 import hermes
 from hermes.redact import Redactor, StreamedText
 from hermes.runtime.redaction import CleanSink
 from hermes.testing.fakes import MemorySink
-from hermes.types import CallStarted, Commentary, Event, ReasoningDelta, TextDelta, ToolCall
+from hermes.types import (
+    CallStarted,
+    Commentary,
+    Event,
+    MinorEvent,
+    ReasoningDelta,
+    StatusChanged,
+    TextDelta,
+    TextPart,
+    ToolCall,
+)
 
 SOURCE = Path(hermes.__file__).parent
 SECRETS = ["Zq7hd83kJd92Lq0sXmW1", "p&ss w=rd+Qz81kd", 'pä"ss\\wörd/Zq7x12x']
@@ -92,6 +106,47 @@ def test_no_surface_sees_a_secret_that_was_split_over_deltas() -> None:
 def test_the_arguments_of_a_call_are_shown_without_secrets() -> None:
     (event,) = _passed(CallStarted(ToolCall("1", "terminal", f'{{"command": "echo {SECRETS[0]}"}}'), {"x": SECRETS[0]}))
     assert SECRETS[0] not in repr(event)
+
+
+def _filled(kind: Any) -> Any:
+    """A value of `kind` with a secret in every place that can hold a text."""
+    if get_origin(kind) in (Union, UnionType):
+        kind = get_args(kind)[0]
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return kind(**{field.name: _filled(field.type) for field in msgspec.structs.fields(kind)})
+    if get_origin(kind) is tuple:
+        return (_filled(get_args(kind)[0]),)
+    if get_origin(kind) is dict:
+        return {"deep": [{"down": SECRETS[0]}]}
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    return {str: SECRETS[0], int: 1, float: 1.0, bool: True, Any: SECRETS[0]}[kind]
+
+
+class Whispered(MinorEvent, frozen=True, gc=False, tag="whispered"):
+    """An event that nobody has thought of yet."""
+
+    session_id: str
+    words: tuple[str, ...]
+    inside: TextPart
+
+
+@pytest.mark.parametrize("kind", [*get_args(Event), Whispered], ids=lambda kind: kind.__name__)
+def test_every_text_field_of_every_event_is_redacted(kind: type[Struct]) -> None:
+    shown = _passed(_filled(kind), StatusChanged("warning", "what waits for more words comes out"))
+    assert len(shown) == 2
+    assert SECRETS[0] not in repr(_without_ids(msgspec.to_builtins(shown)))
+
+
+def _without_ids(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_ids(item) for name, item in value.items() if name != "id" and not name.endswith("_id")}
+    return [_without_ids(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def test_an_event_without_secrets_is_passed_on_as_it_is() -> None:
+    event = CallStarted(ToolCall("1", "terminal", "{}"), {"command": "ls"})
+    assert _passed(event)[0] is event
 
 
 # Where content leaves, and what must stand in the call that makes the sink: the redactor, or a function of it.

@@ -64,7 +64,7 @@ def test_a_sink_takes_events_in_order_and_never_blocks(kind: str) -> None:
     caller = CallerSink(seen.append)
     memory = MemorySink()
     sink: Sink = caller if kind == "caller" else memory
-    events: list[Event] = [StatusChanged("note", str(n)) for n in range(20_000)]
+    events: list[Event] = [StatusChanged("warning", str(n)) for n in range(20_000)]
     for event in events:
         sink.emit(event)
     caller.close()
@@ -78,7 +78,7 @@ def test_a_slow_caller_loses_deltas_and_nothing_else() -> None:
     for n in range(15_000):
         sink.emit(TextDelta("x"))
         if n % 100 == 0:
-            sink.emit(StatusChanged("kept", str(n)))
+            sink.emit(StatusChanged("secret", str(n)))
     sink.close()
     sink.drain()
     assert sum(isinstance(event, StatusChanged) for event in seen) == 150

@@ -131,9 +131,9 @@ async def test_a_context_gives_a_handler_what_it_works_with(tmp_path: Path, kind
         assert isinstance(ctx.settings, Mapping)
         ctx.memo["seen"] = 1
         assert ctx.memo["seen"] == 1
-        ctx.emit(StatusChanged("note", "half done"))
+        ctx.emit(StatusChanged("warning", "half done"))
         seen = ctx.events if isinstance(ctx, FakeContext) else here.events.seen
-        assert StatusChanged("note", "half done") in seen
+        assert StatusChanged("warning", "half done") in seen
         await ctx.note("files", ["a"])
         assert ctx.details == {"files": ["a"]}  # type: ignore[attr-defined]  # where they end up is each one's own
 

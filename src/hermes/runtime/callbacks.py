@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, assert_never
 
 from hermes.runtime.options import CallbackOptions
 from hermes.types import (
@@ -12,11 +12,14 @@ from hermes.types import (
     CallStarted,
     Commentary,
     Event,
+    MinorEvent,
     ReasoningDelta,
+    SessionRotated,
     StatusChanged,
     StepStarted,
     TextDelta,
     ToolCall,
+    TurnFinished,
     text_of,
 )
 
@@ -67,6 +70,10 @@ class ContractCallbacks:
                 self._finished(event)
             case StatusChanged(kind=kind, message=message):
                 _call(self._to.status_callback, kind, message)
+            case SessionRotated() | TurnFinished() | MinorEvent():
+                return  # the contract has no callback for them; a `sink` hears them
+            case _:
+                assert_never(event)
 
     def _streamed(self, text: str) -> None:
         if self._after_tools:

@@ -8,7 +8,7 @@ the new one. Until that commit the old session is untouched, and whatever fails 
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from hermes.types import JsonObject, Message, PrefixBroken, SessionRotated, Stat
 if TYPE_CHECKING:
     from hermes.runtime.assembly import Assembly
 
-TASK = "compression"
+TASK: Final = "compression"
 MAX_TRIES = 3  # to commit, while another process writes to the session
 ADVICE = "begin anew with /new, or say what matters with /compress TOPIC"
 log = logging.getLogger(__name__)

@@ -6,7 +6,8 @@ scanned once: the redactor remembers what it found clean.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Literal, TypeVar, get_origin
 
 import msgspec
 
@@ -30,18 +31,15 @@ from hermes.tools.environments.hygiene import is_secret_name
 from hermes.types import (
     NO_THOUGHTS,
     THOUGHTS,
-    CallFinished,
-    CallStarted,
-    Commentary,
     Content,
     Event,
+    ImagePart,
     Message,
     ReasoningDelta,
     StatusChanged,
     TextDelta,
     TextPart,
     ToolCall,
-    ToolResult,
     text_of,
     thoughts_of,
 )
@@ -97,12 +95,43 @@ def clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
     return call if arguments is call.arguments else msgspec.structs.replace(call, arguments=arguments)
 
 
-def clean_result(result: ToolResult, redactor: Redactor) -> ToolResult:
-    """The result as surfaces see it: content and details redacted."""
-    content, details = clean_content(result.content, redactor), redactor.redact_all(result.details)
-    if content is result.content and details is result.details:
-        return result
-    return msgspec.structs.replace(result, content=content, details=details)
+Words = TypeVar("Words", bound=msgspec.Struct)
+
+
+def clean_struct(struct: Words, redactor: Redactor) -> Words:
+    """`struct` with every text in it redacted, also in fields that nobody has thought of yet; itself if it holds none.
+
+    Ids stay, since others are found by them; so do pictures, and words that a type allows one by one.
+    """
+    changes = {
+        name: clean
+        for name in _fields_with_words(type(struct))
+        if (clean := _clean_value(value := getattr(struct, name), redactor)) is not value
+    }
+    return msgspec.structs.replace(struct, **changes) if changes else struct
+
+
+def _clean_value(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return value if isinstance(value, ImagePart) else clean_struct(value, redactor)
+    if isinstance(value, tuple) and any(isinstance(item, msgspec.Struct) for item in value):
+        items = tuple([_clean_value(item, redactor) for item in value])
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return redactor.redact_all(value)
+
+
+@cache
+def _fields_with_words(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    return tuple(
+        [
+            field.name
+            for field in msgspec.structs.fields(kind)
+            if field.type not in (bool, int, float)
+            and get_origin(field.type) is not Literal
+            and field.name != "id"
+            and not field.name.endswith("_id")
+        ]
+    )
 
 
 def _clean_closed(op: AttemptClosed, redactor: Redactor) -> StoreOp:
@@ -155,25 +184,11 @@ class CleanSink:
             self._pass_on(ReasoningDelta(self._reasoning.add(event.text)))
             return
         self._pass_on(ReasoningDelta(self._reasoning.rest()))
-        self._inner.emit(self._clean(event))
+        self._inner.emit(clean_struct(event, self._redactor))
 
     def _pass_on(self, delta: TextDelta | ReasoningDelta) -> None:
         if delta.text:
             self._inner.emit(delta)
-
-    def _clean(self, event: Event) -> Event:
-        match event:
-            case CallStarted():
-                return CallStarted(clean_call(event.call, self._redactor), self._redactor.redact_all(event.args))
-            case CallFinished():
-                call, args = clean_call(event.call, self._redactor), self._redactor.redact_all(event.args)
-                return CallFinished(call, args, clean_result(event.result, self._redactor))
-            case Commentary(text=text):
-                return Commentary(self._redactor.redact(text), event.already_streamed)
-            case StatusChanged(message=message):
-                return StatusChanged(event.kind, self._redactor.redact(message))
-            case _:
-                return event
 
 
 def clean_answer(tool: str, content: Content, ctx: ToolContext, redactor: Redactor) -> Content:

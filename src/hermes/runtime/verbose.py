@@ -1,10 +1,24 @@
 """`verbose_logging`: the log tells what a turn does, step by step."""
 
 import logging
-from typing import Any
+from typing import Any, assert_never
 
 from hermes.runtime.options import CallbackOptions
-from hermes.types import CallFinished, CallStarted, Event, ModelAnswered, StatusChanged, StepStarted, text_of
+from hermes.types import (
+    CallFinished,
+    CallStarted,
+    Commentary,
+    Event,
+    MinorEvent,
+    ModelAnswered,
+    ReasoningDelta,
+    SessionRotated,
+    StatusChanged,
+    StepStarted,
+    TextDelta,
+    TurnFinished,
+    text_of,
+)
 
 log = logging.getLogger("hermes.turn")
 
@@ -29,6 +43,10 @@ class LogSink:
                 self._line("%s: %s after %.0f ms: %s", call.name, result.status, result.duration_ms, shown)
             case StatusChanged(kind=kind, message=message):
                 self._line("%s: %s", kind, message)
+            case TextDelta() | ReasoningDelta() | Commentary() | SessionRotated() | TurnFinished() | MinorEvent():
+                return  # no step; the words are in the session
+            case _:
+                assert_never(event)
 
     def _line(self, text: str, *values: Any) -> None:
         log.info("%s" + text, self._prefix, *values)

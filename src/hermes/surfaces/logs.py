@@ -7,11 +7,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from hermes.config import paths
 from hermes.errors import UserError
-from hermes.types import CallFinished, StatusChanged, TurnFinished
+from hermes.types import (
+    CallFinished,
+    CallStarted,
+    Commentary,
+    MinorEvent,
+    ReasoningDelta,
+    SessionRotated,
+    StatusChanged,
+    TextDelta,
+    TurnFinished,
+)
 
 if TYPE_CHECKING:
     from hermes.config.settings import Settings
@@ -119,8 +129,10 @@ class Logged:
                 turn_log.info("%s: %s", kind, message)
             case TurnFinished():
                 turn_log.info("the turn ended: %s, %s model calls", event.exit_reason, event.api_calls)
+            case TextDelta() | ReasoningDelta() | Commentary() | CallStarted() | SessionRotated() | MinorEvent():
+                return  # words are in the session, not in the log; a call is told when it has ended
             case _:
-                return
+                assert_never(event)
 
 
 class _PrivateFile(RotatingFileHandler):

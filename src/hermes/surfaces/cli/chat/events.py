@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import assert_never
 
 import msgspec
 
@@ -10,8 +11,11 @@ from hermes.surfaces.cli.output import Output, cut
 from hermes.types import (
     CallFinished,
     CallStarted,
+    Commentary,
     Event,
+    MinorEvent,
     ReasoningDelta,
+    SessionRotated,
     StatusChanged,
     TextDelta,
     TurnFinished,
@@ -57,16 +61,26 @@ class Progress:
                 self._finished(event)
             case StatusChanged():
                 self._out.note(f"· {event.message}")
-            case ReasoningDelta() if self._verbose:
-                self._out.stderr.write(event.text)
-                self._thinking = True
-            case TextDelta() if self._thinking:
-                self._out.note("")
-                self._thinking = False
-            case TurnFinished() if self._verbose:
+            case ReasoningDelta():
+                self._think(event.text)
+            case TextDelta():
+                self._stop_thinking()
+            case TurnFinished():
                 self._record(event)
+            case Commentary() | SessionRotated() | MinorEvent():
+                return  # the answer is printed when it is whole, with the session it is in
             case _:
-                return
+                assert_never(event)
+
+    def _think(self, text: str) -> None:
+        if self._verbose:
+            self._out.stderr.write(text)
+            self._thinking = True
+
+    def _stop_thinking(self) -> None:
+        if self._thinking:
+            self._out.note("")
+            self._thinking = False
 
     def _finished(self, event: CallFinished) -> None:
         took = time.monotonic() - self._started.pop(event.call.id, time.monotonic())
@@ -76,6 +90,8 @@ class Progress:
         self._out.note(f"{mark} {event.call.name} {shown} ({took:.1f} s)".replace("  ", " "))
 
     def _record(self, event: TurnFinished) -> None:
+        if not self._verbose:
+            return
         for path in event.files_changed:
             self._out.note(f"changed {path}")
         for command in event.commands:

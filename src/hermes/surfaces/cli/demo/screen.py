@@ -1,10 +1,22 @@
 """What the demo shows: the model's words, each call, and the part of its result that a person wants to see."""
 
 import json
-from typing import Any
+from typing import Any, assert_never
 
 from hermes.surfaces.cli.output import Output, cut
-from hermes.types import CallFinished, CallStarted, Event, TextDelta, text_of
+from hermes.types import (
+    CallFinished,
+    CallStarted,
+    Commentary,
+    Event,
+    MinorEvent,
+    ReasoningDelta,
+    SessionRotated,
+    StatusChanged,
+    TextDelta,
+    TurnFinished,
+    text_of,
+)
 
 SHOWN_LINES = 12
 TELLING = ("command", "path", "pattern", "code")  # the argument to show of a call
@@ -31,8 +43,10 @@ class DemoScreen:
                 self._hush()
                 self.calls.append(event)
                 self._finished(event)
+            case TurnFinished() | SessionRotated() | StatusChanged() | Commentary() | ReasoningDelta() | MinorEvent():
+                return  # the demo shows words and work, nothing about them
             case _:
-                return
+                assert_never(event)
 
     def close(self) -> None:
         self._hush()

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from hermes.config.sections.display import Section as Display
 from hermes.surfaces.cli.chat.events import printed
@@ -16,6 +16,7 @@ from hermes.types import (
     CallStarted,
     Commentary,
     Event,
+    MinorEvent,
     ModelAnswered,
     ReasoningDelta,
     SessionRotated,
@@ -100,13 +101,13 @@ class TurnView:
         match event:
             case TextDelta():
                 self._text(event.text)
-            case ReasoningDelta() if self._look.show_reasoning:
-                for block in self._thought.feed(event.text):
-                    self._screen.write(self._paint.style(clean(block.text), "dim") + "\n")
+            case ReasoningDelta():
+                self._reasoning(event.text)
             case BlockClosed():
                 self._close_text()
-            case Commentary() if not event.already_streamed:
-                self.say_markdown(event.text)
+            case Commentary():
+                if not event.already_streamed:
+                    self.say_markdown(event.text)
             case CallStarted():
                 self._close_text()
                 self._running[event.call.id] = (self._call_text(event.call.name, event.args), self._now())
@@ -124,9 +125,16 @@ class TurnView:
                 self._screen.write(self._record(event))
             case StepStarted():
                 self.is_thinking = True
-            case _:
+            case MinorEvent():
                 return
+            case _:
+                assert_never(event)
         self._screen.refresh()
+
+    def _reasoning(self, text: str) -> None:
+        if self._look.show_reasoning:
+            for block in self._thought.feed(text):
+                self._screen.write(self._paint.style(clean(block.text), "dim") + "\n")
 
     def say_markdown(self, text: str) -> None:
         """Show a whole text."""
