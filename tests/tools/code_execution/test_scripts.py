@@ -460,21 +460,47 @@ except ImportError:
 async def test_the_projects_own_python_is_used_when_it_is_usable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment, broken = tmp_path / "venv", tmp_path / "broken"
-    for folder in (environment, broken):
-        (folder / "bin").mkdir(parents=True)
-    (environment / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (environment / "bin" / "python").chmod(0o755)
-    (broken / "bin" / "python").write_text("#!/bin/sh\necho 2 7\n")
-    (broken / "bin" / "python").chmod(0o755)
-    code = "import os\nprint(os.environ.get('VIRTUAL_ENV'))"
+    stated = {
+        "venv": "home = /usr\nversion = 3.11.2\n",
+        "uv": "uv = 0.5\nversion_info = 3.12.0\n",
+        "old": "version = 2.7.18",
+    }
+    for name, text in {**stated, "unstated": "home = /usr\n", "no-environment": ""}.items():
+        program(tmp_path / name / "bin" / "python", f'FROM={name} exec {sys.executable} "$@"')
+        if text:
+            (tmp_path / name / "pyvenv.cfg").write_text(text)
+    program(tmp_path / "conda" / "bin" / "python", f'FROM=conda exec {sys.executable} "$@"')
+    (tmp_path / "conda" / "conda-meta").mkdir()
+    (tmp_path / "conda" / "conda-meta" / "python-3.12.4-h194c7f8_1.json").touch()
+    used = {}
     async with room(tmp_path) as it:
-        monkeypatch.setenv("VIRTUAL_ENV", str(environment))
-        own = await it.run(code)
-        monkeypatch.setenv("VIRTUAL_ENV", str(broken))
-        ours = await it.run(code)
-    assert own["output"] == f"{environment}\n"
-    assert (ours["status"], ours["output"]) == ("success", f"{broken}\n")
+        for name in (*stated, "unstated", "no-environment", "conda"):
+            monkeypatch.setenv("CONDA_PREFIX" if name == "conda" else "VIRTUAL_ENV", str(tmp_path / name))
+            used[name] = (await it.run("import os\nprint(os.environ.get('FROM'))"))["output"].strip()
+    ours = dict.fromkeys(("old", "unstated", "no-environment"), "None")
+    assert used == {"venv": "venv", "uv": "uv", "conda": "conda", **ours}
+
+
+async def test_nothing_in_the_projects_environment_runs_before_the_script_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command can replace it, and only the script itself is confined."""
+    environment, trace = tmp_path / "work" / ".venv", tmp_path / "trace"
+    program(environment / "bin" / "python", f'echo "$*" >> {trace}; exec {sys.executable} "$@"')
+    (environment / "pyvenv.cfg").write_text("version = 3.11.2\n")
+    monkeypatch.setenv("VIRTUAL_ENV", str(environment))
+    async with room(tmp_path) as it:
+        await it.run("print(1)")
+        assert "syntax" in (await it.run("def f(:")).get("error", "").lower()
+    runs = trace.read_text().splitlines()
+    assert len(runs) == 1
+    assert "hermes-code-" in runs[0]
+
+
+def program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
 
 
 async def test_the_child_sees_few_variables_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

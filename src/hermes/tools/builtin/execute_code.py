@@ -15,7 +15,7 @@ from hermes.seams import Action, MakesCalls, NestedCalls, ToolContext
 from hermes.tools.arguments import schema_of
 from hermes.tools.code_execution.child import SCRIPT
 from hermes.tools.code_execution.desk import Desk
-from hermes.tools.code_execution.interpreter import project_python, version_of
+from hermes.tools.code_execution.interpreter import project_python
 from hermes.tools.code_execution.local_run import new_folder, run_here
 from hermes.tools.code_execution.order import Mode, Order, Stopped, limits_of
 from hermes.tools.code_execution.outcome import Output, Run
@@ -52,7 +52,7 @@ async def execute_code(
     try:
         ready = await _compiled(code, f"{folder}/{SCRIPT}", ctx)
     except BadScript as bad:
-        if not await _is_newer_there(ctx, mode):
+        if not _is_newer_there(ctx, mode):
             return tool_result(frame("error"), error=f"{bad}\nNothing was run.")
     decision = await ctx.gate.decide(_action(code, ctx), ctx.scope)
     if not decision.allowed:
@@ -76,12 +76,11 @@ async def _compiled(code: str, file: str, ctx: ToolContext) -> CodeType:
     return compiled(code, file) if len(code) < SHORT_CHARS else await ctx.in_thread(compiled, code, file)
 
 
-async def _is_newer_there(ctx: ToolContext, mode: Mode) -> bool:
+def _is_newer_there(ctx: ToolContext, mode: Mode) -> bool:
     """Whether the script's Python may understand what ours does not."""
     if ctx.environment.kind != "local" or mode == "strict":
         return False
-    python = await project_python(os.environ, ctx.supervisor, ctx.in_thread)
-    return version_of(python) > sys.version_info[:2]
+    return project_python(os.environ).version > sys.version_info[:2]
 
 
 def _action(code: str, ctx: ToolContext) -> Action:

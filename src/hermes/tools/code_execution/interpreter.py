@@ -1,72 +1,55 @@
-"""Which Python runs a script: the project's own where there is one, else the runtime's."""
+"""Which Python runs a script: the project's own where there is one, else the runtime's.
+
+Commands can write to the project's environment, so nothing in it is run to learn about it: its files say what it is.
+"""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
-from hermes.errors import ToolError
-from hermes.seams import Decision, SpawnSpec, Supervisor
-from hermes.tools.environments.running import run_child
-from hermes.tools.environments.spool import Spool
-from hermes.tools.supervisor.threads import RunBlocking
+Version: TypeAlias = tuple[int, int]
 
-OLDEST = (3, 8)
-_PROBE_LIMIT_S = 10.0
-_PROBE = "import sys; print(*sys.version_info[:2])"
-
-_versions: dict[tuple[str, int], tuple[int, int] | None] = {}  # a cache: by program and the time it was changed
+OLDEST: Version = (3, 8)
+_MOST_CHARS = 64 << 10
+# `version` is written by venv, `version_info` by virtualenv and uv.
+_VENV_LINE = re.compile(r"^version(?:_info)?[ \t]*=[ \t]*(\d{1,3})\.(\d{1,3})", re.MULTILINE)
+_CONDA_FILE = re.compile(r"python-(\d{1,3})\.(\d{1,3})[.\d]*-[^-]+\.json")
 
 
-async def project_python(environ: Mapping[str, str], supervisor: Supervisor, run_blocking: RunBlocking) -> str:
+class Interpreter(NamedTuple):
+    """A Python, and its version as its environment states it."""
+
+    program: str
+    version: Version
+
+
+def project_python(environ: Mapping[str, str]) -> Interpreter:
     """The Python of the active virtual or conda environment when it is usable, else our own."""
+    ours = Interpreter(sys.executable, sys.version_info[:2])
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = environ.get(variable)
         if not prefix:
             continue
         if Path(prefix) == Path(sys.prefix):
-            return sys.executable
+            return ours
         program = Path(prefix) / "bin" / "python"
-        version = await _version(program, supervisor, run_blocking)
+        version = _stated_version(Path(prefix)) if os.access(program, os.X_OK) else None
         if version is not None and version >= OLDEST:
-            return str(program)
-    return sys.executable
+            return Interpreter(str(program), version)
+    return ours
 
 
-def version_of(program: str) -> tuple[int, int]:
-    """The version of a program that `project_python` returned."""
-    if program == sys.executable:
-        return sys.version_info[:2]
-    known = (version for (path, _), version in _versions.items() if path == program and version is not None)
-    return next(known, sys.version_info[:2])
-
-
-async def _version(program: Path, supervisor: Supervisor, run_blocking: RunBlocking) -> tuple[int, int] | None:
-    changed = _changed(program)
-    if changed is None:
-        return None
-    key = (str(program), changed)
-    if key not in _versions:
-        _versions[key] = await _ask(program, supervisor, run_blocking) if os.access(program, os.X_OK) else None
-    return _versions[key]
-
-
-def _changed(program: Path) -> int | None:
+def _stated_version(prefix: Path) -> Version | None:
     try:
-        return program.stat().st_mtime_ns
-    except OSError:
+        if (settings := prefix / "pyvenv.cfg").is_file():
+            with settings.open(encoding="utf-8", errors="replace") as file:
+                found = _VENV_LINE.search(file.read(_MOST_CHARS))
+        else:
+            names = (_CONDA_FILE.fullmatch(file.name) for file in (prefix / "conda-meta").iterdir())
+            found = next(filter(None, names), None)
+    except OSError:  # it is no environment, or not ours to read
         return None
-
-
-async def _ask(program: Path, supervisor: Supervisor, run_blocking: RunBlocking) -> tuple[int, int] | None:
-    spool = Spool(Path("/"), memory_bytes=4096, disk_bytes=0)
-    spec = SpawnSpec(argv=(str(program), "-I", "-S", "-c", _PROBE), cwd="/", env={})
-    try:
-        child = await supervisor.spawn(Decision.own("version of the project's Python"), spec)
-    except ToolError:  # it is there and cannot be started: another architecture, a dangling interpreter line
-        return None
-    ended = await run_child(child, spool, _PROBE_LIMIT_S, run_blocking)
-    numbers = spool.finish().split()
-    if ended.code != 0 or len(numbers) != 2 or not all(number.isdigit() for number in numbers):
-        return None
-    return int(numbers[0]), int(numbers[1])
+    return (int(found[1]), int(found[2])) if found else None

@@ -54,7 +54,7 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
     """
     python = sys.executable
     if order.mode == "project":
-        python = await project_python(os.environ, ctx.supervisor, ctx.in_thread)
+        python = project_python(os.environ).program
     files = files_of(order.code, order.tools, order.compiled if python == sys.executable else None)
     # Here and not in a thread: a few small files in a temporary folder, and a thread costs more.
     try:
