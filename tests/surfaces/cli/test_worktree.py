@@ -163,6 +163,34 @@ def test_a_run_that_is_stopped_leaves_nothing_but_its_work(repo: Path, environ: 
     assert "locked" not in git(repo, "worktree", "list", "--porcelain")
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "[core]\n\tfsmonitor = {run}\n",
+        "[core]\n\thooksPath = {hooks}\n",
+        '[filter "x"]\n\tsmudge = {run}\n\tclean = {run}\n',
+        '[includeIf "onbranch:hermes/**"]\n\tpath = {aside}\n',
+    ],
+    ids=["monitor", "hooks", "filter", "filter of a branch"],
+)
+def test_nothing_that_the_repositorys_settings_name_is_run(run: Run, repo: Path, settings: str) -> None:
+    """A sandboxed command can write them, and the git of a worktree runs outside."""
+    trace, planted = repo / "home" / "trace", repo / "home" / "planted"
+    planted.write_text(f"#!/bin/sh\necho ran >> {trace}\ncat\n")
+    planted.chmod(0o755)
+    (repo / "home" / "post-checkout").symlink_to(planted)
+    (repo / ".gitattributes").write_text("a.txt filter=x\n")
+    git(repo, "add", ".gitattributes")
+    git(repo, "commit", "--quiet", "-m", "attributes")
+    aside = repo / ".git" / "aside"
+    aside.write_text(f'[filter "x"]\n\tsmudge = {planted}\n\tclean = {planted}\n')
+    config = repo / ".git" / "config"
+    config.write_text(config.read_text() + settings.format(run=planted, hooks=planted.parent, aside=aside))
+    done = chat(run, calls("write_file", path="a.txt", content="two\n"), says("Done."))
+    assert (done.returncode, "is kept (1 changed files)" in done.stderr) == (0, True)
+    assert not trace.exists()
+
+
 def test_outside_a_repository_it_is_refused(run: Run) -> None:
     done = run("chat", "-q", "Go.", "--worktree", "--model", "m", "--base-url", "http://127.0.0.1:9")
     assert (done.returncode, done.stdout) == (Exit.FAILED, "")

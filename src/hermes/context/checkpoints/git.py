@@ -6,11 +6,13 @@ from pathlib import Path
 
 from hermes.context.checkpoints.model import CheckpointError
 from hermes.errors import ToolError
+from hermes.own_git import own_git_argv
+from hermes.programs import split_path
 from hermes.seams import Child, Decision, SpawnSpec, Supervisor
 
 REFS = "refs/hermes"
 _WHO = "Hermes <hermes@localhost>"
-_SETTINGS = ("core.hooksPath=/dev/null", "gc.auto=0", "core.autocrlf=false", "core.quotePath=false", "pack.threads=1")
+_SETTINGS = ("core.autocrlf=false", "pack.threads=1")
 
 
 class GitStore:
@@ -42,9 +44,12 @@ class GitStore:
 
     async def start(self, *words: str, stdin: bytes | None = None, keep_stdin: bool = False) -> Child:
         """A running git; the caller releases it."""
-        settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+        try:
+            argv = own_git_argv(os.environ, self.folder, words, _SETTINGS)
+        except ToolError as error:
+            raise CheckpointError(f"checkpoints need git: {error}") from error
         spec = SpawnSpec(
-            argv=("git", *settings, *words),
+            argv=argv,
             cwd=str(self.folder),
             env=self._environment(),
             stdin=stdin,
@@ -75,7 +80,7 @@ class GitStore:
 
     def _environment(self) -> dict[str, str]:
         return {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": split_path(os.environ).own,
             "HOME": str(self.folder),
             "LC_ALL": "C",
             "GIT_DIR": str(self.folder),

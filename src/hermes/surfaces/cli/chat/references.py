@@ -1,5 +1,6 @@
 """`@file:`, `@url:`, `@diff` and their like in a message, opened before it is sent; pictures beside it."""
 
+import asyncio
 import json
 import re
 import secrets
@@ -11,9 +12,9 @@ from msgspec import Struct
 
 from hermes.config.settings import Settings
 from hermes.errors import ToolError, UserError
+from hermes.own_git import OwnGit
 from hermes.runtime.redaction import redactor_of
 from hermes.runtime.shared import shared
-from hermes.surfaces.cli.chat.children import Program, run_program
 from hermes.surfaces.cli.chat.question import with_image
 
 MOST_CHARS = 60_000  # of one reference
@@ -24,8 +25,8 @@ _REFERENCE = re.compile(
 )
 _PICTURE = re.compile(r"(?:^|(?<=\s))(?:'([^']+)'|\"([^\"]+)\"|((?:\\ |\S)+))(?=\s|$)")
 _PICTURE_ENDS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-_GIT = ("git", "-c", "core.fsmonitor=false", "--no-pager")
-_PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
+_GIT_LIMIT_S = 30.0
+_FOR_GIT = ("PATH", "HOME", "LANG", "USER", "VIRTUAL_ENV")
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
@@ -80,9 +81,8 @@ async def _one(found: tuple[str | None, ...], around: Surroundings) -> str:
         text: str = await shared.pool.run(_KINDS[kind], str(name).strip('"'), around)
         return text
     if changes:
-        words: tuple[str, ...] = ("diff", *_PLAIN_DIFF, *(("--cached",) if changes == "staged" else ()))
-        return await _git(changes, words, around)
-    return await _git(f"git:{count}", ("log", "-p", f"-{count}", *_PLAIN_DIFF), around)
+        return await _git(changes, ("diff", *(("--cached",) if changes == "staged" else ())), around)
+    return await _git(f"git:{count}", ("log", "-p", f"-{count}"), around)
 
 
 def _file(given: str, around: Surroundings) -> str:
@@ -135,17 +135,17 @@ def _folder(given: str, around: Surroundings) -> str:
 
 
 async def _git(name: str, words: tuple[str, ...], around: Surroundings) -> str:
-    env = {key: around.environ[key] for key in ("PATH", "HOME", "LANG", "USER") if key in around.environ}
-    program = Program(
-        argv=(*_GIT, *words), cwd=around.cwd, env={**env, "GIT_OPTIONAL_LOCKS": "0"}, purpose=f"open @{name}"
-    )
+    env = {key: around.environ[key] for key in _FOR_GIT if key in around.environ}
+    git = OwnGit(shared.supervisor, env, Path(around.cwd))
     try:
-        ran = await run_program(program)
+        async with asyncio.timeout(_GIT_LIMIT_S):
+            answer = await git.ask(*words, purpose=f"open @{name}", most_bytes=4 * MOST_CHARS)
     except (ToolError, TimeoutError) as error:
         raise UserError(f"@{name} cannot be opened: {str(error) or 'git took too long'}") from error
-    if ran.exit_code:
-        raise UserError(f"@{name} cannot be opened: {' '.join(ran.output.split())[:200]}")
-    return f'<changes of="{name}">\n{_capped(around.hide(ran.output)) or "(none)"}\n</changes>'
+    if answer.code:
+        raise UserError(f"@{name} cannot be opened: {answer.complaint[:200]}")
+    text = around.hide(answer.output.decode("utf-8", "replace"))
+    return f'<changes of="{name}">\n{_capped(text) or "(none)"}\n</changes>'
 
 
 def _capped(text: str) -> str:

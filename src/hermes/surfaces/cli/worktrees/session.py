@@ -89,8 +89,10 @@ async def _make(git: Git) -> tuple[Worktree, str]:
     root = Path(common).parent if Path(common).name == ".git" else Path(top)
     made = Worktree(root=root, common=Path(common), path=root / FOLDER / f"hermes-{secrets.token_hex(4)}", base=base)
     _ignore(made.common)
-    await git.lines("worktree", "add", "--quiet", "-b", made.branch, str(made.path), base)
+    await git.lines("worktree", "add", "--quiet", "--no-checkout", "-b", made.branch, str(made.path), base)
     await git.lines("worktree", "lock", "--reason", f"hermes {os.getpid()}", str(made.path))
+    # Its files by a git that stands in it: settings can depend on the folder and the branch, by conditional includes.
+    await git.at(made.path).lines("reset", "--hard", "--quiet")
     return made, prefix
 
 
@@ -139,7 +141,7 @@ async def _reasons_to_keep(git: Git, made: Worktree) -> list[str]:
 
 async def _remove(git: Git, made: Worktree) -> None:
     include.take_away(made.root, made.path)
-    await git.lines("worktree", "remove", str(made.path))
+    await git.lines("worktree", "remove", str(made.path), beside=made.path)
     await git.lines("branch", "--quiet", "-D", made.branch)
 
 
