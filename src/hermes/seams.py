@@ -222,6 +222,11 @@ class Decision(Struct, frozen=True, kw_only=True):
         """For the runtime's own children (rg, git, a model server): no model chose what they do."""
         return cls(allowed=True, reason=purpose, rule="runtime", decided_by="runtime")
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is for a child of the runtime's own."""
+        return self.decided_by == "runtime"
+
 
 class Gate(Protocol):
     """The one place that decides on effects. Every decision is a row in the store; nobody to ask means deny."""

@@ -22,6 +22,7 @@ from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.models.client import ModelClient
 from hermes.models.endpoint import Endpoint
 from hermes.ops import SessionRecord
+from hermes.programs import split_path
 from hermes.runtime.approving import Deciding, approval_gate
 from hermes.runtime.context import Services
 from hermes.runtime.guardrails import GuardrailConfig
@@ -243,7 +244,9 @@ def _hooks(settings: Settings, parts: Shared, environment: Environment, session_
     if "hooks" in settings.tree:
         from hermes.extensions.shell_hooks import Place, join  # noqa: PLC0415 - for who has hooks
 
-        env = scrubbed(settings.environ)
+        # A hook runs outside the sandbox: what it calls by name is not looked for where commands can write.
+        search = split_path(settings.environ, environment.cwd)
+        env = {**scrubbed(settings.environ), "PATH": search.own}
         place = Place(supervisor=lambda: parts.supervisor, env=env, cwd=lambda: environment.cwd, session_id=session_id)
         join(bus, settings, place)
     return bus

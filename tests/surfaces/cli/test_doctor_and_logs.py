@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from hermes.state import SessionDB
 from hermes.surfaces.cli.doctor import CHECKS
 from hermes.surfaces.cli.exit_codes import Exit
@@ -89,14 +91,19 @@ def test_doctor_names_a_missing_key_and_a_bad_fallback(run: Run, home: Path) -> 
     assert run("doctor", "model").stdout.endswith("  hermes config set OPENROUTER_API_KEY VALUE\n  hermes fallback\n")
 
 
-def test_doctor_knows_what_commands_run_in(run: Run, home: Path, tmp_path: Path) -> None:
+def test_doctor_knows_what_commands_run_in(
+    run: Run, home: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     (home / "config.yaml").write_text("terminal: {backend: singularity}\n")
+    folder, planted = tmp_path_factory.mktemp("bin"), tmp_path / "bin"
+    planted.mkdir()
     for name in ("bash", "sh"):
-        (tmp_path / "bin").mkdir(exist_ok=True)
         program = shutil.which(name)
         assert program is not None
-        (tmp_path / "bin" / name).symlink_to(program)
-    checks = json.loads(run("doctor", "--json", "terminal", "programs", PATH=str(tmp_path / "bin")).stdout)["checks"]
+        (folder / name).symlink_to(program)
+    (planted / "git").symlink_to("/bin/sh")
+    path = f"{planted}:{folder}"  # a git that lies in the workspace is none
+    checks = json.loads(run("doctor", "--json", "terminal", "programs", PATH=path).stdout)["checks"]
     told = {each["text"]: each["next_step"] for each in checks["terminal"] + checks["programs"]}
     assert told["terminal.backend is 'singularity', and apptainer or singularity is missing"] == "install apptainer"
     assert told["git is missing; worktrees and checkpoints need it"] == "install git"

@@ -206,9 +206,10 @@ async def test_a_backend_without_python_says_so(tmp_path: Path) -> None:
         (folder / name).symlink_to(shutil.which(name) or name)
     supervisor = ProcessSupervisor()
     (tmp_path / "work").mkdir()
-    bare = Elsewhere(supervisor, str(tmp_path / "work"), LocalOptions(env={"PATH": str(folder)}, source_bashrc=False))
+    (tmp_path / "login.sh").write_text(f"PATH={folder}\n")
+    options = LocalOptions(env={"PATH": str(folder)}, init_files=(str(tmp_path / "login.sh"),), source_bashrc=False)
+    bare = Elsewhere(supervisor, str(tmp_path / "work"), options)
     async with room(tmp_path, environment=bare, supervisor=supervisor) as it:
-        await bare.execute(f"PATH={folder}", it.gate._decision, it.ctx.scope)
         answer = await it.run("print(1)")
     await bare.close()
     await supervisor.close()

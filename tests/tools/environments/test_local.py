@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import ToolError
+from hermes.tools.builtin.search_files import search_files
 from hermes.tools.environments.hygiene import scrubbed
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import Conformance, run
+from tests.tools.terminal_room import Room, told
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -156,3 +158,40 @@ def test_credentials_are_scrubbed_and_the_rest_stays() -> None:
         "PATH": "/x:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "TOKENIZERS_PARALLELISM": "1", "KEEP_TOKEN": "k", "NPM_TOKEN": "n", "PWD": "/w",
     }  # fmt: skip
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> dict[str, str]:
+    """An active virtualenv in which every program that a shell or the runtime might start leaves a trace."""
+    folder = tmp_path / "work" / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("bash", "sh", "id", "dircolors", "cat", "awk", "head", "sed", "rg", "grep", "mine"):
+        (folder / name).write_text(f"#!/bin/sh -p\necho {name} >> {tmp_path}/trace\n")
+        (folder / name).chmod(0o755)
+    (tmp_path / ".bashrc").write_text("id; dircolors; cat /dev/null\n")
+    return {"PATH": f"{folder}:{PATH}", "HOME": str(tmp_path), "VIRTUAL_ENV": str(folder.parent), "LANG": "C.UTF-8"}
+
+
+async def test_no_program_of_the_virtualenv_runs_while_the_shell_is_made(
+    supervisor: ProcessSupervisor, tmp_path: Path, planted: dict[str, str]
+) -> None:
+    environment = LocalEnvironment(supervisor, str(tmp_path / "work"), LocalOptions(env=planted))
+    await run(environment, "true")
+    assert not (tmp_path / "trace").exists()
+    assert (await run(environment, "command -v mine")).output == f"{tmp_path}/work/.venv/bin/mine\n"
+    await environment.close()
+
+
+async def test_what_commands_have_defined_has_no_say_in_the_runtimes_own_commands(
+    supervisor: ProcessSupervisor, tmp_path: Path, planted: dict[str, str]
+) -> None:
+    environment = LocalEnvironment(supervisor, str(tmp_path / "work"), LocalOptions(env=planted))
+    trap = f"echo $FUNCNAME >> {tmp_path}/trace"
+    await run(environment, f"alias cd='{trap};' set='{trap};'; awk() {{ {trap}; }}; export A=1; builtin cd /")
+    room = Room(environment, supervisor, tmp_path)
+    (tmp_path / "work" / "a.txt").write_text("needle\n")
+    found = told(await search_files({"pattern": "needle", "path": str(tmp_path / "work")}, ctx=room))
+    assert [match["content"] for match in found["matches"]] == ["needle"]
+    assert not (tmp_path / "trace").exists()
+    assert (await run(environment, "echo $A $PWD")).output == "1 /\n"
+    await environment.close()

@@ -267,7 +267,9 @@ async def test_on_refuses_where_there_is_no_bubblewrap_and_auto_says_so_once(
 
 @needs_bwrap
 async def test_the_probe_runs_the_program_once(supervisor: ProcessSupervisor) -> None:
-    assert await sandboxing.probe(supervisor, in_daemon_thread) == Probe(works=True)
+    assert await sandboxing.probed(supervisor, in_daemon_thread) == Probe(
+        works=True, program=shutil.which("bwrap") or ""
+    )
 
 
 @pytest.mark.parametrize(

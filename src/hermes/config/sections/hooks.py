@@ -9,7 +9,9 @@ class ShellHook(SectionBase, frozen=True):
     """A program that reads what happened as JSON on its stdin and may answer with JSON on its stdout."""
 
     matcher: Annotated[str, key("Regular expression for the whole name of the tool; empty is every tool.")] = ""
-    command: Annotated[str, key("The program and its words; no shell is involved.")] = ""
+    command: Annotated[
+        str, key("The program and its words; no shell is involved. A bare name is not looked for in the workspace.")
+    ] = ""
     timeout: Annotated[float, key("Seconds it may take.", gt=0, le=300)] = 60.0
 
 

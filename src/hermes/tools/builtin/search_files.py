@@ -1,5 +1,6 @@
 """`search_files`: text in files, or files by name, through the session's environment."""
 
+import os
 import posixpath
 import shutil
 import sys
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from hermes.errors import ToolError
+from hermes.programs import find_program
 from hermes.seams import Decision, Effects, ExecResult, ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.files.paths import display_path
@@ -166,7 +168,7 @@ def _kind(wanted: SearchFiles) -> Kind:
 def bundled_rg() -> str | None:
     """ripgrep from the package beside our Python, else one on PATH, else what the shell finds."""
     beside = str(Path(sys.executable).parent)
-    return shutil.which("rg", path=beside) or shutil.which("rg")
+    return shutil.which("rg", path=beside) or find_program("rg", os.environ)
 
 
 def _effects(args: Mapping[str, Any], ctx: ToolContext) -> Effects:

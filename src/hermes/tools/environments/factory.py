@@ -10,6 +10,7 @@ from msgspec import Struct
 from hermes.config import paths
 from hermes.config.sections import terminal
 from hermes.errors import ConfigError
+from hermes.programs import split_path
 from hermes.redact import Redactor
 from hermes.seams import Environment, Supervisor
 from hermes.tools.environments.hygiene import is_secret_name, scrubbed
@@ -195,7 +196,7 @@ def _common(making: Making, *, is_synced: bool = False) -> "Common":
         sync_each_time=bool(making.environ.get("HERMES_FORCE_FILE_SYNC")),
         supervisor=making.supervisor,
         run_blocking=making.run_blocking,
-        client_env=dict(making.environ),
+        client_env={**making.environ, "PATH": split_path(making.environ, making.launch_folder).own},
         init_files=tuple(making.settings.shell_init_files),
         spill_folder=paths.cache_dir(making.home) / "output",
         redactor=making.redactor,

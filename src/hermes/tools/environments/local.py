@@ -4,7 +4,6 @@ import asyncio
 import os
 import secrets
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct, field, structs
 
 from hermes.errors import ToolError
+from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
@@ -23,7 +23,7 @@ from hermes.tools.environments.background import Background, Order
 from hermes.tools.environments.held import HeldProcesses, Holder
 from hermes.tools.environments.running import result_of, run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
-from hermes.tools.environments.shell_state import ShellState
+from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.environments.spool import Spool
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.held import FIRST_FILE
@@ -78,6 +78,7 @@ class LocalEnvironment:
         self.id = f"local-{secrets.token_hex(4)}"
         self._supervisor = supervisor
         self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
+        self._workspace = options.sandbox.workspace if options.sandbox is not None else self._cwd
         self._options = options
         self._run_blocking = run_blocking
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
@@ -100,7 +101,7 @@ class LocalEnvironment:
 
     @cached_property
     def _bash(self) -> str:
-        return shutil.which("bash", path=self._options.env.get("PATH")) or "/bin/bash"
+        return find_program("bash", self._options.env, self._workspace) or "/bin/bash"
 
     @property
     def background(self) -> Background:
@@ -132,13 +133,16 @@ class LocalEnvironment:
         cwd: str | None = None,
         stdin: bytes | None = None,
     ) -> ExecResult:
-        return await self._execute(Run(command, decision, scope, timeout_s, cwd, stdin))
+        # The runtime's own commands start from the login shell's state: what the agent's have defined must not decide
+        # what such a command does, since no gate has seen it.
+        start: Start = "runtime" if decision.is_own else "session"
+        return await self._execute(Run(command, decision, scope, timeout_s, cwd, stdin), start)
 
     async def execute_outside(
         self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None, cwd: str
     ) -> ExecResult:
         """Run `command` once without the sandbox; `decision` must be about exactly that."""
-        return await self._execute(Run(command, decision, scope, timeout_s, cwd), outside=True)
+        return await self._execute(Run(command, decision, scope, timeout_s, cwd), "outside")
 
     async def confined(self, spec: SpawnSpec) -> SpawnSpec:
         """`spec` as a child of this environment: in the sandbox that its commands run in, where there is one."""
@@ -148,7 +152,7 @@ class LocalEnvironment:
         argv = self._sandbox.wrap(spec.argv, self._options.env)
         return structs.replace(spec, argv=(self._bwrap, *argv[1:]))
 
-    async def _execute(self, run: "Run", *, outside: bool = False) -> ExecResult:
+    async def _execute(self, run: "Run", start: Start) -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
 
         A cancellation leaves as `CommandInterrupted`, with what was printed until then.
@@ -162,15 +166,15 @@ class LocalEnvironment:
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         spec: SpawnSpec | None = None
         try:
-            spec = await self._with_sudo(await self._spec(run, number, outside=outside), run.command)
-            if self._sandbox is not None and not outside:
+            spec = await self._with_sudo(await self._spec(run, number, start), run.command)
+            if self._sandbox is not None and start != "outside":
                 argv = self._sandbox.wrap(spec.argv, self._options.env)
                 spec = structs.replace(spec, argv=(self._bwrap, *argv[1:]))
             child = await self._supervisor.spawn(run.decision, spec)
             ended = await run_child(child, spool, run.scope.limit(run.timeout_s), self._run_blocking)
         finally:
             # Here and not in a thread: a few calls on small files in a temporary folder, and a thread costs more.
-            self._cwd = state.end(number, outside=outside) or self._cwd
+            self._cwd = state.end(number, start) or self._cwd
             for fd in spec.pass_fds if spec is not None else ():
                 os.close(fd)
         output = spool.finish().decode("utf-8", "replace")
@@ -223,10 +227,10 @@ class LocalEnvironment:
         options = self._options.sandbox
         if options is None or options.mode == "off" or sys.platform != "linux":
             return
-        found = await sandbox.probed(self._supervisor, self._run_blocking)
+        found = await sandbox.probed(self._supervisor, self._run_blocking, self._workspace)
         if found.works:
             self._sandbox = Sandbox(options)
-            self._bwrap = shutil.which("bwrap") or "bwrap"
+            self._bwrap = found.program
         elif options.mode == "on":
             raise sandbox.missing(found.why)
         else:
@@ -236,8 +240,10 @@ class LocalEnvironment:
         """Commands see this id in HERMES_SESSION_ID from now on."""
         self._options.session["HERMES_SESSION_ID"] = session_id
         if self._state is not None:
-            named = f"export HERMES_SESSION_ID={shlex.quote(session_id)}"
-            await self.execute(named, Decision.own("the session's name"), scope)
+            named = Run(
+                f"export HERMES_SESSION_ID={shlex.quote(session_id)}", Decision.own("the session's name"), scope
+            )
+            await self._execute(named, "session")
 
     async def _make_state(self) -> ShellState:
         private_root = None
@@ -250,10 +256,11 @@ class LocalEnvironment:
         home = self._options.env.get("HOME", "")
         files = [f"{home}/.bashrc"] if self._options.source_bashrc and home else []
         files += [f"{home}{name[1:]}" if name.startswith("~/") else name for name in self._options.init_files]
+        search = split_path(self._options.env, self._workspace)
         spec = SpawnSpec(
-            argv=(self._bash, "-l", "-c", shell.SNAPSHOT, "bash", state.login, "/dev/null", *files),
+            argv=(self._bash, "-l", "-c", shell.SNAPSHOT, "bash", state.login, state.runtime, search.others, *files),
             cwd="/",
-            env={**self._options.env, **self._options.session},
+            env={**self._options.env, **self._options.session, "PATH": search.own},
             owner=self.id,
         )
         spool = Spool(state.own, memory_bytes=16 * 1024)
@@ -269,7 +276,7 @@ class LocalEnvironment:
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
 
-    async def _spec(self, run: "Run", number: int, *, outside: bool) -> SpawnSpec:
+    async def _spec(self, run: "Run", number: int, start: Start) -> SpawnSpec:
         assert self._state is not None
         command, how = run.command, ""
         if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
@@ -280,7 +287,7 @@ class LocalEnvironment:
         return SpawnSpec(
             argv=(
                 *(self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", command, where),
-                *(*self._state.files(number, outside=outside), how),
+                *(*self._state.files(number, start), how),
             ),
             cwd="/",
             env={},

@@ -1,7 +1,6 @@
 """Local commands inside bubblewrap: workspace and tool caches writable, the rest read-only, secrets out of sight."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from hermes.errors import MissingPart
+from hermes.programs import TOOL_CACHES, find_program
 from hermes.seams import Decision, SpawnSpec, Supervisor
 from hermes.tools.environments.running import run_child
 from hermes.tools.environments.spool import Spool
@@ -19,12 +19,6 @@ from hermes.tools.supervisor.threads import RunBlocking
 Mode: TypeAlias = Literal["auto", "on", "off"]
 PROBE_LIMIT_S = 5.0
 
-# What package managers and compilers write outside a project. Relative to the home folder.
-TOOL_CACHES = (
-    *(".bun", ".cache", ".cargo/git", ".cargo/registry", ".ccache", ".composer", ".conan2", ".gradle", ".ivy2", ".m2"),
-    *(".local/lib", ".local/share/pnpm", ".local/share/uv", ".local/share/virtualenvs", ".local/state", ".node-gyp"),
-    *(".npm", ".nuget", ".pub-cache", ".rustup/tmp", ".sbt", ".terraform.d", ".yarn", "go/pkg"),
-)
 # What commands may see of HERMES_HOME; everything else in it is hidden.
 VISIBLE_IN_HOME = ("skills", "tools", "plugins")
 
@@ -45,6 +39,7 @@ class Probe(Struct, frozen=True):
 
     works: bool
     why: str = ""
+    program: str = ""
 
 
 class Sandbox:
@@ -141,19 +136,18 @@ def _outermost(folders: Iterable[str]) -> list[str]:
 _answers: dict[str, Probe] = {}  # by program: whether it works does not change while a runtime lives
 
 
-async def probed(supervisor: Supervisor, run_blocking: RunBlocking) -> Probe:
-    """`probe`, run once in the life of this process."""
-    key = shutil.which("bwrap") or ""
-    if key not in _answers:
-        _answers[key] = await probe(supervisor, run_blocking)
-    return _answers[key]
-
-
-async def probe(supervisor: Supervisor, run_blocking: RunBlocking) -> Probe:
-    """Run bubblewrap once, with the namespaces a command will get."""
-    program = shutil.which("bwrap")
+async def probed(supervisor: Supervisor, run_blocking: RunBlocking, *workspaces: str) -> Probe:
+    """Whether bubblewrap works here; it is tried once in the life of this process."""
+    program = find_program("bwrap", os.environ, *workspaces)
     if program is None:
         return Probe(works=False, why="bubblewrap (the program bwrap) is not installed")
+    if program not in _answers:
+        _answers[program] = await _probe(supervisor, run_blocking, program)
+    return _answers[program]
+
+
+async def _probe(supervisor: Supervisor, run_blocking: RunBlocking, program: str) -> Probe:
+    """Run bubblewrap once, with the namespaces a command will get."""
     sandbox = Sandbox(SandboxOptions(workspace=tempfile.gettempdir()))
     argv = sandbox.wrap(("/bin/sh", "-c", "exit 42"), {})
     spool = Spool(Path(tempfile.gettempdir()), memory_bytes=4096, disk_bytes=0)
@@ -165,7 +159,7 @@ async def probe(supervisor: Supervisor, run_blocking: RunBlocking) -> Probe:
     except StartFailed as error:
         return Probe(works=False, why=str(error))
     if ended.code == 42:
-        return Probe(works=True)
+        return Probe(works=True, program=program)
     said = spool.finish().decode("utf-8", "replace").strip()
     return Probe(works=False, why=f"bubblewrap does not work here: {said or f'exit code {ended.code}'}")
 

@@ -13,7 +13,10 @@ import stat
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal, TypeAlias
 
+# What a command starts from: the state the last one left, the login shell's, or that for the runtime's own commands.
+Start: TypeAlias = Literal["session", "outside", "runtime"]
 _MOST_BYTES = 4 << 20
 _YOUNG_S = 60.0
 _SHARED, _PRIVATE, _LOCK = "hermes-shell-", "shell-", "lock"
@@ -55,32 +58,39 @@ class ShellState:
         """The snapshot of the login shell."""
         return f"{self.own}/snapshot-0"
 
+    @property
+    def runtime(self) -> str:
+        """The same for the runtime's own commands: without the folders of PATH that the agent may write."""
+        return f"{self.own}/snapshot-runtime"
+
     def begin(self) -> int:
         """A number for a call, which starts from the present state."""
         number, self._next = self._next, self._next + 1
         self._begun[number] = self._present
         return number
 
-    def files(self, number: int, *, outside: bool) -> tuple[str, str, str]:
+    def files(self, number: int, start: Start) -> tuple[str, str, str]:
         """The snapshot to take up, the one to write, and the file for the folder.
 
         Outside the sandbox a command starts from the login shell's state: what sandboxed commands have defined must not
         decide what an approved command does.
         """
-        if outside:
+        if start == "outside":
             return self.login, "/dev/null", f"{self.own}/cwd-{number}"
+        if start == "runtime":
+            return self.runtime, "/dev/null", "/dev/null"
         return self._snapshot(self._begun[number]), f"{self.shared}/snapshot-{number}", f"{self.shared}/cwd-{number}"
 
-    def end(self, number: int, *, outside: bool) -> str | None:
+    def end(self, number: int, start: Start) -> str | None:
         """The folder the call ended in, or None when it left no state: it was killed, or replaced itself by `exec`."""
         del self._begun[number]
-        file = (self.own if outside else self.shared) / f"cwd-{number}"
+        file = (self.own if start == "outside" else self.shared) / f"cwd-{number}"
         where = (_read(file, 8192) or b"").decode("utf-8", "surrogateescape")
         (self.own / f"command-{number}").unlink(missing_ok=True)
         if not where.endswith("\n") or number < self._present:
             return None
         file.unlink(missing_ok=True)
-        if not outside:
+        if start == "session":
             old, self._present = self._present, number
             if old and old not in self._begun.values():
                 (self.shared / f"snapshot-{old}").unlink(missing_ok=True)

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hermes.testing.replies import says
 from hermes.testing.server import ScriptedServer, ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
@@ -27,14 +29,20 @@ def last_user(server: ScriptedServer, words: str) -> Any:
     return next(body["messages"][-1]["content"] for body in bodies if words in str(body["messages"][-1]))
 
 
+@pytest.fixture
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of programs outside the workspace, where no program of the runtime's own is looked for."""
+    return tmp_path_factory.mktemp("bin")
+
+
 def test_a_picture_of_the_clipboard_goes_with_the_message(
-    start: Start, environ: dict[str, str], tmp_path: Path, home: Path
+    start: Start, environ: dict[str, str], elsewhere: Path, home: Path
 ) -> None:
-    (tmp_path / "dot.png").write_bytes(PNG)
+    (elsewhere / "dot.png").write_bytes(PNG)
     # As on a machine with both: the first has nothing to give, the second has the picture.
-    program(tmp_path / "bin", "wl-paste", "echo 'No selection' >&2; exit 1")
-    program(tmp_path / "bin", "xclip", f'[ "$4" = image/png ] && cat {tmp_path}/dot.png')
-    with ServerThread(answering({})) as server, start(server, PATH=f"{tmp_path}/bin:{environ['PATH']}") as screen:
+    program(elsewhere, "wl-paste", "echo 'No selection' >&2; exit 1")
+    program(elsewhere, "xclip", f'[ "$4" = image/png ] && cat {elsewhere}/dot.png')
+    with ServerThread(answering({})) as server, start(server, PATH=f"{elsewhere}:{environ['PATH']}") as screen:
         screen.wait_for("Ask something", "scripted · ")
         screen.type("look at ")
         screen.type(CTRL_V)
@@ -49,17 +57,17 @@ def test_a_picture_of_the_clipboard_goes_with_the_message(
 
 
 def test_a_clipboard_without_a_picture_or_without_a_reader_is_one_sentence(
-    start: Start, environ: dict[str, str], tmp_path: Path
+    start: Start, environ: dict[str, str], elsewhere: Path
 ) -> None:
-    program(tmp_path / "bin", "xclip", "echo words")
+    program(elsewhere, "xclip", "echo words")
     with ServerThread(answering({})) as server:
-        with start(server, PATH=f"{tmp_path}/bin:{environ['PATH']}") as screen:
+        with start(server, PATH=f"{elsewhere}:{environ['PATH']}") as screen:
             screen.wait_for("Ask something", "scripted · ")
             screen.type("a draft")
             screen.type("\x1bv")
             screen.wait_for("there is no picture in the clipboard", "> a draft")
-        (tmp_path / "bin" / "xclip").unlink()
-        with start(server, PATH=f"{tmp_path}/bin") as screen:
+        (elsewhere / "xclip").unlink()
+        with start(server, PATH=str(elsewhere)) as screen:
             screen.wait_for("Ask something", "scripted · ")
             screen.type(CTRL_V)
             screen.wait_for("install wl-clipboard, xclip\nor pngpaste")

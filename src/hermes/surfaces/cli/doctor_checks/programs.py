@@ -1,20 +1,19 @@
 """Whether the programs that tools use are there."""
 
-import shutil
 from collections.abc import Iterable
 
 from hermes.config.load import load_settings
 from hermes.config.sections import checkpoints
+from hermes.programs import find_program
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
 from hermes.tools.builtin.search_files import bundled_rg
 
 
 def run(cli: Cli) -> Iterable[Finding]:
-    path = cli.environ.get("PATH")
-    bash = shutil.which("bash", path=path)
+    bash = find_program("bash", cli.environ)
     yield ok(f"bash: {bash}") if bash else problem("bash is missing; the terminal tool needs it", "install bash")
-    git = shutil.which("git", path=path)
+    git = find_program("git", cli.environ)
     if git:
         yield ok(f"git: {git}")
     else:

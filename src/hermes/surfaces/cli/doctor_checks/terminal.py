@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 from hermes.config.load import load_settings
 from hermes.config.sections import terminal
+from hermes.programs import split_path
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, problem, settled, warning
-from hermes.tools.environments.sandbox import Probe, probe
+from hermes.tools.environments.sandbox import Probe, probed
 from hermes.tools.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
@@ -22,9 +23,10 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield _sandbox(section)
     if section.backend == "ssh" and not section.ssh_host:
         yield problem("the ssh backend has no host", "hermes config set terminal.ssh_host HOST")
+    search = split_path(cli.environ).own
     for backend, names in PROGRAMS.items():
         given = (section.docker_binary,) if backend == "docker" and section.docker_binary else names
-        found = next((path for name in given if (path := shutil.which(name, path=cli.environ.get("PATH")))), None)
+        found = next((path for name in given if (path := shutil.which(name, path=search))), None)
         if found:
             yield ok(f"{backend}: {found}")
         elif backend == section.backend:
@@ -47,7 +49,7 @@ def _sandbox(section: terminal.Section) -> Finding:
 async def _probe() -> Probe:
     supervisor = ProcessSupervisor()
     try:
-        return await probe(supervisor, DaemonPool(1).run)
+        return await probed(supervisor, DaemonPool(1).run)
     finally:
         await supervisor.close()
 

@@ -1,12 +1,12 @@
 """The picture in the clipboard, through whatever program of this machine can read it."""
 
 import secrets
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from hermes.config import paths
 from hermes.errors import ToolError, UserError
+from hermes.programs import find_program
 from hermes.surfaces.cli.chat.children import Program, run_program
 from hermes.surfaces.cli.chat.question import MAX_IMAGE_BYTES, kind_of
 
@@ -21,8 +21,7 @@ TIMEOUT_S = 5.0
 
 async def picture_from_clipboard(home: Path, environ: Mapping[str, str]) -> Path:
     """A file with the picture; `UserError` says what lacks. The first program that has one is believed."""
-    search = environ.get("PATH", "")
-    found = [(path, *words) for name, *words in READERS if (path := shutil.which(name, path=search))]
+    found = [(path, *words) for name, *words in READERS if (path := find_program(name, environ))]
     if not found:
         raise UserError("no program here reads pictures from the clipboard; install wl-clipboard, xclip or pngpaste")
     for argv in found:

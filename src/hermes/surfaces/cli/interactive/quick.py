@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from hermes.config.sections.top import QuickCommand
 from hermes.errors import ToolError, UserError
+from hermes.programs import find_program
 from hermes.surfaces.cli.chat.children import Program, run_program
 from hermes.surfaces.cli.interactive.painting import clean
 
@@ -21,7 +22,8 @@ async def run_quick(chat: "Chat", quick: QuickCommand, rest: str) -> None:
         return
     if not quick.command:
         raise UserError("this quick command has no `command` to run; see quick_commands in config.yaml")
-    program = Program(argv=("bash", "-c", quick.command), cwd=chat.cwd, env=chat.cli.environ, purpose="a quick command")
+    bash = find_program("bash", chat.cli.environ, chat.cwd) or "/bin/bash"
+    program = Program(argv=(bash, "-c", quick.command), cwd=chat.cwd, env=chat.cli.environ, purpose="a quick command")
     try:
         ran = await run_program(program)
     except (ToolError, TimeoutError) as error:
