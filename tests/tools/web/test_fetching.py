@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import ToolError
-from hermes.tools.web.addresses import AddressRules, Lookup, Refused, Target, numeric, real_address
+from hermes.tools.web.addresses import AddressRules, Lookup, Refused, Target, check_addresses, numeric, real_address
 from hermes.tools.web.fetching import Fetcher, FetchLimits
 from tests.tools.web.site import site
 
@@ -107,6 +107,27 @@ def test_numeric_spellings_are_one_address(host: str) -> None:
 
 def test_names_are_not_numeric() -> None:
     assert [numeric(host) for host in ("example.org", "127.0.0.1.example.org", "a", "")] == [None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0.1.2.3", "10.1.2.3", "100.64.0.1", "127.9.9.9", "169.254.9.9", "172.31.0.1", "192.0.2.1", "192.88.99.1"),
+        *("192.168.0.1", "198.18.0.1", "198.19.255.255", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
+        *("::", "::1", "::10.0.0.1", "::ffff:10.0.0.1", "::ffff:0:10.0.0.1", "64:ff9b::a00:1", "64:ff9b:1::808:808"),
+        *("100::1", "2001:db8::1", "2002:a00:1::", "2002:6440:1::", "4000::1", "5f00::1", "fc00::1", "fd00::1"),
+        *("fe80::1", "fec0::1", "feff::1", "ff02::1"),
+    ],
+)
+def test_an_address_that_is_not_public_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="not public"):
+        check_addresses("http://x.example/", ("http", "x.example", 80), [text], AddressRules())
+
+
+@pytest.mark.parametrize("text", ["8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::", "2606:4700::1111"])
+def test_a_public_address_is_fetched(text: str) -> None:
+    target = check_addresses("http://x.example/", ("http", "x.example", 80), [text], AddressRules())
+    assert not target.is_private
 
 
 @pytest.mark.parametrize("text", ["::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "::10.0.0.1"])

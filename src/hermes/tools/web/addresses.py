@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -27,7 +27,9 @@ _METADATA = frozenset(
     for text in ("169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "fd00:ec2::254")
 )
 _METADATA_NAMES = ("metadata.google.internal", "metadata.goog", "instance-data.ec2.internal")
-_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_NAT64 = IPv6Network("64:ff9b::/96")
+_GLOBAL_V6 = IPv6Network("2000::/3")  # all that was ever given out; Python counts what it does not know as public
+_RELAYS = IPv4Network("192.88.99.0/24")
 _PIECES = re.compile(r"[/?&=#;,\s]+")
 _MIN_SECRET = 8
 
@@ -115,7 +117,7 @@ def check_addresses(url: str, place: tuple[str, str, int], found: Sequence[str],
     for text in found:
         address = ip_address(text.partition("%")[0])
         meant = real_address(address)
-        if meant.is_global and not meant.is_multicast and meant not in _METADATA:
+        if _is_public(meant):
             continue
         is_private = True
         if rules.names(host, port, meant):
@@ -123,6 +125,12 @@ def check_addresses(url: str, place: tuple[str, str, int], found: Sequence[str],
         if not rules.allow_private or meant in _METADATA or meant.is_link_local or meant.is_multicast:
             raise Refused(f"the host {host!r} leads to an address that is not public; only public ones are fetched")
     return Target(url, scheme, host, port, tuple(found), is_private)
+
+
+def _is_public(address: Address) -> bool:
+    if address in _METADATA or address.is_multicast or not address.is_global:
+        return False
+    return address not in _RELAYS if isinstance(address, IPv4Address) else address in _GLOBAL_V6
 
 
 def numeric(host: str) -> str | None:
@@ -156,7 +164,7 @@ def real_address(address: Address) -> Address:
         return address.sixtofour
     if address.teredo:
         return address.teredo[1]
-    if any(address in network for network in _NAT64) or int(address) >> 32 == 0:
+    if address in _NAT64 or int(address) >> 32 == 0:
         inner = IPv4Address(int(address) & 0xFFFFFFFF)
         return address if int(address) <= 1 else inner
     return address

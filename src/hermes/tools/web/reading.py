@@ -80,16 +80,16 @@ def without_embedded(text: str) -> str:
 
 
 def _html(text: str, url: str) -> Text:
-    try:
-        import trafilatura  # noqa: PLC0415 - lxml and 1 s of imports, for those who read pages
-    except ImportError as error:
-        raise MissingPart(
-            "reading HTML needs trafilatura; install it with: pip install 'hermes-runtime[web]'"
-        ) from error
     if len(text) > MAX_HTML_CHARS:
         raise ToolError(f"its HTML has {len(text)} characters; at most {MAX_HTML_CHARS} are read")
     if not text.strip():
         raise ToolError("the page is empty")
+    try:
+        import trafilatura  # noqa: PLC0415 - lxml and 1 s of imports, for those who read pages
+    except ImportError:
+        from hermes.tools.web.plain_html import plain_text  # noqa: PLC0415 - for an install without it
+
+        return Text(_title(text), _found(plain_text(text, url)))
     if len(text) > MAX_ARTICLE_CHARS:
         return Text(_title(text), _found(trafilatura.html2txt(text)))
     content = trafilatura.extract(
