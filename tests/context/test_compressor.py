@@ -14,10 +14,10 @@ from hermes.context.estimate import tokens_of
 from hermes.context.limits import NEVER, summary_tokens, tail_tokens, threshold_tokens
 from hermes.context.marks import PREFIX
 from hermes.context.pruning import pruned
-from hermes.context.summary import SECTIONS, is_summary
+from hermes.context.summary import SECTIONS, extended, is_summary, parted, with_summary
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import BudgetExceeded, ProviderError
-from hermes.runtime.requests import OUTCOME_UNKNOWN, build_units
+from hermes.runtime.requests import CONTINUES, NO_ANSWER, OUTCOME_UNKNOWN, build_units
 from hermes.types import ImagePart, Message, TextPart, ToolCall, text_of
 from tests.models.histories import logs
 from tests.runtime.test_requests import check_valid
@@ -67,7 +67,7 @@ async def shortened(engine: ContextCompressor, messages: list[Message], **more: 
 
 def summary_of(messages: list[Message]) -> Message:
     (found,) = [message for message in messages if is_summary(message)]
-    return found
+    return parted(found)[0]
 
 
 # -- what stays --------------------------------------------------------------------------------------------------
@@ -117,9 +117,10 @@ async def test_old_output_becomes_a_line_and_handles_stay_open() -> None:
 async def test_of_equal_outputs_the_newest_stays() -> None:
     first, second = exchange(1), exchange(2)
     second[2] = Message(role="tool", content=first[2].content, tool_call_id="c2", tool_name="read_file", status="ok")
-    lean = pruned([*first, *second], 0)
+    lean = pruned([*first, *second], 4)
     assert text_of(lean[2].content) == "[the same output came again later; see there]"
     assert lean[6] == second[2]
+    assert pruned([*first, *second], 0) == [*first, *second], "what is protected stays as it is"
 
 
 async def test_the_question_of_a_long_turn_stays_word_for_word_behind_the_summary() -> None:
@@ -236,6 +237,59 @@ def test_the_public_names_are_the_contracts() -> None:
     assert engine.get_status()["context_length"] == 128_000
     engine.on_session_reset()
     assert engine.last_prompt_tokens == 0
+
+
+# -- between its neighbours ------------------------------------------------------------------------------------------
+
+TOOL = (ToolCall("c", "look", "{}"),)
+
+
+@pytest.mark.parametrize("content", ["yes", None, (TextPart("yes"),)])
+async def test_a_summary_between_a_person_and_an_answer_joins_the_answer_and_is_found_again(content: Any) -> None:
+    asked, answer = Message(role="user", content="q"), Message(role="assistant", content=content, tool_calls=TOOL)
+    out = with_summary("notes", [asked], [answer])
+    assert [message.role for message in out] == ["user", "assistant"]
+    assert out[1].tool_calls == TOOL
+    summary, own = parted(from_dict(to_dict(out[1])))
+    assert text_of(summary.content) == f"{PREFIX}\n\nnotes"
+    assert (text_of(own.content), own.tool_calls) == (text_of(content), TOOL)
+    assert text_of(parted(extended(out[1], "more"))[0].content) == f"{PREFIX}\n\nnotes\n\nmore"
+
+
+async def test_a_summary_never_joins_a_question_which_may_be_taken_back() -> None:
+    said = [Message(role="user", content="q1"), Message(role="assistant", content="a1")]
+    out = with_summary("notes", said, [Message(role="user", content="q2")])
+    assert [message.role for message in out] == ["user", "assistant", "user"]
+    assert (out[0], text_of(out[2].content)) == (said[0], "q2")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    shape=st.lists(st.integers(0, 3), min_size=4, max_size=40),
+    first_n=st.integers(0, 6),
+    last=st.integers(0, 3),
+    size=st.integers(0, 2_000),
+)
+async def test_a_compressed_conversation_never_lets_a_side_speak_twice(
+    shape: list[int], first_n: int, last: int, size: int
+) -> None:
+    """Each number is a question: how many rounds of tools its answer took. Cut anywhere, compressed twice."""
+    past: list[Message] = []
+    for number, rounds in enumerate(shape):
+        past.append(Message(role="user", content=f"q{number} " + "w" * size))
+        for n in range(rounds):
+            call = ToolCall(f"{number}.{n}", "look", "{}")
+            past.append(Message(role="assistant", content="", tool_calls=(call,)))
+            past.append(Message(role="tool", content="r" * size, tool_call_id=call.id, tool_name="look"))
+        past.append(Message(role="assistant", content=f"a{number} " + "v" * size))
+    more = past[[place for place, one in enumerate(past) if one.role == "user"][-3] :] if not last else []
+    past = past[: len(past) - last]
+    engine = ContextCompressor(Notes(), context_length=30_000, protect_first_n=first_n, protect_last_n=3)
+    out = await shortened(engine, past)
+    for messages in (out, await shortened(engine, [*out, *more])):
+        texts = [text_of(message.content) for unit in build_units(messages) for message in unit.messages]
+        assert NO_ANSWER not in texts
+        assert CONTINUES not in texts[1:], "at the very beginning somebody has to speak first"
 
 
 # -- any history -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from hermes.context.limits import (
     threshold_tokens,
 )
 from hermes.context.pruning import pruned
-from hermes.context.summary import ROLE, earlier_summary, pieces, request_text, summary_message
+from hermes.context.summary import ROLE, earlier_summary, parted, pieces, request_text, with_summary
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import BudgetExceeded, HermesError
 from hermes.types import Message
@@ -98,7 +98,7 @@ class ContextCompressor(ContextEngine):
         return tokens >= self.threshold_tokens and not self.is_thrashing and self._now() >= self.cool_down_until
 
     def has_content_to_compress(self, messages: Messages) -> bool:
-        past = [from_dict(message) for message in messages]
+        past = _read(messages)
         return len(past) >= self.protect_first_n + 4 and bool(self._cut(past).middle(past))
 
     async def compress(
@@ -108,7 +108,7 @@ class ContextCompressor(ContextEngine):
         self.last_error = ""
         if len(messages) < self.protect_first_n + 4:
             return messages
-        past = [from_dict(message) for message in messages]
+        past = _read(messages)
         lean = pruned(past, self._prunable(past, current_tokens or 0))
         if (asked := newest_question(past)) is not None:
             lean[asked] = past[asked]
@@ -179,7 +179,12 @@ def assembled(messages: Sequence[Message], where: Cut, summary: str) -> list[Mes
     """The cut conversation with its summary; the person's newest question is there word for word."""
     after = [messages[where.asked]] if where.asked is not None else []
     after += messages[where.tail :]
-    return [*messages[: where.head], summary_message(summary, before=after[0] if after else None), *after]
+    return with_summary(summary, messages[: where.head], after)
+
+
+def _read(messages: Messages) -> list[Message]:
+    """The messages, an earlier summary apart from the one that it joined."""
+    return [part for message in messages for part in parted(from_dict(message))]
 
 
 class EmptySummary(HermesError):

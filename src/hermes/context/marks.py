@@ -6,3 +6,4 @@ PREFIX = (
     "Go on from the messages that follow it; the files and the state it names may have changed since."
 )
 TASKS = "[TASK LIST — as it was]"
+END = "[END OF THE SUMMARY — the conversation goes on from here]"  # where a summary shares a message with other words

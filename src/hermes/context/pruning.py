@@ -22,9 +22,11 @@ def pruned(messages: Sequence[Message], keep_from: int) -> list[Message]:
     newest = _newest_outputs(messages)
     out = list(messages)
     for place, message in enumerate(messages):
+        if place >= keep_from:
+            break
         if message.role == "tool" and newest.get(text_of(message.content), place) != place:
             out[place] = replace(message, content="[the same output came again later; see there]")
-        elif place < keep_from:
+        else:
             out[place] = _pruned_message(message, calls)
     return out
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from hermes.context.marks import PREFIX, TASKS
-from hermes.types import Message, Role, text_of
+from msgspec.structs import replace
+
+from hermes.context.marks import END, PREFIX, TASKS
+from hermes.types import Content, Message, Part, Role, TextPart, text_of
 
 SYSTEM_NOTE = (
     "Earlier parts of this conversation have been summed up; a message that begins with [CONTEXT SUMMARY] holds what "
@@ -41,10 +43,66 @@ def is_summary(message: Message) -> bool:
     return message.role in ("user", "assistant") and text_of(message.content).startswith(PREFIX)
 
 
-def summary_message(text: str, *, before: Message | None) -> Message:
-    """The summary as a message in front of `before`, from the other side than that one."""
-    role: Role = "assistant" if before is not None and before.role == "user" else "user"
-    return Message(role=role, content=f"{PREFIX}\n\n{text.strip()}")
+def with_summary(text: str, head: Sequence[Message], after: Sequence[Message]) -> list[Message]:
+    """`head`, the summary and what comes after it, so that no side speaks twice in a row because of it.
+
+    It is a message of its own where its neighbours leave a side for it. Where the person's side is before it and an
+    answer behind, it joins that answer. It never joins a question: who takes that back would take the summary along.
+    """
+    follows = _side(after[0]) if after else None
+    while head and follows == "user" and head[-1].role == "assistant":
+        head = head[:-1]
+    before = _side(head[-1]) if head else None
+    summary = f"{PREFIX}\n\n{text.strip()}"
+    if before == "user" and follows == "assistant":
+        return [*head, _joined(summary, after[0]), *after[1:]]
+    role: Role = "assistant" if "user" in (before, follows) else "user"
+    return [*head, Message(role=role, content=summary), *after]
+
+
+def _side(message: Message) -> Role | None:
+    """Who is heard: results of tools come from the person's side."""
+    if message.role == "system":
+        return None
+    return "assistant" if message.role == "assistant" else "user"
+
+
+def _joined(summary: str, message: Message) -> Message:
+    """`message` with a summary in front of its words."""
+    content: Content
+    if isinstance(message.content, tuple):
+        content = (TextPart(f"{summary}\n\n{END}"), *message.content)
+    else:
+        content = f"{summary}\n\n{END}\n\n{message.content or ''}".rstrip()
+    # Items that a provider wants back as it sent them would be sent in place of these words.
+    return replace(message, content=content, codex_message_items=None)
+
+
+def parted(message: Message) -> tuple[Message, ...]:
+    """A summary and the message that it joined, as two; any other message as it is."""
+    if not is_summary(message):
+        return (message,)
+    first, rest = _first_text(message)
+    summary, end, words = first.partition(f"\n\n{END}")
+    if not end:
+        return (message,)
+    content = rest or words.removeprefix("\n\n") or None
+    return Message(role=message.role, content=summary), replace(message, content=content)
+
+
+def extended(message: Message, block: str) -> Message:
+    """A summary with one more block of words at its end."""
+    summary, *joined = parted(message)
+    text = f"{text_of(summary.content)}\n\n{block}"
+    return _joined(text, joined[0]) if joined else replace(message, content=text)
+
+
+def _first_text(message: Message) -> tuple[str, tuple[Part, ...]]:
+    content = message.content
+    if isinstance(content, tuple):
+        first = content[0]
+        return (first.text if isinstance(first, TextPart) else ""), content[1:]
+    return content or "", ()
 
 
 def earlier_summary(messages: Iterable[Message]) -> str:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
-from msgspec.structs import replace
 
 from hermes.config import paths
-from hermes.context.marks import PREFIX, TASKS
-from hermes.context.summary import is_summary
+from hermes.context.marks import END, PREFIX, TASKS
+from hermes.context.summary import extended, is_summary
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Environment
@@ -44,8 +43,7 @@ def carry_tasks(before: Sequence[Message], kept: list[Message], memo: dict[str, 
     place = next((place for place, message in enumerate(kept) if is_summary(message)), None)
     if place is None:
         return [Message(role="user", content=f"{PREFIX}\n\n{block}"), *kept]
-    told = replace(kept[place], content=f"{text_of(kept[place].content)}\n\n{block}")
-    return [*kept[:place], told, *kept[place + 1 :]]
+    return [*kept[:place], extended(kept[place], block), *kept[place + 1 :]]
 
 
 def restored_tasks(messages: Sequence[Message]) -> list[dict[str, str]]:
@@ -62,7 +60,7 @@ def restored_tasks(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _tasks_in(text: str) -> list[dict[str, str]]:
-    line = text.rpartition(TASKS)[2].strip()
+    line = text.partition(END)[0].rpartition(TASKS)[2].strip()
     try:
         return from_json(line, list[dict[str, str]])
     except msgspec.DecodeError as error:

@@ -17,7 +17,7 @@ from hermes.config.sections import compression as compression_section
 from hermes.config.sections import context as context_section
 from hermes.context.compressor import MAX_IDLE, ContextCompressor, SummaryRequest
 from hermes.context.estimate import tokens_of
-from hermes.context.summary import is_summary
+from hermes.context.summary import is_summary, parted
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import HermesError, SessionMoved, StoreError, UserError
 from hermes.models.auxiliary import Question
@@ -72,7 +72,7 @@ class Compressed(Struct, frozen=True, kw_only=True):
     def as_dict(self) -> dict[str, Any]:
         """For surfaces: numbers, the id that goes on, and the summary."""
         after = self.record.messages
-        summary = next((text_of(one.content) for one in after if is_summary(one)), "")
+        summary = next((text_of(parted(one)[0].content) for one in after if is_summary(one)), "")
         return {
             "status": "compressed",
             "session_id": self.record.session_id,
@@ -322,3 +322,4 @@ def _note(found: dict[int, str], place: int, record: Record, message: Message) -
 
 def _same(stored: Message, kept: Message) -> bool:
     return (stored.role, stored.content, stored.tool_call_id) == (kept.role, kept.content, kept.tool_call_id)
+    kept = parted(kept)[-1]
