@@ -55,6 +55,11 @@ class Canned(asyncio.Protocol):
             if end < 0:
                 return
             head = bytes(self._buffer[:end]).lower()
+            if head.startswith(b"get "):  # it lists no models
+                self._buffer.clear()
+                assert self._transport is not None
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                return
             self._size = end + 4 + int(head.split(b"content-length:")[1].split(b"\r\n")[0])
         if len(self._buffer) < self._size:
             return

@@ -1,7 +1,11 @@
 """A client in a room of its own: its store, its clock, and what it told."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 from msgspec import field
 
 from hermes.errors import ProviderError
@@ -65,3 +69,33 @@ def scripted(name: str, *script: Any) -> ScriptedModel:
 
 def failing(reason: Any, **more: Any) -> ProviderError:
     return ProviderError(f"it is {reason}", reason=reason, **more)
+
+
+@asynccontextmanager
+async def answering(seen: list[str] | None = None, **pages: Any) -> AsyncIterator[str]:
+    """A server that answers with JSON by path (`/` is `__`), with 404 else, and never where the page is `...`.
+
+    Its address; `seen` becomes a list of what it was asked for.
+    """
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        path = head.split(b" ")[1].decode()
+        if seen is not None:
+            seen.append(path)
+        found = {f"/{name.replace('__', '/')}": page for name, page in pages.items()}.get(path)
+        if found is ...:
+            await reader.read()
+            writer.close()
+            return
+        body = msgspec.json.encode(found)
+        status = b"404 Not Found" if found is None else b"200 OK"
+        writer.write(b"HTTP/1.1 %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (status, len(body), body))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    finally:
+        server.close()

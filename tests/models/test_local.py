@@ -1,8 +1,5 @@
 """Models on this machine: found by asking, and understood also when they write their calls as text."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,8 @@ from hermes.models.attempts import ClientOptions
 from hermes.models.client import CallPlan, ModelClient
 from hermes.models.endpoint import Endpoint
 from hermes.models.http import HttpClient
-from hermes.models.local import LocalModel, look
+from hermes.models.local import LocalModel
+from hermes.models.server_facts import look
 from hermes.models.text_calls import parse_text_calls
 from hermes.models.thinking import ThinkSplitter
 from hermes.scope import TurnScope
@@ -24,30 +22,10 @@ from hermes.testing.fakes import CountedIds, HandClock
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ScriptedServer
+from tests.models.rooms import answering
 from tests.models.wires import asked
 
 CALL = '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'
-
-
-@asynccontextmanager
-async def answering(**pages: Any) -> AsyncIterator[str]:
-    """A server that answers GETs with JSON by path, 404 else; its address."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        path = head.split(b" ")[1].decode()
-        found = {f"/{name.replace('__', '/')}": page for name, page in pages.items()}.get(path)
-        body = msgspec.json.encode(found)
-        status = b"404 Not Found" if found is None else b"200 OK"
-        writer.write(b"HTTP/1.1 %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (status, len(body), body))
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    finally:
-        server.close()
 
 
 SERVERS: dict[str, tuple[dict[str, Any], str, dict[str, int]]] = {

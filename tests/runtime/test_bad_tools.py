@@ -108,6 +108,8 @@ def home(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(registry, "checks", Checks(hang_s=0.1))
     (hermes_home / "tools").mkdir()
     (hermes_home / "tools" / "bad.py").write_text(FILE, encoding="utf-8")
+    # Ten megabytes of arguments would be summed up, which is no matter here.
+    (hermes_home / "config.yaml").write_text("compression: {enabled: false}\n", encoding="utf-8")
     yield hermes_home
     for name in registry.get_tool_names_for_toolset("bad"):
         handler = getattr(registry.get_entry(name), "handler", None)

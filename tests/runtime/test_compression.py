@@ -483,7 +483,7 @@ async def test_an_engine_of_ones_own_takes_over(make_agent: MakeAgent) -> None:
     await chat(agent, 8)
     result = await agent.arun_conversation("the ninth")
     assert result["messages"][0]["content"] == "[14 messages left out]"
-    assert engine.sessions == ["s ends", agent.session_id]
+    assert engine.sessions == ["s", "s ends", agent.session_id]
 
 
 # -- the line of sessions -----------------------------------------------------------------------------------------

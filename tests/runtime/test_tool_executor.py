@@ -330,7 +330,7 @@ async def test_limits_keep_to_a_share_of_the_models_window(
     numbers = {"type": "object", "properties": {"n": {"type": "integer"}}}
     big = tool("t", lambda args: "x" * args["n"], numbers, traits=Traits(effects=touches_nothing))
     async with room(tmp_path, big) as it:
-        services = structs.replace(it.ctx.services, window_tokens=window)
+        services = structs.replace(it.ctx.services, window=lambda: window)
         small = replace(it, ctx=structs.replace(it.ctx, services=services))
         fits, over = await small.run(*(ToolCall(str(n), "t", json.dumps({"n": n})) for n in (one, one + 1)))
         assert text_of(fits.content) == "x" * one

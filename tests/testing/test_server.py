@@ -278,7 +278,8 @@ async def test_a_fault_that_does_not_exist_is_a_mistake_of_the_script(http: Http
 async def test_models_are_listed_without_taking_a_reply(http: HttpClient) -> None:
     async with ScriptedServer([], models=("a", "b")) as server:
         listed = await http.get_json(f"{server.base_url}/models", {}, 5)
-    assert [model["id"] for model in listed["data"]] == ["a", "b"]
+    assert [(model["id"], model["context_length"]) for model in listed["data"]] == [("a", 128_000), ("b", 128_000)]
+    assert ([one.path for one in server.looked_up], server.requests) == (["/v1/models"], [])
     server.assert_finished()
 
 

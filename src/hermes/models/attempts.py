@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from hermes.models.abilities import Described
 from hermes.models.sizes import BYTES_PER_TOKEN, size_of
 from hermes.models.spending import SpendGuard
+from hermes.models.windows import Windows
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome
 from hermes.seams import Clock, Ids, Model, ModelRequest
 from hermes.spend import NOTHING, SpendLimit, Spent
@@ -20,13 +21,17 @@ Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
 
 
 class ClientOptions(Struct, frozen=True, kw_only=True):
-    """How persistent a client is, and what it may spend. `price` gives dollars and their source, None is unknown."""
+    """How persistent a client is, and what it may spend. `price` gives dollars and their source, None is unknown.
+
+    `windows` knows how much models read, or finds out.
+    """
 
     max_attempts: int = 3
     stream_retries: int | None = None  # after a request that broke or fell silent; None is like any other failure
     timeout_s: float | None = 1800.0  # of one request, from its first byte sent to the last one read
     price: Price = lambda *_: (None, "none")
     guard: SpendGuard = field(default_factory=SpendGuard)
+    windows: Windows = field(default_factory=Windows)
     jitter: Callable[[], float] = random.random
 
 

@@ -85,7 +85,8 @@ class AuxiliaryClient:
         if model is self._parts.main():
             return None
         described = Abilities.of(model).described
-        return described.endpoint.context_length if described else None
+        window = self._parts.options.windows.of(model.name, described.endpoint if described else None)
+        return None if window.is_assumed else window.tokens
 
     def task(self, name: str) -> auxiliary_section.Task:
         """How a task is configured; `UserError` when there is none of that name."""

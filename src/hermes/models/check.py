@@ -11,7 +11,7 @@ from hermes.models.catalogue import is_loopback
 from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError, HttpStatusError
-from hermes.models.local import JsonHttp, look
+from hermes.models.server_facts import JsonHttp, look
 
 TIMEOUT_S = 15.0
 

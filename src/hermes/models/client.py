@@ -16,6 +16,7 @@ from hermes.models.endpoint import Endpoint
 from hermes.models.sizes import size_of
 from hermes.models.spending import SpendGuard
 from hermes.models.waiting import Waiting, let_go
+from hermes.models.windows import Window, beside
 from hermes.ops import AttemptClosed, Outcome, StoreOp
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
@@ -31,8 +32,6 @@ from hermes.types import (
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
 HOLD_OFF_S = 60.0
-MIN_CONTEXT = 64_000  # tokens a model should be able to read
-BOX = "local"  # the model in the box is small, and spoken to as such
 MAX_THOUGHT_CHARS = 1_000_000  # more than any model's budget for thinking
 PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
 CROWDED_S = 0.05, 1.0  # how often room under a cap is asked for again: at first, and after a while
@@ -103,6 +102,21 @@ class ModelClient:
         described = self.able.described
         return described.endpoint if described else None
 
+    @property
+    def window(self) -> Window:
+        """What the model in use reads at once, as far as anybody knows by now."""
+        return self._options.windows.of(self.model.name, self.endpoint)
+
+    def refused_window(self, tokens: int) -> None:
+        """The model in use has refused a request and named its window."""
+        self._options.windows.named(self.model.name, self.endpoint, tokens)
+
+    async def learn_window(self) -> None:
+        """Ask the server of the model in use for its window, when that is due: whoever needs it before the call."""
+        endpoint, windows = self.endpoint, self._options.windows
+        if endpoint is not None and windows.is_due(endpoint):
+            await windows.ask(endpoint)
+
     def new_turn(self) -> None:
         """Begin with the first model again, and count anew what the turn costs."""
         self._options.guard.new_turn()
@@ -130,6 +144,14 @@ class ModelClient:
 
         `BudgetExceeded` when a cap leaves no room for the next attempt.
         """
+        windows = self._options.windows
+        if windows.is_due(endpoint := self.endpoint):
+            return await beside(self._call(request, plan, scope), self.learn_window())
+        if endpoint is not None and windows.has_news(endpoint):
+            plan.on_status(StatusChanged("warning", await windows.announcement(endpoint)))
+        return await self._call(request, plan, scope)
+
+    async def _call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> Answer:
         flight = _Flight(self, plan, scope, request, plan.before)
         try:
             while True:
@@ -167,6 +189,8 @@ class _Flight(Struct, eq=False):
             request = self._limited(endpoint)
         if model.name not in client._warned:
             self._warn(model)
+        if warning := client._options.windows.warning(model.name, endpoint):
+            self._plan.on_status(StatusChanged("warning", warning))
         try:
             refusal = await self._open(attempt, request)
             if refusal is not None:
@@ -237,20 +261,12 @@ class _Flight(Struct, eq=False):
         return None
 
     def _warn(self, model: Model) -> None:
-        """Tell what a person should know before the first call: a price that nobody knows, a window that is small."""
+        """Tell what a person should know before the first call: a price that nobody knows."""
         self._client._warned.add(model.name)
         if self._client._book.is_unpriced(model):
             told = (
                 f"nobody knows what {model.name} costs, so the caps in dollars cannot stop it: its calls count as $0 "
                 "for them. Cap tokens (spending.*_tokens), or tell its price (providers.NAME.prices)"
-            )
-            self._plan.on_status(StatusChanged("warning", told))
-        endpoint = self._client.endpoint
-        window = endpoint.context_length if endpoint else None
-        if window is not None and window < MIN_CONTEXT and model.provider != BOX:
-            told = (
-                f"{model.name} reads {window:,} tokens at most; work with tools wants {MIN_CONTEXT:,}. "
-                "Raise the server's context length, or expect the conversation to end early"
             )
             self._plan.on_status(StatusChanged("warning", told))
 
@@ -351,9 +367,7 @@ class _Flight(Struct, eq=False):
 
     def _seen_in_its_size(self, error: ProviderError) -> ProviderError:
         """Some servers refuse what is too long without saying so; then the length itself is the sign."""
-        endpoint = self._client.endpoint
-        window = endpoint.context_length if endpoint else None
-        return sized(error, size_of(self._request), window) if window else error
+        return sized(error, size_of(self._request), self._client.window.tokens)
 
     def _most_attempts(self, error: ProviderError) -> int:
         options = self._client._options

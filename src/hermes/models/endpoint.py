@@ -43,5 +43,6 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None  # what a request asks for at most, unless it says otherwise
     max_output: int | None = None  # what the model can write at most, where that is known
     context_length: int | None = None
+    asks_window: bool = False  # nobody has set it, and the server may know better than our tables
     region: str = ""  # Bedrock
     profile: str = ""  # Bedrock: the AWS profile

@@ -1,11 +1,9 @@
-"""Models on this machine: asked once which one is loaded, how much it can read, and how it calls tools."""
+"""Servers of one's own: asked which models they have, how much those can read, and how they call tools."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -13,9 +11,8 @@ from msgspec.structs import replace
 
 from hermes.config.atomic import write_private
 from hermes.errors import ProviderError, UserError
-from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
-from hermes.models.http_errors import HttpError
+from hermes.models.server_facts import auth_headers, look
 from hermes.models.text_calls import parse_text_calls
 from hermes.models.transport import HttpModel
 from hermes.models.wire_modes import make_model
@@ -24,7 +21,7 @@ from hermes.seams import HttpStream, ModelRequest, RequestOptions, Unit
 from hermes.typed import from_json
 from hermes.types import Message, ModelEvent, ModelResponse, ToolDefinition, Usage, text_of
 
-PROBE_TIMEOUT_S = 5.0
+PROBES_FILE = "endpoints.json"  # in the cache folder
 LONG_BYTES = 20_000
 MOST_BYTES_PER_TOKEN = 10  # no text takes so few tokens; JSON around it included
 PROBE_TOOL = ToolDefinition("report_ready", "Report that you are ready.", {"type": "object", "properties": {}})
@@ -34,80 +31,13 @@ _log = logging.getLogger(__name__)
 Ask = Callable[[ModelRequest], Awaitable[ModelResponse]]
 
 
-class JsonHttp(HttpStream, Protocol):
-    """The byte seam, with a way to ask a server what it is."""
-
-    async def get_json(self, url: str, headers: Mapping[str, str], timeout_s: float) -> Any: ...
-
-
-class LocalFacts(Struct, frozen=True, omit_defaults=True):
-    """What a server told about itself."""
-
-    models: tuple[str, ...] = ()
-    server: str = ""  # lmstudio, ollama, llamacpp, vllm, or empty
-    windows: dict[str, int] = {}
-
-
 class Probe(Struct, frozen=True, omit_defaults=True):
     """What is kept about one endpoint and model."""
 
     window: int | None = None
     text_calls: bool | None = None  # None: could not be told
-
-
-async def look(http: JsonHttp, base_url: str, headers: Mapping[str, str]) -> LocalFacts:
-    """Ask the server at `base_url` for its models and their windows; `ProviderError` when it does not answer."""
-    try:
-        listed = await http.get_json(f"{base_url.rstrip('/')}/models", headers, PROBE_TIMEOUT_S)
-    except HttpError as error:
-        raise provider_error(error, "local", base_url) from error
-    entries = listed.get("data") if isinstance(listed, Mapping) else None
-    entries = [one for one in entries or () if isinstance(one, Mapping) and isinstance(one.get("id"), str)]
-    owners = {str(one.get("owned_by", "")).lower() for one in entries}
-    windows = {one["id"]: one["max_model_len"] for one in entries if isinstance(one.get("max_model_len"), int)}
-    server = next((name for owner, name in _OWNERS.items() if owner in owners), "")
-    root = _root(base_url)
-    for kind, path in _WINDOW_PATHS.items():
-        if server in ("", kind):
-            found = await _windows(http, f"{root}{path}", headers, kind)
-            windows |= found
-            server = server or (kind if found else "")
-    models = tuple(one["id"] for one in entries)
-    if server == "llamacpp" and "" in windows:
-        windows |= dict.fromkeys(models, windows.pop(""))
-    loaded = tuple(name for name in models if name in windows) if server in ("lmstudio", "ollama") else ()
-    return LocalFacts(models=loaded or models, server=server, windows=windows)
-
-
-_OWNERS = {"vllm": "vllm", "llamacpp": "llamacpp", "library": "ollama", "organization_owner": "lmstudio"}
-_WINDOW_PATHS = {"lmstudio": "/api/v0/models", "ollama": "/api/ps", "llamacpp": "/props"}
-
-
-async def _windows(http: JsonHttp, url: str, headers: Mapping[str, str], kind: str) -> dict[str, int]:
-    """Windows of loaded models by name, in the way each server tells them."""
-    try:
-        told = await http.get_json(url, headers, PROBE_TIMEOUT_S)
-    except HttpError as error:
-        _log.debug("%s tells no windows: %s", url, error)
-        return {}
-    if not isinstance(told, Mapping):
-        return {}
-    if kind == "llamacpp":
-        settings = told.get("default_generation_settings")
-        size = settings.get("n_ctx") if isinstance(settings, Mapping) else told.get("n_ctx")
-        return {"": size} if isinstance(size, int) else {}
-    listed = told.get("data") if kind == "lmstudio" else told.get("models")
-    name_field, size_field = ("id", "loaded_context_length") if kind == "lmstudio" else ("name", "context_length")
-    return {
-        str(one.get(name_field)): one[size_field]
-        for one in listed or ()
-        if isinstance(one, Mapping) and isinstance(one.get(size_field), int)
-    }
-
-
-def _root(base_url: str) -> str:
-    parts = urlsplit(base_url)
-    return f"{parts.scheme}://{parts.netloc}"
+    asked_at: float = 0.0  # for the window
+    is_announced: bool = False  # a person was told that nobody knows the window
 
 
 class LocalModel:
@@ -116,7 +46,7 @@ class LocalModel:
     def __init__(self, endpoint: Endpoint, http: HttpStream, cache_dir: Path, *, kind: str = "custom") -> None:
         self._endpoint = endpoint
         self._http = http
-        self._cache = cache_dir / "endpoints.json"
+        self._cache = cache_dir / PROBES_FILE
         self._kind = kind
         self._model: HttpModel | None = None
         self._remarked = False
@@ -148,18 +78,24 @@ class LocalModel:
 
     async def prepare(self, ask: Ask | None) -> None:
         """Find the name and the window; with `ask`, also how the model calls tools. What is found is kept on disk."""
-        headers = {"authorization": f"Bearer {self._endpoint.api_key}"} if self._endpoint.api_key else {}
-        facts = await look(self._http, self._endpoint.base_url, headers)  # type: ignore[arg-type]  # LoopHttp has get_json
-        name = self._endpoint.model or _only(facts.models, self._endpoint.base_url)
+        endpoint = self._endpoint
+        facts = await look(self._http, endpoint.base_url, auth_headers(endpoint), endpoint.model)  # type: ignore[arg-type]  # LoopHttp has get_json
+        name = endpoint.model or _only(facts.models, endpoint.base_url)
         window = facts.windows.get(name)
-        self._endpoint = replace(self._endpoint, model=name, context_length=self._endpoint.context_length or window)
+        endpoint = replace(endpoint, model=name)
+        if endpoint.asks_window and window is not None:
+            # What is loaded is certain; of what is not, the client asks again beside its first call.
+            endpoint = replace(endpoint, context_length=window, asks_window=name in facts.unloaded)
+        self._endpoint = endpoint
         self._model = make_model(self._endpoint, self._http)
-        known = self._kept()
+        kept = f"{self.base_url} {name}"
+        known = kept_probe(self._cache, kept)
         if known is None or (known.window != window and window is not None):
-            known = Probe(window=window)
+            known = Probe(window=window, is_announced=known is not None and known.is_announced)
         if known.text_calls is None and ask is not None:
             known = replace(known, text_calls=await self._writes_calls_as_text(ask))
-            self._keep(known)
+            if known.text_calls is not None:
+                keep_probe(self._cache, kept, known)
         if known.text_calls:
             self._endpoint = replace(self._endpoint, quirks=replace(self._endpoint.quirks, text_calls=True))
             self._model = make_model(self._endpoint, self._http)
@@ -200,21 +136,23 @@ class LocalModel:
             return False
         return True if parse_text_calls(text_of(answer.message.content))[1] else None
 
-    def _kept(self) -> Probe | None:
-        return _read(self._cache).get(f"{self.base_url} {self._endpoint.model}")
 
-    def _keep(self, probe: Probe) -> None:
-        if probe.text_calls is None:
-            return
-        kept = {**_read(self._cache), f"{self.base_url} {self._endpoint.model}": probe}
-        self._cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(self._cache, msgspec.json.encode(kept).decode())
+def kept_probe(file: Path, name: str) -> Probe | None:
+    """What is kept in `file` about a model, by its address and name."""
+    return _read(file).get(name)
+
+
+def keep_probe(file: Path, name: str, probe: Probe) -> None:
+    """Keep `probe` beside what is kept about others."""
+    kept = {**_read(file), name: probe}
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_private(file, msgspec.json.encode(kept).decode())
 
 
 def _read(file: Path) -> dict[str, Probe]:
     try:
         return from_json(file.read_bytes(), dict[str, Probe])
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError):
         return {}  # a cache: what it does not know is asked again
 
 

@@ -244,6 +244,7 @@ def _endpoint(
     known = own.models.get(name) if isinstance(own.models, dict) else None
     special = known or top_section.ProviderModel()
     window = special.context_length or own.context_length or (section.context_length if is_configured else None)
+    listed = facts.context if facts else None
     is_local = entry.kind == "local" or (entry.kind == "any" and is_loopback(base_url))
     stale_s = special.stale_timeout_seconds or own.stale_timeout_seconds
     limits = _local_limits(settings) if is_local else _limits(settings)
@@ -261,7 +262,8 @@ def _endpoint(
         quirks=_quirks(settings, entry, mode, name),
         max_tokens=special.max_tokens or own.max_tokens,
         max_output=facts.output if facts else None,
-        context_length=window or (facts.context if facts else None),
+        context_length=window or listed,
+        asks_window=window is None and (listed is None or entry.kind in ("local", "any")),
         region=_region(settings) if is_bedrock else "",
         profile=(settings.lookup("AWS_PROFILE") or "") if is_bedrock else "",
     )

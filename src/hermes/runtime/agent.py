@@ -14,6 +14,7 @@ from hermes.runtime.assembly import Assembly, assemble
 from hermes.runtime.budget import IterationBudget
 from hermes.runtime.callbacks import ContractCallbacks
 from hermes.runtime.context import TurnContext
+from hermes.runtime.context_watch import ContextWatch
 from hermes.runtime.conversation_loop import run_turn
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import Guardrails
@@ -33,6 +34,7 @@ from hermes.seams import PromptSource, Sink, ToolView
 from hermes.types import Content, Message, TurnStarted, text_of
 
 if TYPE_CHECKING:
+    from hermes.models.windows import Window
     from hermes.runtime.compression import Compression
 
 log = logging.getLogger("hermes")
@@ -56,7 +58,7 @@ class AIAgent:
         self._interrupt_message: str | None = None
         self._outcome: Outcome | None = None
         self._compression: Compression | None = None
-        self._named_window: int | None = None  # as a refusal told it
+        self._watch: ContextWatch | None = None
         self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
         self.iteration_budget = self._options.limits.iteration_budget or IterationBudget(
             self._options.limits.max_iterations
@@ -132,6 +134,12 @@ class AIAgent:
         self._steer.put(text)
         return True
 
+    @property
+    def model_in_use(self) -> tuple[str, "Window"] | None:
+        """The model that the next call goes to, and what it reads at once; None before the first turn."""
+        client = self._assembly.client if self._assembly is not None else None
+        return (client.model.name, client.window) if client is not None else None
+
     def close(self, *, keep_background: bool = False) -> None:
         """Stop what runs and release what is held. The session stays resumable.
 
@@ -142,6 +150,8 @@ class AIAgent:
     async def aclose(self, *, keep_background: bool = False) -> None:
         """`close` for callers that have a loop."""
         self.interrupt()
+        if self._watch is not None:
+            self._watch.end()
         if self._assembly is not None:
             await self._assembly.close(*(() if keep_background else (*self._earlier, self.session_id)))
 
@@ -211,18 +221,23 @@ class AIAgent:
         from hermes.runtime.compression import Compression  # noqa: PLC0415 - paid by the first compression
 
         if self._compression is None:
-            self._compression = Compression(self._parts, self._prompt_after)
+            self._compression = Compression(self._parts, self._prompt_after, self._watching())
         return self._compression
+
+    def _watching(self) -> ContextWatch:
+        if self._watch is None:
+            parts = self._parts
+            self._watch = ContextWatch(parts.client, parts.compress_share, self._options.session.context_engine)
+        return self._watch
 
     async def _make_room(self, said: Said, turn: Turn, refused: ProviderError | None) -> bool:
         """Compress the session of a turn that is under way; the turn goes on in the one that took its place."""
         from hermes.runtime.turn_rotation import Told, compress_turn, named_window  # noqa: PLC0415 - paid by the first one
 
         if refused is not None and (named := named_window(refused)) is not None:
-            self._named_window = named
-            turn.compress_at = self._parts.compress_at(named)
+            turn.client.refused_window(named)
         told = Told(said.message if said.stored_message is not None else None, said.history is not None)
-        done = await compress_turn(self._compressing(), turn, refused, told, self._named_window)
+        done = await compress_turn(self._compressing(), turn, refused, told)
         if done is None:
             return False
         self._follow(done.record)
@@ -267,6 +282,7 @@ class AIAgent:
             if news := await news_from_background(parts.services.environment, *ids):
                 turn.tell(news)
         parts.client.new_turn()
+        turn.watch.begin(turn, is_new=record is None)
         sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
         stood_in = parts.services.environment.cwd
         await run_turn(turn)
@@ -367,10 +383,9 @@ class AIAgent:
             tool_delay_s=self._options.tools.tool_delay,
             guardrails=Guardrails(parts.guardrails),
             earlier=self._earlier,
-            compress_at=parts.compress_at(self._named_window),
+            watch=self._watching(),
             make_room=partial(self._make_room, said) if parts.compress_share is not None else None,
         )
-        turn.full_at = history.chars_at(turn.compress_at) - (0 if history.tokens else len(system))
         if self._outcome is not None:
             turn.outcome.totals, turn.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
         return turn

@@ -15,12 +15,10 @@ from hermes.config.sections import state as state_section
 from hermes.config.sections import terminal as terminal_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
-from hermes.context.limits import NEVER, threshold_tokens
 from hermes.dicts import from_dict
 from hermes.errors import UserError
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.models.client import ModelClient
-from hermes.models.endpoint import Endpoint
 from hermes.ops import SessionRecord
 from hermes.programs import split_path
 from hermes.runtime.approving import Deciding, approval_gate
@@ -36,7 +34,7 @@ from hermes.runtime.titles import Titles
 from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.runtime.workplaces import Workplace, end_background, environment_for, stored_folder
-from hermes.seams import Environment, EventStore, Model, PromptSource, RequestOptions, ToolView, Unit
+from hermes.seams import Environment, EventStore, PromptSource, RequestOptions, ToolView, Unit
 from hermes.tools.definitions import ViewRequest, has_foreign_files, project_of, session_tools
 from hermes.tools.environments.hygiene import scrubbed
 from hermes.tools.files.memo import REDACTOR
@@ -88,7 +86,7 @@ class Assembly(Struct, frozen=True, kw_only=True):
             enabled=wanted.enabled_toolsets,
             disabled=wanted.disabled_toolsets or (),
             project=self.project,
-            window_tokens=self.services.window_tokens,
+            window_tokens=self.services.window(),
         )
         if is_ours and (chosen := self.views.chosen(request)) is not None:
             return self.views.of(chosen)
@@ -115,20 +113,6 @@ class Assembly(Struct, frozen=True, kw_only=True):
         """Large results are those of this session from now on."""
         if isinstance(self.services.shelf, FileShelf):
             self.services.shelf.move_to(paths.results_dir(self.settings.home, session_id))
-
-    def window(self) -> int | None:
-        """What the model in use can read at once, in tokens, where that is known."""
-        endpoint = self.client.endpoint
-        return endpoint.context_length if endpoint else None
-
-    def compress_at(self, named_window: int | None = None) -> int:
-        """The size of a prompt, in tokens, at which the session is compressed by itself.
-
-        A window that a refusal has named is the real one.
-        """
-        if self.compress_share is None:
-            return NEVER
-        return threshold_tokens(named_window or self.window() or 0, self.compress_share)
 
     def prompt_sources(self, *, is_again: bool = False) -> list[PromptSource]:
         """What the system prompt is made of; a later one of the same session keeps the rules of its project."""
@@ -161,7 +145,7 @@ async def assemble(
     store = TrackedStore(inner, session_id, redactor)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, parts, Workplace(session_id, stood_in, redactor))
-    persistence = client_options(settings)
+    persistence = client_options(settings, parts.window_memory)
     chain = model_chain(options, settings, parts.http)
     boxes = introduced(chain, lambda: parts.supervisor)
     client = ModelClient(chain, store, parts.clock, parts.ids, persistence)
@@ -195,7 +179,7 @@ async def assemble(
         ),
         hooks=hooks,
         shelf=FileShelf(paths.results_dir(settings.home, session_id), parts.pool.run, clean=redactor.redact_bytes),
-        window_tokens=_window(client.model),
+        window=lambda: None if (known := client.window).is_assumed else known.tokens,
         pool=parts.pool,
         clock=parts.clock,
         ids=parts.ids,
@@ -231,12 +215,6 @@ def _compress_share(options: AgentOptions, settings: Settings) -> float | None:
     section = settings.of(compression_section.Section)
     has_engine = options.session.context_engine is not None or settings.of(context_section.Section).engine != "none"
     return section.threshold if section.enabled and has_engine else None
-
-
-def _window(model: Model) -> int | None:
-    """What the model can read at once, in tokens, where that is known."""
-    endpoint = getattr(model, "endpoint", None)  # a model in this process has none
-    return endpoint.context_length if isinstance(endpoint, Endpoint) else None
 
 
 def _hooks(settings: Settings, parts: Shared, environment: Environment, session_id: str) -> Hooks:

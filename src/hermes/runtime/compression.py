@@ -24,6 +24,7 @@ from hermes.models.auxiliary import Question
 from hermes.ops import ContextAttached, MessageAppended, SessionChanged, SessionContinued, SessionCreated, StoreOp
 from hermes.ops import SessionRecord as Record
 from hermes.runtime.carrying import carry_grants, carry_results, carry_tasks, rename_session
+from hermes.runtime.context_watch import ContextWatch
 from hermes.runtime.history import from_record
 from hermes.runtime.prompt import SYSTEM_MESSAGE
 from hermes.scope import TurnScope
@@ -89,10 +90,14 @@ class Compressed(Struct, frozen=True, kw_only=True):
 class Compression:
     """Compresses the sessions of one agent. `prompt` builds the prompt of the session that takes over."""
 
-    def __init__(self, parts: "Assembly", prompt: Callable[[str, str | None], Awaitable[str]]) -> None:
+    def __init__(
+        self, parts: "Assembly", prompt: Callable[[str, str | None], Awaitable[str]], watch: ContextWatch
+    ) -> None:
         self._parts = parts
         self._prompt = prompt
         self._engine: ContextEngine = parts.options.session.context_engine or self._configured()
+        self._watch = watch
+        watch.uses(self._engine)
         self._asked_by: Wish | None = None
         self._is_checked = False
         self.why_not = ""  # of the last one that did not come to be
@@ -117,7 +122,7 @@ class Compression:
     async def _once(self, wish: Wish, record: Record) -> Compressed | None:
         before = list(wish.past if wish.past is not None else record.messages)
         told = [to_dict(message) for message in before]
-        if not self._engine.has_content_to_compress(told):
+        if not self._watch.call_engine("has_content_to_compress", True, told, sink=wish.sink):
             return self._stay("there is nothing in it that could be summed up")
         self._check_once(wish)
         wish.sink.emit(StatusChanged(TASK, f"summing up {len(before)} messages to make room"))
@@ -125,13 +130,22 @@ class Compression:
         if shorter is None:
             await self._note_failure(wish, record)
             return None
-        kept = carry_tasks(before, [from_dict(message) for message in shorter], self._parts.services.memo)
+        kept = carry_tasks(before, shorter, self._parts.services.memo)
         return await self._rotated(wish, record, before, kept)
 
-    async def _shortened(self, wish: Wish, messages: list[JsonObject]) -> list[JsonObject] | None:
-        made = self._engine.compress(messages, wish.tokens or None, wish.focus or None)
-        shorter = await made if inspect.isawaitable(made) else made
-        return None if shorter is messages or shorter == messages else shorter
+    async def _shortened(self, wish: Wish, messages: list[JsonObject]) -> list[Message] | None:
+        """What the engine makes of `messages`; None when they stay, and its `last_error` may say why."""
+        engine = self._engine
+        engine.last_error = ""
+        try:
+            made = engine.compress(messages, wish.tokens or None, wish.focus or None)
+            shorter = await made if inspect.isawaitable(made) else made
+            kept = [from_dict(message) for message in shorter]
+        except Exception as error:  # the border to an engine of one's own: nothing it raises may end the turn
+            log.exception("context engine %r failed in compress", engine.name)
+            engine.last_error = f"the context engine failed: {type(error).__name__}: {error}"
+            return None
+        return None if not kept or shorter is messages or shorter == messages else kept
 
     async def _rotated(self, wish: Wish, record: Record, before: Sequence[Message], kept: list[Message]) -> Compressed:
         parts, old = self._parts, record.session_id
@@ -182,18 +196,15 @@ class Compression:
         parts = self._parts
         parts.store.follow(made)
         forget_shown(parts.services.memo)
-        self._engine.on_session_end(old, [to_dict(message) for message in before])
-        self._engine.on_session_start(made.session_id, previous=old)
+        self._watch.moved(old, [to_dict(message) for message in before], made.session_id)
         await carry_grants(parts, old, made.session_id)
         await rename_session(parts.services.environment, made.session_id, wish.scope)
 
     # -- whether ------------------------------------------------------------------------------------------------------
 
     def _may(self, wish: Wish, record: Record) -> bool:
-        engine, model = self._engine, self._parts.client.model
-        window = wish.window or self._parts.window() or 0
-        engine.update_model(model.name, window, model.base_url, "", model.provider)
-        engine.update_from_response({"prompt_tokens": wish.tokens})
+        engine = self._engine
+        self._watch.introduce(wish.window or 0)
         if isinstance(engine, ContextCompressor):
             engine.cool_down_until = max(engine.cool_down_until, record.compress_after)
             engine.idle_compressions = max(engine.idle_compressions, record.idle_compressions)
@@ -202,10 +213,10 @@ class Compression:
                 self._stay(f"the last {MAX_IDLE} compressions hardly made it shorter: {ADVICE}")
                 wish.sink.emit(StatusChanged("warning", f"the conversation is long, and {self.why_not}"))
                 return False
-        if wish.force or engine.should_compress(wish.tokens):
-            return True
-        self._stay("a compression failed a short while ago")
-        return False
+            if not wish.force and not engine.should_compress(wish.tokens):
+                self._stay("a compression failed a short while ago")
+                return False
+        return True
 
     def _stay(self, why: str) -> Compressed | None:
         """The session stays as it is."""
@@ -220,8 +231,8 @@ class Compression:
 
     def _check_once(self, wish: Wish) -> None:
         """Say, once, when the model for summaries reads less than it will be given."""
-        window, own = self._summary_window(), self._parts.window()
-        if self._is_checked or not window or not own:
+        window, own = self._summary_window(), self._parts.client.window.tokens
+        if self._is_checked or not window:
             return
         self._is_checked = True
         if window < own // 2:
@@ -321,5 +332,5 @@ def _note(found: dict[int, str], place: int, record: Record, message: Message) -
 
 
 def _same(stored: Message, kept: Message) -> bool:
-    return (stored.role, stored.content, stored.tool_call_id) == (kept.role, kept.content, kept.tool_call_id)
     kept = parted(kept)[-1]
+    return (stored.role, stored.content, stored.tool_call_id) == (kept.role, kept.content, kept.tool_call_id)

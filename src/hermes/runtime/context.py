@@ -1,7 +1,6 @@
 """What a turn is handed: its collaborators and its one deadline; and the narrow slice of it that a tool sees."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from logging import Logger
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Services(Struct, frozen=True, kw_only=True, dict=True):
+class Services(Struct, frozen=True, kw_only=True):
     """What lives as long as a session: the parts that touch the world."""
 
     store: EventStore
@@ -51,14 +50,15 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
     settings: Mapping[str, Any] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)  # what tools keep between calls; rebuilt from history when cold
     redactor: Redactor = field(default_factory=Redactor)  # for everything that is stored, sent or shown
-    window_tokens: int | None = None  # what the model can read, where that is known; results keep within a share of it
+    # What the model can read, once that is known; results keep within a share of it.
+    window: Callable[[], int | None] = lambda: None
     checkpoints: "CallCheckpoints | None" = None  # snapshots before files are changed, where they were asked for
     helper: "AuxiliaryClient | None" = None  # for the questions that a tool asks a model; none where there is none
 
-    @cached_property
+    @property
     def limits(self) -> ResultLimits:
         """How long results may be."""
-        return ResultLimits.of(self.settings, self.window_tokens)
+        return ResultLimits.of(self.settings, self.window())
 
 
 class TurnContext(Struct, frozen=True, kw_only=True):

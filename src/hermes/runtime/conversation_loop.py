@@ -7,9 +7,9 @@ results together with the opening of the next attempt. Nothing is acted upon bef
 from functools import partial
 from typing import assert_never
 
-from hermes.context.limits import NEVER
 from hermes.errors import BudgetExceeded, ProviderError, StoreError
 from hermes.models.client import Answer, CallPlan
+from hermes.runtime.context_watch import AGAIN_AFTER
 from hermes.runtime.mending import mended
 from hermes.runtime.steps import (
     NUDGE,
@@ -72,8 +72,8 @@ async def run_turn(turn: Turn) -> None:
 
 
 async def _converse(turn: Turn) -> None:
-    if turn.history.chars >= turn.full_at:
-        await _make_room(turn)
+    await _keep_room(turn)
+    was_asked = True
     if not nobody_listens(turn.ctx.services.hooks, ("pre_llm_call",)):
         await _hear_hooks(turn)
     while not turn.outcome.exit_reason:
@@ -81,8 +81,9 @@ async def _converse(turn: Turn) -> None:
             await _sum_up(turn)
             return
         _warn_of_limit(turn)
-        if turn.history.chars >= turn.full_at:
-            await _make_room(turn)
+        if not was_asked:
+            await _keep_room(turn)
+        was_asked = False
         try:
             answer = await _ask(turn, turn.tools, "turn")
         except ProviderError as error:
@@ -92,14 +93,21 @@ async def _converse(turn: Turn) -> None:
         await _take(turn, answer)
 
 
+async def _keep_room(turn: Turn) -> None:
+    """Compress the session when its next request would be too long; asked anew before every request."""
+    if turn.make_room is not None and await turn.watch.is_full(turn):
+        await _make_room(turn)
+
+
 async def _make_room(turn: Turn, refused: ProviderError | None = None) -> bool:
-    """Compress the session; when that cannot be, it is not tried again before a prompt is refused."""
+    """Compress the session; when that cannot be, it is tried again after it has grown, or when a prompt is refused."""
     if turn.make_room is None:
         return False
     await turn.commit()
     if await turn.make_room(turn, refused):
+        turn.full_again_at = 0
         return True
-    turn.compress_at = turn.full_at = NEVER
+    turn.full_again_at = int(turn.watch.tokens(turn) * AGAIN_AFTER)
     return False
 
 
@@ -157,7 +165,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     if prompt_tokens := usage.prompt_tokens:
         outcome.last_prompt_tokens = prompt_tokens
         turn.history.counted(prompt_tokens)
-        turn.full_at = turn.history.chars_at(turn.compress_at)
+    turn.watch.answered(turn, usage)
     emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, usage))
     return answer
 
@@ -213,6 +221,7 @@ async def _sum_up(turn: Turn) -> None:
     """The one call beyond the budget: no tools, a last word."""
     used = turn.outcome.api_calls
     reason = f"max_iterations_reached({used}/{turn.max_iterations})"
+    await _keep_room(turn)
     turn.tell(SUM_UP)
     try:
         answer = await _ask(turn, (), "summary")

@@ -24,7 +24,7 @@ class History(Struct):
     builder: UnitBuilder = field(default_factory=UnitBuilder)
     dicts: list[JsonObject] = field(default_factory=list)
     last_user: str = ""
-    chars: int = 0
+    chars: int = 0  # bytes where they are not ASCII: such a character is about a token by itself
     tasks: Message | None = None  # the newest message that holds the task list
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
     tokens_at: int = 0  # how many characters there were then
@@ -38,11 +38,11 @@ class History(Struct):
         if not isinstance(text, str):
             self.chars += PICTURE_CHARS * sum([isinstance(part, ImagePart) for part in text or ()])
             text = text_of(text)
-        self.chars += len(text)
+        self.chars += _size(text)
         if message.tool_calls:
             self.places = {call.id: place for place, call in enumerate(message.tool_calls)}
-            self.chars += sum([len(call.arguments) for call in message.tool_calls])
-        if message.role == "user":
+            self.chars += sum([_size(call.arguments) for call in message.tool_calls])
+        if message.role == "user" and not text.startswith(PREFIX):
             self.last_user = text
         if message.tool_name == "todo":
             self.tasks = message if message.status in (None, "ok") else self.tasks
@@ -52,10 +52,6 @@ class History(Struct):
     def counted(self, prompt_tokens: int) -> None:
         """A provider has counted the prompt that all of this made."""
         self.tokens, self.tokens_at = prompt_tokens, self.chars
-
-    def chars_at(self, tokens: int) -> int:
-        """About how many characters this can have before it is that many tokens."""
-        return self.tokens_at + CHARS_PER_TOKEN * (tokens - self.tokens)
 
     @property
     def about_tokens(self) -> int:
@@ -71,6 +67,10 @@ class History(Struct):
             while mine >= 0 and place and places.get(dicts[place - 1].get("tool_call_id", ""), -1) > mine:
                 place -= 1
             dicts.insert(place, dicts.pop())
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:

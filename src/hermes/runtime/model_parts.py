@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hermes.config import paths
 from hermes.config.sections import agent as agent_section
+from hermes.config.sections import context as context_section
 from hermes.config.sections import model as model_section
 from hermes.config.sections import spending as spending_section
 from hermes.config.sections import top as top_section
@@ -13,9 +15,11 @@ from hermes.config.settings import Settings
 from hermes.errors import UserError
 from hermes.models.attempts import ClientOptions
 from hermes.models.credentials import pool_from
+from hermes.models.local import PROBES_FILE
 from hermes.models.prices import price_list
 from hermes.models.resolve import PARETO_ROUTER, Asked, resolve_model, seconds
 from hermes.models.spending import Caps, SpendGuard
+from hermes.models.windows import WindowMemory, Windows
 from hermes.runtime.options import AgentOptions, ModelOptions
 from hermes.seams import HttpStream, Model, RequestOptions, Supervisor
 from hermes.spend import Cap
@@ -52,8 +56,8 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return boxes
 
 
-def client_options(settings: Settings) -> ClientOptions:
-    """Persistence, prices and caps."""
+def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
+    """Persistence, prices, caps, and what is known of windows."""
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
         raise UserError(f"the variable HERMES_STREAM_RETRIES should hold a whole number, not {retries!r}")
@@ -63,6 +67,9 @@ def client_options(settings: Settings) -> ClientOptions:
         timeout_s=seconds(settings, "HERMES_API_TIMEOUT", 1800.0),
         price=price_list(settings),
         guard=SpendGuard(_caps(settings.of(spending_section.Section))),
+        windows=Windows(
+            memory, paths.cache_dir(settings.home) / PROBES_FILE, settings.of(context_section.Section).assumed_window
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.models.loop_http import LoopHttp
+from hermes.models.windows import WindowMemory
 from hermes.runtime.views import Views
 from hermes.runtime.warm import WarmHistories
 from hermes.seams import EventStore
@@ -48,6 +49,7 @@ class Shared:
         self._stores: dict[tuple[Path, str], EventStore] = {}
         self._supervisor: ProcessSupervisor | None = None
         self.http = LoopHttp()
+        self.window_memory = WindowMemory(self.http)
         self.pool = DaemonPool()
         self.clock = SystemClock()
         self.ids = RandomIds()

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec import Struct, field
 
-from hermes.context.limits import NEVER
 from hermes.errors import ProviderError
 from hermes.models.client import ModelClient
 from hermes.ops import ContextAttached, MessageAppended, StoreOp
 from hermes.runtime.budget import IterationBudget
 from hermes.runtime.context import TurnContext
+from hermes.runtime.context_watch import ContextWatch
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History
 from hermes.runtime.outcome import Outcome
@@ -43,8 +43,8 @@ class Turn(Struct, kw_only=True):
     ran: tuple[str, ...] = ()  # the tools of the last round
     model_config: JsonObject = field(default_factory=dict)  # of the session's row
     earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
-    compress_at: int = NEVER  # tokens
-    full_at: int = NEVER  # the same, as characters of the history
+    watch: ContextWatch
+    full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0
     make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 

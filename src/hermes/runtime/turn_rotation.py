@@ -5,15 +5,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hermes.context.limits import CHARS_PER_TOKEN, NEVER
 from hermes.dicts import from_dict
 from hermes.errors import ProviderError
 from hermes.runtime.compression import Compressed, Compression, Wish
+from hermes.runtime.context_watch import MIN_WORTH
 from hermes.runtime.history import from_record
 from hermes.runtime.turn import Turn
 from hermes.types import Content, Message, text_of
 
-MIN_WORTH = 4  # fewer messages than these hold nothing that could be summed up
 MIN_WINDOW = 1_000  # a smaller number in an error is not the size of a window
 _NUMBER = r"(?<![\w.-])\d[\d,]{2,}(?![\w-])"  # by itself: names of models hold numbers, too
 
@@ -26,16 +25,16 @@ class Told(NamedTuple):
 
 
 async def compress_turn(
-    compression: Compression, turn: Turn, refused: ProviderError | None, said: Told, named: int | None
+    compression: Compression, turn: Turn, refused: ProviderError | None, said: Told
 ) -> Compressed | None:
     """Compress the session of `turn`; everything it had to store must be stored.
 
-    `named` is the window as a refusal told it, now or before. What was refused did not fit, whatever the window is.
+    What was refused did not fit, whatever the window is.
     """
     history = turn.history
     if len(history.dicts) < MIN_WORTH:
         return None
-    tokens = history.about_tokens + (0 if history.tokens else len(turn.system) // CHARS_PER_TOKEN)
+    tokens = turn.watch.tokens(turn)
     done = await compression.run(
         Wish(
             session_id=turn.session_id,
@@ -44,7 +43,7 @@ async def compress_turn(
             tokens=tokens,
             force=refused is not None,
             past=[from_dict(one) for one in history.dicts] if said.is_given else None,
-            window=named if refused is None else min(named or NEVER, max(tokens, MIN_WINDOW)),
+            window=None if refused is None else min(turn.client.window.tokens, max(tokens, MIN_WINDOW)),
             model_config=turn.model_config,
         )
     )
@@ -70,7 +69,6 @@ def _go_on(turn: Turn, done: Compressed, sent: Content | None) -> None:
     turn.history, _ = from_record(record)
     if sent is not None:
         _show_stored(turn, done.record.messages)
-    turn.full_at = turn.history.chars_at(turn.compress_at) - len(done.system)
     turn.outcome.last_prompt_tokens = 0
 
 

@@ -11,3 +11,6 @@ class Section(SectionBase, frozen=True):
     engine: Annotated[
         Literal["compressor", "none"], key("Who shortens a conversation that grew too long; `none` never does.")
     ] = "compressor"
+    assumed_window: Annotated[
+        int, key("Tokens a model is taken to read where neither the settings nor its server nor the tables say.", ge=1)
+    ] = 128_000

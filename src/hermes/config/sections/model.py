@@ -19,7 +19,7 @@ class Section(SectionBase, frozen=True):
     api_mode: Annotated[
         str, key("Wire protocol: chat_completions, anthropic_messages, codex_responses, bedrock_converse.")
     ] = ""
-    context_length: Annotated[Positive | None, key("Tokens the model can read; null asks the provider's tables.")] = (
+    context_length: Annotated[Positive | None, key("Tokens the model can read; null asks its server and tables.")] = (
         None
     )
     max_tokens: Annotated[Positive | None, key("Tokens the model may write in one answer; null leaves it open.")] = None

@@ -144,7 +144,7 @@ async def _answers(place: Place) -> bool:
 async def _served(place: Place) -> Pick | None:
     """What the server at `place` offers; None where it is no model server, as many on these ports are not."""
     from hermes.models.http import HttpClient  # noqa: PLC0415 - only where something listens
-    from hermes.models.local import look  # noqa: PLC0415
+    from hermes.models.server_facts import look  # noqa: PLC0415
 
     http = HttpClient()
     try:

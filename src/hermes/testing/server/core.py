@@ -40,7 +40,8 @@ class ScriptedServer:
     Requests take replies in the order they arrive, whichever protocol they use. `replies` may be endless, or a
     function from request to reply. A request that the real provider would refuse is answered with 400, takes no
     reply and is kept in `mistakes`. One for which there is no reply left is answered with 500. `GET .../models`
-    lists `models` and takes no reply. With `is_recording` off, `requests` stays empty (for long benchmarks).
+    lists `models` with the `window` of each, takes no reply and is no part of `requests`: it is kept in `looked_up`.
+    A window of None is told by nobody. With `is_recording` off, both stay empty (for long benchmarks).
     """
 
     def __init__(
@@ -49,15 +50,18 @@ class ScriptedServer:
         *,
         port: int = 0,
         models: tuple[str, ...] = ("scripted",),
+        window: int | None = 128_000,
         is_recording: bool = True,
         is_checking: bool = True,
     ) -> None:
         self.requests: list[RecordedRequest] = []
+        self.looked_up: list[RecordedRequest] = []
         self.mistakes: list[str] = []
         self.reported_usage: list[Usage] = []  # one for each answer that told its tokens, in that order
         self.answered = 0
         self._port = port
         self._models = models
+        self._window = window
         self._is_recording = is_recording
         self._is_checking = is_checking
         self._choose = replies if callable(replies) else None
@@ -121,7 +125,9 @@ class ScriptedServer:
         while (parts := await read_request(reader)) is not None:
             method, path, headers, raw = parts
             request = RecordedRequest(method, path, headers, raw, _decoded(raw) if self._is_checking else None)
-            if self._is_recording:
+            if _is_list(request):
+                self.looked_up += [request] if self._is_recording else []
+            elif self._is_recording:
                 self.requests.append(request)
                 async with self._arrived:
                     self._arrived.notify_all()
@@ -133,8 +139,10 @@ class ScriptedServer:
     async def _answer(self, exchange: Exchange) -> None:
         request = exchange.request
         path = request.path.partition("?")[0]
-        if request.method == "GET" and path.endswith("/models"):
-            listed = [{"id": name, "object": "model", "owned_by": "script"} for name in self._models]
+        if _is_list(request):
+            told = {"object": "model", "owned_by": "script"}
+            more = {} if self._window is None else {"context_length": self._window}
+            listed = [{"id": name, **told, **more} for name in self._models]
             await exchange.respond(200, msgspec.json.encode({"object": "list", "data": listed}))
             return
         wire = next((wire for end, wire in _WIRES.items() if path.endswith(end)), None)
@@ -188,6 +196,10 @@ class ScriptedServer:
 def _action(name: str) -> FaultAction:
     # A module's file name becomes a table name with dashes; scripts may write either.
     return FAULTS.load(name if name in FAULTS.names() else name.replace("_", "-"))
+
+
+def _is_list(request: RecordedRequest) -> bool:
+    return request.method == "GET" and request.path.partition("?")[0].endswith("/models")
 
 
 def _decoded(raw: bytes) -> object:

@@ -17,8 +17,15 @@ class ServerThread:
     What is yielded is the server itself: read its lists and call `assert_finished`, but await nothing on it.
     """
 
-    def __init__(self, replies: Script = (), *, port: int = 0, models: tuple[str, ...] = ("scripted",)) -> None:
-        self._server = ScriptedServer(replies, port=port, models=models)
+    def __init__(
+        self,
+        replies: Script = (),
+        *,
+        port: int = 0,
+        models: tuple[str, ...] = ("scripted",),
+        window: int | None = 128_000,
+    ) -> None:
+        self._server = ScriptedServer(replies, port=port, models=models, window=window)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="scripted-server", daemon=True)
         self._ready = threading.Event()
         self._error: OSError | None = None

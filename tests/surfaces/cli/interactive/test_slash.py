@@ -13,7 +13,7 @@ from hermes.surfaces.cli.interactive.slashes import SLASHES, find
 from hermes.testing.replies import calls, says, thinks
 from hermes.testing.server import ScriptedServer, ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
-from tests.surfaces.cli.interactive.terminal import ENTER, TAB, Terminal, answering
+from tests.surfaces.cli.interactive.terminal import ENTER, TAB, Terminal, answering, hermes
 
 DEMANDED = frozenset(
     [
@@ -141,7 +141,7 @@ def test_commands_that_tell_something(start: Start) -> None:
         ask(screen, "/context", "known after the next answer")
         ask(screen, "Hello", "I was asked: Hello")
         ask(screen, "/usage", "This session: ", "calls")
-        ask(screen, "/context", "tokens in 2 messages")
+        ask(screen, "/context", "of 128000 tokens (", "in 2 messages.")
         ask(screen, "/compress", "Nothing was changed: there is nothing in it that could be summed up.")
         ask(screen, "/config get display.busy_input_mode", "queue")
         ask(screen, "/doctor python", "✓")
@@ -154,6 +154,25 @@ def test_commands_that_tell_something(start: Start) -> None:
         ask(screen, "/model x --provider nobody", "there is no provider 'nobody'")
         ask(screen, "/rollback 99", "there is no snapshot '99'")
         assert b"\x1b]52;c;" in screen.raw
+
+
+def test_what_a_server_told_of_itself_is_shown_below_the_line_and_by_context(
+    environ: dict[str, str], project: Path
+) -> None:
+    with ServerThread(answering({}), models=("the-one",), window=40_960) as server:
+        words = ("--provider", "vllm", "--base-url", server.base_url)  # no name: whichever it has
+        with hermes(*words, environ={**environ, "TERM": "xterm-256color"}, cwd=project) as screen:
+            screen.wait_for("Ask something", "vllm · ")
+            ask(screen, "Hello", "I was asked: Hello", "the-one · ", "context ")
+            ask(screen, "/context", "of 40960 tokens (", "in 2 messages.")
+            ask(screen, "/model", "the-one; change it with")
+
+
+def test_a_window_that_nobody_told_is_called_assumed(start: Start) -> None:
+    with ServerThread(answering({}), window=None) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "Hello", "I was asked: Hello")
+        ask(screen, "/context", "of 128000 tokens (", "it is assumed.")
 
 
 def test_quick_commands_of_the_config(start: Start, home: Path) -> None:

@@ -432,9 +432,11 @@ class Chat:
         row = await self.in_thread(self.db.get_session, self.session_id)
         try:
             endpoint = resolve(self.settings, Asked()).endpoint
-            self.spent.model, self.spent.window = endpoint.model, endpoint.context_length
+            self.spent.reads(endpoint.model or endpoint.provider, endpoint.context_length)
         except HermesError:
-            self.spent.model, self.spent.window = "no model", None
+            self.spent.reads("no model", None)
+        if (in_use := self.agent.model_in_use) is not None:  # it may have been asked what it is
+            self.spent.reads(in_use[0], *in_use[1])
         self.spent.of_session(row)
 
     async def _end_session(self, reason: str) -> None:

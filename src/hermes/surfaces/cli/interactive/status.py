@@ -14,12 +14,17 @@ class Spent:
 
     model: str = ""
     window: int | None = None
+    is_window_assumed: bool = False
     cwd: str = ""
     title: str = ""
     read: int = 0
     written: int = 0
     in_context: int = 0
     cost_usd: float | None = 0.0
+
+    def reads(self, model: str, window: int | None, is_assumed: bool = False) -> None:
+        """Which model answers, and how much it reads at once."""
+        self.model, self.window, self.is_window_assumed = model, window, is_assumed
 
     def saw(self, result: Mapping[str, Any]) -> None:
         """A turn has ended."""

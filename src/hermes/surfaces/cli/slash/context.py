@@ -10,7 +10,8 @@ async def run(chat: Chat, _words: str) -> None:
     if not used:
         chat.say(f"{count} messages; how many tokens they are is known after the next answer.")
     elif window:
-        chat.say(f"{used} of {window} tokens ({used / window:.0%}) in {count} messages.")
+        guessed = ", which nobody has told: it is assumed" if chat.spent.is_window_assumed else ""
+        chat.say(f"{used} of {window} tokens ({used / window:.0%}) in {count} messages{guessed}.")
     else:
         chat.say(f"{used} tokens in {count} messages; how much this model can read is not known.")
 
