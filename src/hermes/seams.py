@@ -546,11 +546,14 @@ class ContextEngine(Protocol):
         self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = ""
     ) -> None: ...
     def update_from_response(self, usage: Mapping[str, Any]) -> None:
-        """`prompt_tokens` as the provider counted them, before it is asked whether those are too many."""
+        """After every answer: `prompt_tokens`, `completion_tokens` and `total_tokens`, as the provider counted them."""
         ...
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
-        """Whether a prompt of that size leaves too little of the window. More tokens never make it False again."""
+        """Before every call: whether a prompt of that size leaves too little of the window.
+
+        More tokens never make it False again.
+        """
         ...
 
     def compress(

@@ -287,3 +287,22 @@ async def test_an_engine_is_told_when_another_model_takes_over(make_agent: MakeA
         told = [line[1:] for line in engine.lines if line[0] == "update_model"]
         assert told[0] == ("scripted", 128_000, broken.base_url, "k1", "custom")
         assert told[-1] == ("second", 32_000, server.base_url, "k2", "custom")
+
+
+async def test_the_tools_of_an_engine_are_offered_and_answered_by_it(make_agent: MakeAgent) -> None:
+    class Recalling(Diary):
+        def get_tool_schemas(self) -> list[dict[str, Any]]:
+            parameters = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+            taken = {"name": "dump", "description": "Mine.", "parameters": {}}
+            return [{"name": "recall", "description": "Recall.", "parameters": parameters}, taken, {}]
+
+        def handle_tool_call(self, name: str, args: dict[str, Any], **more: Any) -> str:
+            return tool_result(name=name, recalled=args["what"], session=more["session_id"])
+
+    model = ScriptedModel(calls("recall", what="all"), says("Done."), says("Still here."))
+    agent = make_agent(model=model, context_engine=Recalling(), session_id="s", enabled_toolsets=["testing"])
+    await agent.arun_conversation("Recall.")
+    await agent.arun_conversation("And?")
+    assert [[tool.name for tool in request.tools] for request in model.full_requests] == [["dump", "recall"]] * 3
+    assert '"recalled": "all", "session": "s"' in str(model.requests[1][-1].content)
+    assert model.full_requests[0].tools[0].description == "Dump."

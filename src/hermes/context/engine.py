@@ -1,5 +1,6 @@
 """`ContextEngine`: the base of what decides when a conversation is too long, and what takes its place."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from typing import Any, TypeAlias
@@ -11,8 +12,8 @@ class ContextEngine(ABC):
     """Counts tokens, and shortens a history when there are too many.
 
     Messages are the OpenAI-style dicts of the contract, without the system prompt. `compress` may be a plain or an
-    async function; it never changes what it is given, and returns that when it could not make it shorter. The numbers
-    are read by the agent.
+    async function; it never changes what it is given, and returns that when it could not make it shorter. It is asked
+    before every call of a turn whether to compress, and told the usage after every answer.
     """
 
     last_prompt_tokens: int = 0
@@ -49,14 +50,30 @@ class ContextEngine(ABC):
         """Whether there is anything that `compress` could take out."""
         return True
 
+    def should_compress_preflight(self, messages: Messages) -> bool:
+        """Asked as a turn begins, where `should_compress` saw no need: by the messages themselves."""
+        return False
+
+    def should_defer_preflight_to_real_usage(self, rough_tokens: int) -> bool:
+        """Whether to wait for the provider's own count where the size is only an estimate."""
+        return False
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Tools that the model is offered in a session with this engine."""
+        return []
+
+    def handle_tool_call(self, name: str, args: dict[str, Any], **_: Any) -> str | Awaitable[str]:
+        """The result of a call to one of them, as JSON."""
+        return json.dumps({"error": f"Unknown tool: {name}"})
+
     def on_session_start(self, session_id: str, **_: Any) -> None:  # noqa: B027 - nothing has to be done
-        """A session goes on under this id; `previous` names the one before."""
+        """A session begins under this id (`model`, `context_length`), or goes on under it (`previous`)."""
 
     def on_session_end(self, session_id: str, messages: Messages) -> None:  # noqa: B027 - nothing has to be done
-        """A session is over, because another has taken its place."""
+        """A session is over, because another has taken its place or its agent was closed."""
 
     def on_session_reset(self) -> None:
-        """Forget every count."""
+        """Forget every count: a session begins in which nothing was said yet."""
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
 
     def get_status(self) -> dict[str, Any]:

@@ -48,6 +48,7 @@ from hermes.types import Message
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
     from hermes.runtime.checkpointing import CallCheckpoints
+    from hermes.tools.registry import Registered
 
 log = logging.getLogger("hermes")
 
@@ -74,7 +75,8 @@ class Assembly(Struct, frozen=True, kw_only=True):
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
         stored = record.tool_definitions if record else None
-        is_ours = not has_foreign_files(self.settings.home, self.project)
+        brought = self._brought()
+        is_ours = not brought and not has_foreign_files(self.settings.home, self.project)
         if stored and is_ours:
             if not registry.is_filled:
                 ensure_builtins()
@@ -87,6 +89,7 @@ class Assembly(Struct, frozen=True, kw_only=True):
             disabled=wanted.disabled_toolsets or (),
             project=self.project,
             window_tokens=self.services.window(),
+            brought=brought,
         )
         if is_ours and (chosen := self.views.chosen(request)) is not None:
             return self.views.of(chosen)
@@ -96,6 +99,14 @@ class Assembly(Struct, frozen=True, kw_only=True):
         if is_ours and registry.generation == generation:
             self.views.choose(request, definitions)
         return SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
+
+    def _brought(self) -> "dict[str, Registered]":
+        engine = self.options.session.context_engine
+        if engine is None:
+            return {}
+        from hermes.runtime.engine_tools import engine_tools  # noqa: PLC0415 - for who has an engine of their own
+
+        return engine_tools(engine)
 
     def frozen(self, view: ToolView) -> str:
         """The view as it is stored with the session."""

@@ -39,6 +39,7 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     disabled: Sequence[str] = ()
     project: Path | None = None  # from `project_of`; its own tools join the view when the user trusts it
     window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
+    brought: Mapping[str, Registered] = {}  # by a part of the agent, for this session, whatever is enabled
 
 
 def session_view(request: ViewRequest, stored: str | None = None) -> SessionView:
@@ -58,6 +59,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     own: dict[str, Registered] = {}
     if has_foreign_files(request.home, request.project):
         own = _load_foreign(request, custom)
+    own |= request.brought
     if stored:
         return stored, own
     unknown: list[str] = []
@@ -65,7 +67,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     if unknown:
         log.warning("no toolset is named %s; hermes tools shows what there is", ", ".join(map(repr, unknown)))
     tools = {**registry.snapshot(), **own}
-    all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
+    all_of_them = [definition_of(one["function"]) for one in offered(names | request.brought.keys(), own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 
