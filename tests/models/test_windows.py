@@ -62,6 +62,15 @@ async def test_a_list_that_is_none_tells_nothing(http: HttpClient, page: Any) ->
         assert (await look(http, base_url, {}, "m")).windows == {}
 
 
+async def test_a_server_with_a_single_model_serves_that_under_any_name(http: HttpClient) -> None:
+    page = {"data": [{"id": "/srv/weights.gguf", "owned_by": "llamacpp"}]}
+    async with answering(v1__models=page, props={"default_generation_settings": {"n_ctx": 8_192}}) as base_url:
+        facts = await look(http, base_url, {}, "m")
+    assert (facts.window("m"), facts.window("")) == (8_192, 8_192)
+    async with answering(v1__models=listed()) as base_url:
+        assert (await look(http, base_url, {}, "m")).window("m") is None
+
+
 async def test_only_the_list_is_read_where_it_tells_or_where_there_is_none(http: HttpClient) -> None:
     seen: list[str] = []
     async with answering(seen, v1__models=listed(context_length=8_192)) as base_url:

@@ -81,7 +81,7 @@ class LocalModel:
         endpoint = self._endpoint
         facts = await look(self._http, endpoint.base_url, auth_headers(endpoint), endpoint.model)  # type: ignore[arg-type]  # LoopHttp has get_json
         name = endpoint.model or _only(facts.models, endpoint.base_url)
-        window = facts.windows.get(name)
+        window = facts.window(name)
         endpoint = replace(endpoint, model=name)
         if endpoint.asks_window and window is not None:
             # What is loaded is certain; of what is not, the client asks again beside its first call.

@@ -34,6 +34,10 @@ class ServerFacts(Struct, frozen=True, omit_defaults=True):
     windows: dict[str, int] = {}
     unloaded: frozenset[str] = frozenset()  # models whose window is known for certain once they are loaded
 
+    def window(self, model: str) -> int | None:
+        """The window of `model`; a server with a single one serves that under any name."""
+        return self.windows.get(self.models[0] if len(self.models) == 1 and model not in self.windows else model)
+
 
 def auth_headers(endpoint: Endpoint) -> dict[str, str]:
     """What a question to the server carries beside its address: as much as a request does."""

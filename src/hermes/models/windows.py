@@ -98,7 +98,7 @@ class WindowMemory:
             except Exception:  # noqa: BLE001 - the border to somebody else's server
                 _log.exception("what %s tells of itself cannot be read", endpoint.base_url)
                 return
-            window, now = facts.windows.get(endpoint.model), self._now()
+            window, now = facts.window(endpoint.model), self._now()
             is_final = endpoint.model not in facts.unloaded
             self._told[key] = replace(before, window=window, until=now + (DAY_S if is_final else UNLOADED_S))
         if is_final:

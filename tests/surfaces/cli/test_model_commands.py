@@ -65,7 +65,7 @@ def test_a_model_is_checked_and_written_down(run: Run, home: Path, server: Scrip
     shown = json.loads(run("model", "--json").stdout)
     assert (shown["model"], shown["provider"], shown["base_url"]) == ("small", "custom", server.base_url)
     assert shown["has_key"] is True
-    assert server.requests[0].headers["authorization"] == "Bearer secret-key"
+    assert server.looked_up[0].headers["authorization"] == "Bearer secret-key"
     answer = run("chat", "-q", "Hi", "-Q")
     assert "ok" in answer.stdout
 
