@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from hermes.models.http_errors import HttpStatusError
+from hermes.models.http_errors import HttpError, HttpStatusError
 from hermes.scope import TurnScope
 from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, whole
 
@@ -11,10 +11,11 @@ from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, whole
 class CannedHttp:
     """`HttpStream` that answers each request with the next entry: chunks of a body, or a status outside 2xx.
 
-    A `None` among the chunks stalls until the request is left; `sent` holds the bodies that were posted.
+    An error in the place of an answer or among its chunks is raised there. A `None` among the chunks stalls until the
+    request is left; `sent` holds the bodies that were posted.
     """
 
-    def __init__(self, *answers: Sequence[bytes | None] | int) -> None:
+    def __init__(self, *answers: Sequence[bytes | HttpError | None] | HttpError | int) -> None:
         self._answers = list(answers)
         self.sent: list[bytes] = []
         self.closed_early = 0
@@ -26,11 +27,15 @@ class CannedHttp:
         answer = self._answers.pop(0)
         if isinstance(answer, int):
             raise HttpStatusError(url, answer, {}, b"")
+        if isinstance(answer, HttpError):
+            raise answer
         is_whole = False
         try:
             for chunk in answer:
                 if chunk is None:
                     await asyncio.Event().wait()
+                elif isinstance(chunk, HttpError):
+                    raise chunk
                 else:
                     yield chunk
             is_whole = True

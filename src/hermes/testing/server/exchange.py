@@ -43,6 +43,14 @@ class Exchange:
         fields = {"content-type": content_type, "cache-control": "no-cache", "transfer-encoding": "chunked"}
         self._writer.write(_head(200, fields))
 
+    async def write_as_is(self, status: int, fields: Mapping[str, str], *pieces: bytes) -> None:
+        """A head with these fields and no others, and pieces of a body: the one need not fit the other."""
+        self.keeps_connection = False
+        self._writer.write(_head(status, fields))
+        for piece in pieces:
+            self._writer.write(piece)
+            await self._writer.drain()
+
     async def send(self, *pieces: bytes) -> None:
         """Pieces of a stream, each as one chunk of the transfer."""
         self._writer.write(b"".join([b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece]))

@@ -1,6 +1,7 @@
 """The common faults. The words of the errors are those by which clients tell them apart."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -176,6 +177,38 @@ async def not_streamed(failing: Failing) -> None:
     await failing.exchange.respond(200, msgspec.json.encode(failing.wire.whole(failing.answer)))
 
 
+async def verbatim(
+    failing: Failing,
+    *,
+    body: str | bytes,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    cuts: tuple[int, ...] = (),
+    stalls: bool = False,
+) -> None:
+    """These bytes, whatever they are, sent in pieces cut at `cuts`; then a close, or silence until the client leaves.
+
+    Without a `content-length` among `headers` the body ends with the connection; with one, it may be a lie.
+    """
+    text = body.encode() if isinstance(body, str) else body
+    places = [0, *sorted(cuts), len(text)]
+    pieces = [text[start:end] for start, end in itertools.pairwise(places)]
+    fields = {"content-type": failing.wire.content_type, "connection": "close", **(headers or {})}
+    await failing.exchange.write_as_is(status, fields, *pieces)
+    if stalls:
+        await failing.exchange.stall()
+
+
+async def endless(failing: Failing, *, piece: str | bytes, first: str | bytes = b"") -> None:
+    """`first`, then `piece` again and again until the client leaves."""
+    failing.exchange.start(failing.wire.content_type)
+    more = first or piece
+    while True:
+        await failing.exchange.send(more.encode() if isinstance(more, str) else more)
+        more = piece
+        await asyncio.sleep(0)
+
+
 async def good(failing: Failing) -> None:
     """No fault: the answer as scripted, at its pace."""
     exchange, pace = failing.exchange, failing.answer.reply.pace
@@ -228,6 +261,8 @@ for _fault in (
     wrong_usage,
     not_sse,
     not_streamed,
+    verbatim,
+    endless,
     good,
 ):
     FAULTS.add(_fault.__name__, _fault)
