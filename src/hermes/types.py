@@ -135,6 +135,7 @@ class ModelResponse(Struct, frozen=True, gc=False, kw_only=True):
     usage: Usage = Usage()
     model: str = ""
     partial: bool = False  # the stream died after some text; what arrived is in `message`
+    broken_by: str = ""  # why, for a person
 
 
 class TextDelta(Struct, frozen=True, gc=False, tag="text_delta"):

@@ -123,3 +123,36 @@ def test_a_silent_refusal_of_much_text_is_an_overflow(
     assert isinstance(found, ProviderError)
     assert (found.reason == "context_overflow") == is_overflow
     assert is_overflow or found is error
+
+
+DEEP = "[" * 900 + "]" * 900
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": ["a"], "message": {"b": 1}},
+        {"error": {"code": {}, "type": [], "message": 5}},
+        {"code": 10**30, "message": "big"},
+        {"code": True},
+        [[[]]],
+        msgspec.json.decode(DEEP),
+        {"error": msgspec.json.decode(DEEP)},
+        "\x00",
+        None,
+        7,
+    ],
+    ids=lambda error: str(type(error)),
+)
+def test_an_error_of_any_shape_is_one_sentence(error: object) -> None:
+    found = provider_error(error, "p", "m")
+    assert str(found).startswith("'m' answered")
+    assert found.status is None or 100 <= found.status <= 599
+
+
+@pytest.mark.parametrize(
+    "body", [b"\xff\xfe", DEEP.encode(), b'{"error": "\xff"}', b'{"error": {"code": 1e999}}', b"[" * 90_000]
+)
+def test_the_body_of_an_error_may_be_anything(body: bytes) -> None:
+    found = provider_error(HttpStatusError("http://127.0.0.1:9", 500, {"retry-after": "\u00b2"}, body), "p", "m")
+    assert (found.reason, found.status, found.retry_after_s) == ("server_error", 500, None)

@@ -1,5 +1,7 @@
 """Models on this machine: found by asking, and understood also when they write their calls as text."""
 
+import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from hermes.errors import UserError
 from hermes.models.attempts import ClientOptions
+from hermes.models.check import check_endpoint
 from hermes.models.client import CallPlan, ModelClient
 from hermes.models.endpoint import Endpoint
 from hermes.models.http import HttpClient
@@ -168,6 +171,69 @@ def test_a_leading_think_block_is_parted_wherever_it_is_cut(sizes: list[int]) ->
     thought = "".join(piece[0] for piece in pieces)
     words = "".join(piece[1] for piece in pieces) + splitter.rest()
     assert (thought, words.lstrip("\n")) == ("one <b> two", "The answer with <think> in it.")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<tools>", "<tool_call> ", "<function=a>", "<function=a><parameter=b>", "```\n", "[TOOL_CALLS] [", " ", "]"],
+)
+def test_nothing_but_openings_is_read_in_one_go(piece: str) -> None:
+    """Each opening tried against all that follows would take hours."""
+    text = piece * (1_000_000 // len(piece))
+    assert parse_text_calls(text)[1] == []
+
+
+def test_fenced_code_that_is_no_call_stays() -> None:
+    call = '```json\n{"name": "list", "arguments": {"a": "```x"}}\n```'
+    rest, found = parse_text_calls(f"One:\n```\nx = 1\n```\nTwo:\n{call}")
+    assert (rest, found) == ("One:\n```\nx = 1\n```\nTwo:", [("list", '{"a":"```x"}')])
+
+
+ODD_LISTS: tuple[object, ...] = (
+    5,
+    "abc",
+    None,
+    [],
+    {},
+    [[]],
+    {"data": 5},
+    {"data": "x"},
+    {"data": [5, None, {"id": 7}]},
+)
+
+
+@pytest.mark.parametrize("told", ODD_LISTS, ids=repr)
+async def test_a_list_of_models_that_is_none_is_an_empty_one(told: object) -> None:
+    assert (await look(_Tells(told), "http://127.0.0.1:9/v1", {})).models == ()
+    endpoint = Endpoint(base_url="https://models.example/v1", model="m")
+    assert (await check_endpoint(_Tells(told), endpoint)).models == ()
+
+
+@pytest.mark.parametrize("size", [-1, 0, 10**30, 4.5, "8192", True, None, [], {}])
+async def test_a_window_that_cannot_be_is_unknown(size: object) -> None:
+    told = {
+        "data": [{"id": "m", "max_model_len": size, "loaded_context_length": size}],
+        "models": [{"name": "m", "context_length": size}],
+        "n_ctx": size,
+    }
+    facts = await look(_Tells(told), "http://127.0.0.1:9/v1", {})
+    assert (facts.models, facts.window("m")) == (("m",), None)
+
+
+class _Tells:
+    """A server that answers every question alike."""
+
+    def __init__(self, told: object) -> None:
+        self._told = told
+
+    async def get_json(self, *_: object) -> Any:
+        return self._told
+
+    async def post_stream(self, *_: Any, **__: Any) -> AsyncGenerator[bytes, None]:
+        yield json.dumps(self._told).encode()
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 @pytest.mark.parametrize("text", ["plain", "<thin", "< think>x", "  ", "a <think>b</think>"])

@@ -19,6 +19,7 @@ from hermes.scope import TurnScope
 from hermes.seams import Body, HttpLimits, ModelRequest, Unit, UnitLog, whole
 from hermes.testing.replies import Reply, calls, calls_with, fault, says, thinks
 from hermes.testing.server import ScriptedServer
+from hermes.testing.server.wire import Answer
 from hermes.types import (
     CallAnnounced,
     Message,
@@ -155,6 +156,53 @@ async def test_words_without_an_end_are_a_partial_answer(case: WireCase, http: H
     assert (found.message.content, found.partial) == ("all words", True)
 
 
+# Frames after the one that says why the model stopped, or that it did: nothing of the answer is in them.
+AFTER_THE_END = {"chat": 2, "messages": 1, "responses": 0, "converse": 1}
+
+
+def sent_in(case: WireCase, reply: Reply) -> list[bytes]:
+    made = case.server_wire.frames(Answer(reply=reply, number=1, model="m", usage=Usage(11, 7)))
+    return [*made.content, *made.ending]
+
+
+@every_wire
+@pytest.mark.parametrize("name", ["reset", "disconnect", "stall"])
+@pytest.mark.parametrize("reply", [says("all words"), calls("read", path="x")], ids=["words", "call"])
+async def test_what_is_cut_after_the_model_has_stopped_is_whole(
+    case: WireCase, http: HttpClient, name: str, reply: Reply
+) -> None:
+    total = len(sent_in(case, reply))
+    for after in range(total - AFTER_THE_END[case.name], total + 1):
+        cut = reply.failing(name, after=after)
+        async with ScriptedServer([cut]) as server, asyncio.timeout(20):
+            *_, last = await ask(case.model(server, http, limits=QUICK if name == "stall" else None))
+        assert isinstance(last, ModelResponse)
+        assert (last.message.content, last.partial, last.finish_reason) == (reply.text, False, reply.finish_reason)
+        assert [(call.name, call.arguments) for call in last.message.tool_calls] == [
+            (call.name, call.arguments) for call in reply.calls
+        ]
+
+
+@every_wire
+@pytest.mark.parametrize("stalls", [True, False])
+async def test_a_complete_answer_does_not_wait_for_the_length_that_was_promised(
+    case: WireCase, http: HttpClient, stalls: bool
+) -> None:
+    body = b"".join(sent_in(case, says("all words")))
+    reply = Reply().failing("verbatim", body=body, headers={"content-length": "99999"}, stalls=stalls)
+    async with ScriptedServer([reply]) as server, asyncio.timeout(20):
+        *_, last = await ask(case.model(server, http))
+    assert isinstance(last, ModelResponse)
+    assert (last.message.content, last.partial, last.usage.output_tokens) == ("all words", False, 7)
+
+
+async def test_an_error_after_an_end_without_words_is_told(http: HttpClient) -> None:
+    body = b'data: {"choices":[{"delta":{},"finish_reason":"error"}]}\n\ndata: {"error":{"message":"no room"}}\n\n'
+    async with ScriptedServer([Reply().failing("verbatim", body=body)]) as server:
+        with pytest.raises(ProviderError, match="no room"):
+            await ask(CHAT.model(server, http))
+
+
 @every_wire
 async def test_calls_without_an_end_are_never_handed_out(case: WireCase, http: HttpClient) -> None:
     async with ScriptedServer([calls("read", path="x").failing("cut_before_end")]) as server:
@@ -215,7 +263,7 @@ def test_words_that_arrive_with_an_event_that_is_not_valid_are_kept() -> None:
     reading = ChatWire(Endpoint(base_url="http://none", model="m")).reading()
     with pytest.raises(ProviderError):
         reading.feed(b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"choices":[{"delta":{"content":"b"\n\n')
-    assert reading.response(partial=True).message.content == "a"
+    assert reading.response(broken_by="why").message.content == "a"
 
 
 def test_what_comes_beside_words_is_kept() -> None:

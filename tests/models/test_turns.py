@@ -13,6 +13,7 @@ from hermes.errors import UserError
 from hermes.models import client as client_module
 from hermes.models.http import HttpClient
 from hermes.state.sqlite_store import SqliteStore
+from hermes.surfaces.cli.chat.verdict import exit_code, why_for, words_for
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
@@ -24,6 +25,12 @@ from tests.models.histories import PIXEL
 from tests.models.wires import WireCase, every_wire
 
 MakeAgent = Callable[..., AIAgent]
+MODES = {
+    "chat": "chat_completions",
+    "messages": "anthropic_messages",
+    "responses": "codex_responses",
+    "converse": "bedrock_converse",
+}
 PICTURE = [
     {"type": "text", "text": "What is this?"},
     {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
@@ -117,6 +124,49 @@ async def test_a_stream_that_dies_after_words_is_kept_as_partial(make_agent: Mak
     assert again["final_response"] == "Going on."
     sent = json.dumps(server.requests[1].json, ensure_ascii=False)
     assert result["final_response"].strip() in sent
+
+
+async def test_what_broke_off_is_told_with_its_reason(make_agent: MakeAgent) -> None:
+    async with ScriptedServer([says("Half an answer, and no more.").failing("disconnect", after=2)]) as server:
+        result = await make_agent(server).arun_conversation("Tell me")
+    assert result["error"].startswith("the connection to 'scripted' broke")
+    code = exit_code(result)
+    assert "say continue for the rest" in why_for(code, result)
+    assert words_for(code, result).endswith(f"hermes chat --resume {result['session_id']} -q continue")
+
+
+@every_wire
+@pytest.mark.parametrize("absurd", [-1, 99999999999999999999999, 3.5, "many", True, [], {}, None])
+async def test_tokens_that_cannot_be_counted_are_unknown_in_the_ledger(
+    case: WireCase, make_agent: MakeAgent, tmp_path: Path, absurd: object
+) -> None:
+    names = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "inputTokens", "outputTokens")
+    details = {"cached_tokens": absurd, "reasoning_tokens": absurd}
+    usage = {
+        **dict.fromkeys((*names, "cacheReadInputTokens", "cache_read_input_tokens"), absurd),
+        **dict.fromkeys(("prompt_tokens_details", "input_tokens_details", "output_tokens_details"), details),
+    }
+    store = SqliteStore(tmp_path / "state.db")
+    reply = says("Fine.").failing("wrong_usage", usage=usage)
+    async with ScriptedServer(lambda _: reply) as server:
+        url = server.base_url if case.is_openai_style else server.url
+        keywords = {"api_mode": MODES[case.name], "base_url": url, "provider": "custom", "api_key": "k"}
+        result = await make_agent(server, store=store, **keywords).arun_conversation("Hi")
+    assert (result["final_response"], result["completed"]) == ("Fine.", True)
+    counts = store.read(lambda db: db.execute("SELECT output_tokens, cache_read_tokens FROM attempts").fetchall())
+    await store.close()
+    assert {tuple(row) for row in counts} == {(None, None)}
+
+
+async def test_bytes_that_are_no_text_are_kept_as_far_as_they_can_be_read(
+    make_agent: MakeAgent, tmp_path: Path
+) -> None:
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"gr\xfcn \xff"},"finish_reason":"stop"}]}\n\n'
+    store = SqliteStore(tmp_path / "state.db")
+    async with ScriptedServer(lambda _: Reply().failing("verbatim", body=event)) as server:
+        result = await make_agent(server, store=store).arun_conversation("Hi")
+    await store.close()
+    assert (result["final_response"], result["completed"]) == ("gr\ufffdn \ufffd", True)
 
 
 async def test_a_window_that_is_too_small_is_told_in_one_sentence(make_agent: MakeAgent) -> None:

@@ -4,23 +4,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hermes.models import claude
+from hermes.models.answer_values import arguments_text, count, encode, listing, mapping, words
 from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
 from hermes.models.content import (
     Picture,
     cache_marker,
-    count,
     declared_tools,
-    mapping,
     max_image_bytes,
     picture,
     strict_id,
 )
 from hermes.models.endpoint import Endpoint
-from hermes.models.reading import Decoding, Reading, SseReading, encode
+from hermes.models.reading import Decoding, Reading, SseReading
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest
@@ -111,7 +110,7 @@ class MessagesWire(BlockWire):
         return [*pieces[:-MARKED_UNITS], *last]
 
     def reading(self) -> Reading:
-        return _MessagesReading(self._endpoint.provider, self._endpoint.model)
+        return _MessagesReading(self._endpoint)
 
     def text(self, text: str) -> JsonObject:
         return {"type": "text", "text": text}
@@ -169,6 +168,24 @@ def own_thinking(details: Any) -> list[JsonObject]:
     return found
 
 
+class ThoughtDraft(Struct):
+    """A signed block of thoughts that is still being written, or one that only the provider can read."""
+
+    thinking: list[str] = field(default_factory=list)
+    signature: list[str] = field(default_factory=list)
+    redacted: str = ""
+
+    def finished(self) -> JsonObject:
+        if self.redacted:
+            return {"type": "redacted_thinking", "data": self.redacted}
+        return {"type": "thinking", "thinking": "".join(self.thinking), "signature": "".join(self.signature)}
+
+
+def thought_blocks(drafts: Mapping[int, ThoughtDraft]) -> list[JsonObject] | None:
+    """The blocks that the provider wants back, in their order."""
+    return own_thinking([draft.finished() for _, draft in sorted(drafts.items())]) or None
+
+
 def _filled(block: Mapping[str, Any], name: str) -> bool:
     return isinstance(block.get(name), str) and bool(block[name])
 
@@ -201,9 +218,9 @@ class _Event(Struct, frozen=True, gc=False):
 class _MessagesReading(SseReading):
     decoding = Decoding(_Event)
 
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
-        self._thinking: dict[int, JsonObject] = {}
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
+        self._thinking: dict[int, ThoughtDraft] = {}
         self._tokens: dict[str, int] = {}
 
     def take(self, events: Iterable[_Event]) -> None:
@@ -211,14 +228,14 @@ class _MessagesReading(SseReading):
             if event.type == "content_block_delta":
                 delta = mapping(event.delta)
                 if delta.get("type") == "text_delta":
-                    self.say(str(delta.get("text") or ""))
+                    self.say(words(delta.get("text")))
                 else:
                     self._delta(event.index, delta)
             elif event.type == "content_block_start":
                 self._block(event.index, mapping(event.content_block))
             elif event.type == "message_start":
                 message = mapping(event.message)
-                self.model = str(message.get("model") or self.model)
+                self.served_by(words(message.get("model")))
                 self._tokens |= _counts(message.get("usage"))
             elif event.type == "message_delta":
                 self._stopped(mapping(event.delta).get("stop_reason"))
@@ -227,44 +244,48 @@ class _MessagesReading(SseReading):
                 self.is_complete = True
                 return
             elif event.type == "error":
-                raise provider_error({"error": event.error}, self.provider, self.model)
+                raise provider_error({"error": event.error}, self.provider, self.asked)
 
     def take_whole(self, body: Any) -> None:
-        self.model = str(body.get("model") or self.model)
+        self.served_by(words(body.get("model")))
         content = body.get("content")
-        for index, block in enumerate(content if isinstance(content, list) else ()):
-            self._block(index, mapping(block))
-            if mapping(block).get("type") == "tool_use" and isinstance(block.get("input"), dict):
-                self.call(index, arguments=encode(block["input"]).decode())
+        for index, block in enumerate(map(mapping, listing(content))):
+            self._block(index, block)
+            if block.get("type") == "tool_use":
+                self.call(index, arguments=arguments_text(block.get("input")))
         self._stopped(body.get("stop_reason"))
         self._counted(body.get("usage"))
         self.is_complete = isinstance(content, list)
 
     def extras(self) -> JsonObject:
-        blocks = own_thinking([block for _, block in sorted(self._thinking.items())])
-        return {"reasoning_details": blocks or None}
+        return {"reasoning_details": thought_blocks(self._thinking)}
 
     def _block(self, index: int, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
         if kind == "tool_use":
-            self.call(index, call_id=str(block.get("id") or ""), name=str(block.get("name") or ""))
+            self.call(index, call_id=words(block.get("id")), name=words(block.get("name")))
         elif kind in THINKING:
-            self._thinking[index] = {"signature": "", "thinking": "", **block}
-            self.think(str(block.get("thinking") or ""))
+            self._thought_piece(index, words(block.get("thinking")), words(block.get("signature")))
+            self._thinking[index].redacted = words(block.get("data")) if kind != "thinking" else ""
+            self.keep(len(self._thinking[index].redacted))
         elif kind == "text":
-            self.say(str(block.get("text") or ""))
+            self.say(words(block.get("text")))
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> None:
         kind = delta.get("type")
         if kind == "input_json_delta":
-            self.call(index, arguments=str(delta.get("partial_json") or ""))
-        elif kind in ("thinking_delta", "signature_delta"):
-            name = "thinking" if kind == "thinking_delta" else "signature"
-            piece = str(delta.get(name) or "")
-            block = self._thinking.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
-            block[name] += piece
-            if name == "thinking":
-                self.think(piece)
+            self.call(index, arguments=words(delta.get("partial_json")))
+        elif kind == "thinking_delta":
+            self._thought_piece(index, words(delta.get("thinking")), "")
+        elif kind == "signature_delta":
+            self._thought_piece(index, "", words(delta.get("signature")))
+
+    def _thought_piece(self, index: int, text: str, signature: str) -> None:
+        draft = self._thinking.setdefault(index, ThoughtDraft())
+        draft.thinking.append(text)
+        draft.signature.append(signature)
+        self.keep(len(signature) + 1)
+        self.think(text)
 
     def _stopped(self, reason: object) -> None:
         if isinstance(reason, str):
@@ -272,10 +293,11 @@ class _MessagesReading(SseReading):
 
     def _counted(self, usage: object) -> None:
         """The last word on tokens. What was read is told at the start, but alone it would look like the whole."""
-        tokens = self._tokens | _counts(usage)
+        last = _counts(usage)
+        tokens = self._tokens | last
         self.usage = Usage(
             input_tokens=tokens.get("input_tokens"),
-            output_tokens=tokens.get("output_tokens"),
+            output_tokens=last.get("output_tokens"),  # at the start it counts what nobody has seen yet
             cache_read_tokens=tokens.get("cache_read_input_tokens"),
             cache_write_tokens=tokens.get("cache_creation_input_tokens"),
         )

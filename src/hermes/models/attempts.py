@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
+from hermes.config.sections import agent as agent_section
 from hermes.models.abilities import Described
 from hermes.models.sizes import BYTES_PER_TOKEN, size_of
 from hermes.models.spending import SpendGuard
@@ -28,6 +29,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
 
     max_attempts: int = 3
     stream_retries: int | None = None  # after a request that broke or fell silent; None is like any other failure
+    max_retry_after_s: float = agent_section.Section().max_retry_after
     timeout_s: float | None = 1800.0  # of one request, from its first byte sent to the last one read
     price: Price = lambda *_: (None, "none")
     guard: SpendGuard = field(default_factory=SpendGuard)
@@ -47,7 +49,6 @@ class Attempt(Struct, kw_only=True):
     response: ModelResponse | None = None
     prompt_tokens: int = 0  # at most; measured only under a cap
     received_chars: int = 0
-    thought_chars: int = 0  # since the last word or call
     is_held: bool = False  # counts for caps while it is under way
     is_open: bool = False  # has a row
 

@@ -11,15 +11,16 @@ from msgspec import Struct
 
 from hermes.errors import MissingPart, ProviderError
 from hermes.models import claude
-from hermes.models.anthropic_messages import own_thinking
+from hermes.models.answer_values import UNREADABLE, arguments_text, count, encode, listing, mapping, words
+from hermes.models.anthropic_messages import ThoughtDraft, own_thinking, thought_blocks
 from hermes.models.block_wire import BlockWire
 from hermes.models.classify import provider_error
-from hermes.models.content import Picture, count, declared_tools, mapping, max_image_bytes, picture, strict_id
+from hermes.models.content import Picture, declared_tools, max_image_bytes, picture, strict_id
 from hermes.models.daemon import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.eventstream import EventMessage, EventStreamParser
 from hermes.models.http_errors import HttpBodyError
-from hermes.models.reading import Reading, encode, joined
+from hermes.models.reading import Reading, joined
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest, whole
@@ -124,7 +125,7 @@ class ConverseWire(BlockWire):
         return [*pieces[:-MARKED_UNITS], *(piece[: -len(b"]}")] + _CACHE_POINT for piece in pieces[-MARKED_UNITS:])]
 
     def reading(self) -> Reading:
-        return _ConverseReading(self._endpoint.provider, self._endpoint.model)
+        return _ConverseReading(self._endpoint)
 
     def text(self, text: str) -> JsonObject:
         return {"text": text}
@@ -225,7 +226,7 @@ def _words(run: Sequence[EventMessage]) -> str:
         return ""
     try:
         texts = [event.delta.text for event in _decode_words(b"[%b]" % b",".join([one.payload for one in run]))]
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return ""  # told by `_take`
     return "".join(texts) if all(texts) and len(texts) == len(run) else ""
 
@@ -235,17 +236,15 @@ def _kind(message: EventMessage) -> int:
 
 
 class _ConverseReading(Reading):
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
-        self._parser = EventStreamParser()
-        self._plain: list[bytes] = []  # a body that is JSON, from a server that does not stream
-        self._thinking: dict[int, JsonObject] = {}
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
+        self._parser = EventStreamParser(self.limits.max_event_bytes)
+        self._thinking: dict[int, ThoughtDraft] = {}
         self._stopped = False
 
     def feed(self, chunk: bytes) -> list[ModelEvent]:
-        if self._plain or (chunk[:1] == b"{" and not self.text and not self.calls and not self._parser.rest()):
-            self._plain.append(chunk)
-            return []
+        if self._held or (chunk[:1] == b"{" and not self.text and not self.calls and not self._parser.rest()):
+            return self.hold(chunk)  # a body that is JSON, from a server that does not stream
         for _, same in groupby(self._parser.feed(chunk), _kind):
             run = list(same)
             text = "" if self.is_complete else _words(run)
@@ -258,8 +257,8 @@ class _ConverseReading(Reading):
         return joined(self.fresh())
 
     def end(self) -> list[ModelEvent]:
-        if self._plain:
-            return self.whole(b"".join(self._plain))
+        if self._held:
+            return self.end_held()
         if not self.is_complete and self._parser.rest() and not self._stopped:
             raise HttpBodyError("the event stream ended inside a message")
         self.is_complete = self.is_complete or self._stopped
@@ -268,28 +267,32 @@ class _ConverseReading(Reading):
     def take_whole(self, body: Any) -> None:
         message = mapping(mapping(body.get("output")).get("message"))
         content = message.get("content")
-        for index, block in enumerate(content if isinstance(content, list) else ()):
-            self._block(index, mapping(block))
+        for index, block in enumerate(map(mapping, listing(content))):
+            self._block(index, block)
         self._stop(body.get("stopReason"))
         self._count(body.get("usage"))
         self.is_complete = isinstance(content, list)
 
     def extras(self) -> JsonObject:
-        blocks = own_thinking([block for _, block in sorted(self._thinking.items())])
-        return {"reasoning_details": blocks or None}
+        return {"reasoning_details": thought_blocks(self._thinking)}
+
+    @property
+    def has_ended(self) -> bool:
+        return super().has_ended or (self._stopped and not self._is_overrun)
 
     def _take(self, message: EventMessage) -> None:
         kind = message.headers.get(":event-type") or message.headers.get(":exception-type", "")
         payload = mapping(self.decode(message.payload) if message.payload else {})
         if message.headers.get(":message-type") in ("exception", "error"):
             told = {"message": payload.get("message") or kind, "code": _STATUS.get(kind, 500)}
-            raise provider_error(told, self.provider, self.model)
+            raise provider_error(told, self.provider, self.asked)
         index = count(payload.get("contentBlockIndex")) or 0
         if kind == "contentBlockDelta":
             self._delta(index, mapping(payload.get("delta")))
         elif kind == "contentBlockStart":
             use = mapping(mapping(payload.get("start")).get("toolUse"))
-            self.call(index, call_id=str(use.get("toolUseId") or ""), name=str(use.get("name") or ""))
+            if use:
+                self.call(index, call_id=words(use.get("toolUseId")), name=words(use.get("name")))
         elif kind == "messageStop":
             self._stop(payload.get("stopReason"))
         elif kind == "metadata":
@@ -300,25 +303,24 @@ class _ConverseReading(Reading):
         if isinstance(delta.get("text"), str):
             self.say(delta["text"])
         elif "toolUse" in delta:
-            self.call(index, arguments=str(mapping(delta["toolUse"]).get("input") or ""))
+            self.call(index, arguments=arguments_text(mapping(delta["toolUse"]).get("input")))
         elif thought := mapping(delta.get("reasoningContent")):
             self._thought(index, thought)
 
     def _thought(self, index: int, thought: Mapping[str, Any]) -> None:
-        if isinstance(thought.get("redactedContent"), str):
-            self._thinking[index] = {"type": "redacted_thinking", "data": thought["redactedContent"]}
-            return
-        block = self._thinking.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
-        block["signature"] += str(thought.get("signature") or "")
-        piece = str(thought.get("text") or "")
-        block["thinking"] += piece
-        self.think(piece)
+        draft = self._thinking.setdefault(index, ThoughtDraft())
+        signature, text = words(thought.get("signature")), words(thought.get("text"))
+        redacted = words(thought.get("redactedContent"))
+        draft.redacted = redacted or draft.redacted
+        draft.signature.append(signature)
+        draft.thinking.append(text)
+        self.keep(len(signature) + len(redacted) + 1)
+        self.think(text)
 
     def _block(self, index: int, block: Mapping[str, Any]) -> None:
         """One block of a whole answer, as if it had been streamed."""
         if use := mapping(block.get("toolUse")):
-            arguments = encode(use.get("input") or {}).decode()
-            self.call(index, str(use.get("toolUseId") or ""), str(use.get("name") or ""), arguments)
+            self.call(index, words(use.get("toolUseId")), words(use.get("name")), arguments_text(use.get("input")))
             return
         thought = mapping(block.get("reasoningContent"))
         if "reasoningText" in thought:

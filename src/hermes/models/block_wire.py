@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 
+from hermes.models.answer_values import encode
 from hermes.models.content import parts
-from hermes.models.reading import encode
 from hermes.seams import Unit
 from hermes.types import Content, ImagePart, JsonObject, Message
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hermes.models.answer_values import arguments_text, count, encode, is_deep, mapping
 from hermes.models.classify import provider_error
 from hermes.models.content import (
     SEE_PICTURE,
     Picture,
     cache_marker,
-    count,
     effort_of,
     images,
     max_image_bytes,
@@ -20,7 +20,7 @@ from hermes.models.content import (
     texts,
 )
 from hermes.models.endpoint import Endpoint
-from hermes.models.reading import Decoding, SseReading, encode
+from hermes.models.reading import Decoding, SseReading
 from hermes.models.text_calls import parse_text_calls
 from hermes.models.thinking import ThinkSplitter
 from hermes.models.transport import HttpModel
@@ -73,7 +73,7 @@ class ChatWire:
         self.apart = MARKED_UNITS if quirks.cache_markers else 1
         self.key = f"chat:{quirks.replay_reasoning:d}{quirks.replay_details:d}{quirks.cache_markers:d}"
         kind = _TextCallsReading if quirks.text_calls else _ChatReading
-        self.reading = partial(kind, endpoint.provider, endpoint.model)
+        self.reading = partial(kind, endpoint)
         self._headers = bearer(endpoint)
         self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
         self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"
@@ -254,7 +254,7 @@ class _Function(Struct, frozen=True, gc=False):
 class _CallPiece(Struct, frozen=True, gc=False):
     index: int | None = None
     id: str | None = None
-    function: _Function = _Function()
+    function: _Function | None = None
 
 
 class _Delta(Struct, frozen=True, gc=False):
@@ -310,11 +310,11 @@ class _ChatReading(SseReading):
     def take(self, events: Iterable[_Chunk]) -> None:
         for event in events:
             if event.error:
-                raise provider_error(event.error, self.provider, self.model)
-            if event.usage and isinstance(event.usage, dict):
+                raise provider_error(event.error, self.provider, self.asked)
+            if type(event.usage) is dict:
                 self.usage = _usage(event.usage)
             if event.model:
-                self.model = event.model
+                self.served_by(event.model)
             if not (choices := event.choices):
                 continue
             choice = choices[0]
@@ -338,7 +338,8 @@ class _ChatReading(SseReading):
             named = "reasoning_content" if delta.reasoning_content else "reasoning"
             self._thought_field = self._thought_field or named
             self.think(thought)
-        if isinstance(delta.reasoning_details, list):
+        if isinstance(delta.reasoning_details, list) and not is_deep(delta.reasoning_details):
+            self.keep(len(encode(delta.reasoning_details)))
             self._details = self._details or []
             self._details += delta.reasoning_details
 
@@ -356,30 +357,31 @@ class _ChatReading(SseReading):
 
     def _take_calls(self, pieces: list[_CallPiece]) -> None:
         for place, piece in enumerate(pieces):
-            function = piece.function
-            arguments = function.arguments
+            function = piece.function or _Function()
             self.call(
                 piece.index if piece.index is not None else place,
                 piece.id or "",
                 function.name or "",
-                arguments if isinstance(arguments, str) else encode(arguments).decode() if arguments else "",
+                arguments_text(function.arguments),
             )
 
 
 class _TextCallsReading(_ChatReading):
-    """The answer of a model that writes its calls as text."""
+    """The answer of a model that writes its calls as text.
 
-    def tell_words(self) -> None:
-        """A call must not be shown as an answer, so nothing is shown before the end is seen."""
+    A call must not be shown as an answer, so nothing is shown before the end is seen.
+    """
 
-    def response(self, *, partial: bool = False) -> ModelResponse:
-        if not self.calls and not partial:
+    _shows_words = False
+
+    def response(self, *, broken_by: str = "") -> ModelResponse:
+        if not self.calls and self.has_ended:
             text, found = parse_text_calls("".join(self.text))
             if found:
                 self.text = [text]
                 for place, (name, arguments) in enumerate(found):
                     self.call(place, name=name, arguments=arguments)
-        return super().response(partial=partial)
+        return super().response(broken_by=broken_by)
 
 
 def _plain(content: list[Any]) -> str:
@@ -388,19 +390,15 @@ def _plain(content: list[Any]) -> str:
 
 
 def _usage(raw: Mapping[str, Any]) -> Usage:
-    cached = written = thought = None
-    read, made = raw.get("prompt_tokens_details"), raw.get("completion_tokens_details")
-    if isinstance(read, dict):
-        cached, written = count(read.get("cached_tokens")), count(read.get("cache_write_tokens"))
+    read, made = mapping(raw.get("prompt_tokens_details")), mapping(raw.get("completion_tokens_details"))
+    cached, written = count(read.get("cached_tokens")), count(read.get("cache_write_tokens"))
     if cached is None:
         cached = count(raw.get("prompt_cache_hit_tokens"))
-    if isinstance(made, dict):
-        thought = count(made.get("reasoning_tokens"))
     prompt = count(raw.get("prompt_tokens"))
     return Usage(
         input_tokens=None if prompt is None else max(0, prompt - (cached or 0) - (written or 0)),
         output_tokens=count(raw.get("completion_tokens")),
         cache_read_tokens=cached,
         cache_write_tokens=written,
-        reasoning_tokens=thought,
+        reasoning_tokens=count(made.get("reasoning_tokens")),
     )

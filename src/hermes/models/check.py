@@ -1,11 +1,11 @@
 """Try an endpoint before it is used: does its server answer, is the key right, which models does it have."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from hermes.errors import ProviderError
+from hermes.models.answer_values import listing, mapping, words
 from hermes.models.anthropic_messages import API_VERSION
 from hermes.models.catalogue import is_loopback
 from hermes.models.classify import provider_error
@@ -69,6 +69,7 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _names(listed: Any) -> tuple[str, ...]:
-    entries = listed.get("data", listed.get("models")) if isinstance(listed, Mapping) else listed
-    found = [one.get("id") or one.get("name") for one in entries or () if isinstance(one, Mapping)]
-    return tuple(str(name).removeprefix("models/") for name in found if name)
+    told = mapping(listed)
+    entries = map(mapping, listing(told.get("data", told.get("models", listed))))
+    found = [words(one.get("id")) or words(one.get("name")) for one in entries]
+    return tuple(name.removeprefix("models/") for name in found if name)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from hermes.errors import ProviderError, ProviderReason
+from hermes.models.answer_values import any_json, is_deep
 from hermes.models.http_errors import (
     HttpBodyError,
     HttpConnectError,
@@ -49,6 +50,7 @@ _MEANT_STATUS = {
     "server_error": 500,
     "overloaded_error": 529,
 }
+_FOREVER_S = 1e9  # 30 years; what a server says may be any number
 _SHORT_CHARS = 30  # a refusal in fewer letters gives no reason
 _SMALL_WINDOW = 256_000
 _TRANSIENT_STATUS: dict[int, ProviderReason] = {408: "timeout", 409: "server_error", 425: "server_error"}
@@ -71,8 +73,8 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
     if isinstance(error, HttpError):
         return ProviderError(f"the connection to {model!r} broke: {error}", reason="connection", retryable=True)
     message, code = _message_of(error)
-    judged = _judge(message.strip(), code if isinstance(code, int) else None, model, retry_after_s=None)
-    if judged.reason == "unknown" and code in _MEANT_STATUS:
+    judged = _judge(message.strip(), _status(code), model, retry_after_s=None)
+    if judged.reason == "unknown" and isinstance(code, str) and code in _MEANT_STATUS:
         judged.reason, judged.retryable, _ = _reason(message, _MEANT_STATUS[code])
     return judged
 
@@ -102,10 +104,15 @@ def _from_status(error: HttpStatusError, model: str) -> ProviderError:
 
 def _words(error: HttpStatusError) -> str:
     try:
-        body: Any = msgspec.json.decode(error.body)
+        body: Any = any_json(error.body)
     except msgspec.DecodeError:
         body = error.body.decode("utf-8", "replace")
     return _message_of(body)[0].strip()
+
+
+def _status(code: object) -> int | None:
+    """A code that is the status of HTTP which the error would have had outside of a stream."""
+    return code if type(code) is int and 100 <= code <= 599 else None
 
 
 def _judge(message: str, status: int | None, model: str, *, retry_after_s: float | None) -> ProviderError:
@@ -163,21 +170,24 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds the provider asks us to wait, from `retry-after-ms`, or `retry-after` as seconds or as a date."""
     found = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        if found.get(name, "").replace(".", "", 1).isdigit():
-            return float(found[name]) / unit
+        told = found.get(name, "")
+        if told.isascii() and told.replace(".", "", 1).isdigit():
+            return min(float(told) / unit, _FOREVER_S)
     if "retry-after" not in found:
         return None
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - slow to import, and hardly ever needed
 
     try:
         when = parsedate_to_datetime(found["retry-after"])
-    except (TypeError, ValueError):
-        return None
-    return max(0.0, when.timestamp() - time.time())
+        return max(0.0, when.timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return None  # a text that is no date
 
 
 def _message_of(body: Any) -> tuple[str, Any]:
     """The sentence and code inside the shapes that providers use."""
+    if is_deep(body):
+        return "an error that is nested too deep to be read", None
     if isinstance(body, Mapping):
         inner = body.get("error", body)
         if isinstance(inner, Mapping):

@@ -25,14 +25,12 @@ from hermes.types import (
     ModelDelta,
     ModelResponse,
     PrefixBroken,
-    ReasoningDelta,
     StatusChanged,
 )
 
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
 HOLD_OFF_S = 60.0
-MAX_THOUGHT_CHARS = 1_000_000  # more than any model's budget for thinking
 PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
 CROWDED_S = 0.05, 1.0  # how often room under a cap is asked for again: at first, and after a while
 
@@ -338,12 +336,6 @@ class _Flight(Struct, eq=False):
     def _pass_on(self, attempt: Attempt, delta: ModelDelta) -> None:
         if attempt.is_held and not isinstance(delta, CallAnnounced):
             attempt.received_chars += len(delta.text)
-        if not isinstance(delta, ReasoningDelta):
-            attempt.thought_chars = 0
-        else:
-            attempt.thought_chars += len(delta.text)
-            if attempt.thought_chars > MAX_THOUGHT_CHARS:
-                raise ProviderError(f"{attempt.model.name!r} thinks without end", reason="server_error", retryable=True)
         self._plan.on_delta(delta)
 
     # -- after a failure --------------------------------------------------------------------------------------------
@@ -353,6 +345,8 @@ class _Flight(Struct, eq=False):
         if self._mended(error) or self._rotated(error):
             return
         is_last = self._tries >= self._most_attempts(error) or not error.retryable
+        if not is_last and self._asks_too_long(error):
+            error, is_last = self._not_waited_for(error), True
         if is_last:
             error = self._seen_in_its_size(error)
         wants_other = error.reason not in _FINAL and (is_last or self._better_elsewhere(error))
@@ -391,7 +385,7 @@ class _Flight(Struct, eq=False):
     def _shorter(self, error: ProviderError) -> ModelRequest | None:
         """The request with the output limit that the provider names, when it refuses the one that was asked for."""
         found = re.search(_OUTPUT_LIMIT, str(error)) if error.reason == "format_error" else None
-        limits = [int(number) for number in re.findall(r"\d{3,}", found[0])] if found else []
+        limits = [int(number) for number in re.findall(r"[1-9]\d{2,8}", found[0])] if found else []
         if len(limits) < 2:
             return None
         self._client._output_limits[self._client.model.name] = min(limits)
@@ -409,6 +403,19 @@ class _Flight(Struct, eq=False):
         if error.reason == "timeout":
             return True
         return error.reason == "rate_limit" and (error.retry_after_s or PATIENCE_S + 1) > PATIENCE_S
+
+    def _asks_too_long(self, error: ProviderError) -> bool:
+        return (error.retry_after_s or 0.0) > self._client._options.max_retry_after_s
+
+    def _not_waited_for(self, error: ProviderError) -> ProviderError:
+        most_s, asked_s = self._client._options.max_retry_after_s, error.retry_after_s or 0.0
+        told = (
+            f"{error}. It asks to be left alone for {asked_s:,.0f} s, and agent.max_retry_after allows {most_s:,g}: "
+            "ask again later, or name a model that takes over (hermes fallback add)"
+        )
+        later = ProviderError(told, reason=error.reason, status=error.status, retry_after_s=asked_s)
+        later.__cause__ = error.__cause__
+        return later
 
     async def _wait(self, error: ProviderError) -> None:
         closing, self.unwritten = self.unwritten, ()

@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hermes.models.answer_values import arguments_text, count, encode, listing, mapping, words
 from hermes.models.chat_completions import IMAGE_TYPES, MAX_IMAGE_BYTES, bearer
 from hermes.models.classify import provider_error
-from hermes.models.content import SEE_PICTURE, Picture, count, effort_of, images, parts, picture, texts
+from hermes.models.content import SEE_PICTURE, Picture, effort_of, images, parts, picture, texts
 from hermes.models.endpoint import Endpoint
-from hermes.models.reading import Decoding, Reading, SseReading, encode
+from hermes.models.reading import Decoding, Reading, SseReading
 from hermes.models.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest, Unit
@@ -79,7 +80,7 @@ class ResponsesWire:
         return pieces
 
     def reading(self) -> Reading:
-        return _ResponsesReading(self._endpoint.provider, self._endpoint.model)
+        return _ResponsesReading(self._endpoint)
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:
@@ -210,8 +211,8 @@ class _Event(Struct, frozen=True, gc=False):
 class _ResponsesReading(SseReading):
     decoding = Decoding(_Event)
 
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
         self._items: dict[int, Mapping[str, Any]] = {}
 
     def take(self, events: Iterable[_Event]) -> None:
@@ -224,21 +225,20 @@ class _ResponsesReading(SseReading):
             elif kind == "response.function_call_arguments.delta":
                 self.call(event.output_index, arguments=event.delta or "")
             elif kind in ("response.output_item.added", "response.output_item.done"):
-                item = self.decode(event.item)
-                if isinstance(item, Mapping):
-                    self._item(event.output_index, item, is_done=kind.endswith("done"))
+                item = mapping(self.decode(event.item))
+                if kind.endswith("done"):
+                    self.keep(len(memoryview(event.item)))
+                self._item(event.output_index, item, is_done=kind.endswith("done"))
             elif kind in ("response.completed", "response.incomplete", "response.failed", "response.cancelled"):
-                response = self.decode(event.response)
-                self._ended(response if isinstance(response, Mapping) else {})
-                if self.is_complete:
-                    return
+                self._ended(mapping(self.decode(event.response)), kind.removeprefix("response."))
+                return
             elif kind == "error":
                 raise provider_error(
-                    event.error or {"message": event.message, "code": event.code}, self.provider, self.model
+                    event.error or {"message": event.message, "code": event.code}, self.provider, self.asked
                 )
 
     def take_whole(self, body: Any) -> None:
-        self._ended(body)
+        self._ended(body, body.get("status"))
 
     def extras(self) -> JsonObject:
         items = [dict(item) for _, item in sorted(self._items.items())]
@@ -254,18 +254,19 @@ class _ResponsesReading(SseReading):
         known = place in self.calls and bool(self.calls[place].arguments)
         self.call(
             place,
-            call_id=str(item.get("call_id") or item.get("id") or ""),
-            name=str(item.get("name") or ""),
-            arguments="" if known else str(item.get("arguments") or ""),
+            call_id=words(item.get("call_id")) or words(item.get("id")),
+            name=words(item.get("name")),
+            arguments="" if known else arguments_text(item.get("arguments")),
         )
-        if item.get("id"):
-            self.calls[place].provider_data = {"response_item_id": item["id"]}
+        if item_id := words(item.get("id")):
+            self.calls[place].provider_data = {"response_item_id": item_id}
 
-    def _ended(self, response: Mapping[str, Any]) -> None:
-        status = response.get("status")
+    def _ended(self, response: Mapping[str, Any], told: object) -> None:
+        """The last object of an answer, and the status that came with it, should it have none itself."""
+        status = response.get("status") or told
         if status in ("failed", "cancelled"):
-            raise provider_error(response.get("error") or {"message": f"status {status}"}, self.provider, self.model)
-        self.model = str(response.get("model") or self.model)
+            raise provider_error(response.get("error") or {"message": f"status {status}"}, self.provider, self.asked)
+        self.served_by(words(response.get("model")))
         self._take_unstreamed(response.get("output"))
         self._count(response.get("usage"))
         self._finished(status, response.get("incomplete_details"))
@@ -274,22 +275,22 @@ class _ResponsesReading(SseReading):
     def _take_unstreamed(self, output: Any) -> None:
         """What the final object holds and no event has told before: all of it, when nothing was streamed."""
         had_text, had_thought = bool(self.text), bool(self.thought)
-        for place, item in enumerate(output if isinstance(output, list) else ()):
-            if not isinstance(item, Mapping) or place in self._items:
+        for place, item in enumerate(map(mapping, listing(output))):
+            if not item or place in self._items:
                 continue
             self._item(place, item, is_done=True)
             parts = item.get("content") if item.get("type") == "message" else item.get("summary")
-            for part in parts if isinstance(parts, list) else ():
-                text = str(part.get("text") or part.get("refusal") or "") if isinstance(part, Mapping) else ""
+            for part in map(mapping, listing(parts)):
+                text = words(part.get("text")) or words(part.get("refusal"))
                 if item.get("type") == "message" and not had_text:
                     self.say(text)
                 elif item.get("type") == "reasoning" and not had_thought:
                     self.think(text)
 
     def _finished(self, status: Any, details: Any) -> None:
-        why = details.get("reason") if isinstance(details, Mapping) else None
+        why = mapping(details).get("reason")
         said = any(text.strip() for text in self.text)
-        phases = {item.get("phase") for item in self._items.values() if item.get("type") == "message"}
+        phases = {words(item.get("phase")) for item in self._items.values() if item.get("type") == "message"}
         if self.calls:
             self.finish = "length" if status == "incomplete" else "tool_calls"
         elif why == "content_filter":
@@ -304,12 +305,11 @@ class _ResponsesReading(SseReading):
     def _count(self, raw: Any) -> None:
         if not isinstance(raw, Mapping):
             return
-        read, written = raw.get("input_tokens_details"), raw.get("output_tokens_details")
-        prompt = count(raw.get("input_tokens"))
-        cached = count(read.get("cached_tokens")) if isinstance(read, Mapping) else None
+        read, written = mapping(raw.get("input_tokens_details")), mapping(raw.get("output_tokens_details"))
+        prompt, cached = count(raw.get("input_tokens")), count(read.get("cached_tokens"))
         self.usage = Usage(
             input_tokens=None if prompt is None else max(0, prompt - (cached or 0)),
             output_tokens=count(raw.get("output_tokens")),
             cache_read_tokens=cached,
-            reasoning_tokens=count(written.get("reasoning_tokens")) if isinstance(written, Mapping) else None,
+            reasoning_tokens=count(written.get("reasoning_tokens")),
         )

@@ -4,8 +4,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -141,13 +140,3 @@ def effort_of(reasoning: JsonObject | None) -> str | None:
 def cache_marker(quirks: Quirks) -> JsonObject:
     """What asks Claude's servers to keep everything up to here."""
     return {"type": "ephemeral"} if quirks.cache_ttl == "5m" else {"type": "ephemeral", "ttl": quirks.cache_ttl}
-
-
-def count(value: Any) -> int | None:
-    """A token count as a provider wrote it; None for anything that cannot be one."""
-    return value if type(value) is int and value >= 0 else None  # a bool is none
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """`value` if it is an object, else an empty one: what a provider left out reads like what it sent wrong."""
-    return value if type(value) is dict or isinstance(value, Mapping) else {}  # nearly all are: asking the ABC is slow

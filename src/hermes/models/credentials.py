@@ -22,6 +22,7 @@ Strategy: TypeAlias = Literal["fill_first", "round_robin", "random", "least_used
 
 REST_AFTER_AUTH_S = 300.0
 REST_S = 3600.0
+MAX_REST_S = 24 * 3600.0  # whatever the provider says
 ROTATING = ("rate_limit", "billing", "auth")
 
 
@@ -96,7 +97,7 @@ class CredentialPool:
 
     def refused(self, credential: Credential, error: ProviderError) -> bool:
         """Let `credential` rest; whether another is ready."""
-        rest_s = error.retry_after_s or (REST_AFTER_AUTH_S if error.reason == "auth" else REST_S)
+        rest_s = min(error.retry_after_s or (REST_AFTER_AUTH_S if error.reason == "auth" else REST_S), MAX_REST_S)
         with self._lock:
             now = self._clock()
             self._resting[credential.id] = now + rest_s

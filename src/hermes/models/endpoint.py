@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from hermes.config.sections.agent import AnswerLimits
 from hermes.seams import DEFAULT_LIMITS, HttpLimits
 from hermes.types import JsonObject
 
@@ -38,6 +39,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = field(default_factory=dict)
     extra_body: JsonObject = field(default_factory=dict)  # of the provider's entry; the request's own win over it
     limits: HttpLimits = DEFAULT_LIMITS
+    answer: AnswerLimits = AnswerLimits()
     timeout_s: float | None = None  # of one request in all; None is the client's own
     quirks: Quirks = Quirks()
     max_tokens: int | None = None  # what a request asks for at most, unless it says otherwise

@@ -9,6 +9,7 @@ from msgspec import Struct
 from hermes.models.http_errors import HttpBodyError
 
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
+MAX_HEADER_BYTES = 128 * 1024  # as AWS says
 _PRELUDE = 12
 _STRING = 7
 _read_prelude = struct.Struct("!III").unpack_from  # size of all, size of the headers, checksum of the two
@@ -30,22 +31,33 @@ class EventStreamParser:
     A checksum that does not fit is an `HttpBodyError`: nothing after it can be trusted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._limit = min(max_message_bytes, MAX_MESSAGE_BYTES)
         self._held = b""
+        self._pieces: list[bytes] = []  # after `_held`, as long as the message that it begins is not complete
+        self._missing = 0  # bytes of that message
 
     def feed(self, chunk: bytes) -> list[EventMessage]:
         """The messages that `chunk` completes, in order."""
-        held = self._held + chunk if self._held else chunk
+        if self._missing > len(chunk):
+            self._pieces.append(chunk)
+            self._missing -= len(chunk)
+            return []
+        held = self.rest() + chunk if self._held else chunk
+        self._pieces, self._missing = [], 0
         view, size = memoryview(held), len(held)
         found: list[EventMessage] = []
         at = 0
         while size - at >= _PRELUDE:
             total, header_bytes, expected = _read_prelude(held, at)
             crc = zlib.crc32(view[at : at + 8])
-            if crc != expected or not _PRELUDE + 4 + header_bytes <= total <= MAX_MESSAGE_BYTES:
+            if crc != expected or header_bytes > MAX_HEADER_BYTES or total < _PRELUDE + 4 + header_bytes:
                 raise HttpBodyError("the server sent something that is not an AWS event stream")
+            if total > self._limit:
+                raise HttpBodyError(f"the server sent a message of {total} bytes; the most is {self._limit}")
             end, body = at + total - 4, at + _PRELUDE + header_bytes
             if size < end + 4:
+                self._missing = end + 4 - size
                 break
             if zlib.crc32(view[at + 8 : end], crc) != _read_checksum(held, end)[0]:
                 raise HttpBodyError("a message of the event stream is damaged")
@@ -56,7 +68,7 @@ class EventStreamParser:
 
     def rest(self) -> bytes:
         """What is left of a message that was cut off."""
-        return self._held
+        return b"".join((self._held, *self._pieces)) if self._pieces else self._held
 
 
 @lru_cache(maxsize=256)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hermes.models.answer_values import any_json
 from hermes.models.http_errors import (
     HttpBodyError,
     HttpConnectError,
@@ -91,7 +92,7 @@ class HttpClient:
         if len(text) > PROBE_BODY_BYTES:
             raise HttpBodyError(f"{waits.address}: answered with more than {PROBE_BODY_BYTES} bytes")
         try:
-            return msgspec.json.decode(text)
+            return any_json(text)
         except msgspec.DecodeError as error:
             raise HttpBodyError(f"{waits.address}: answered with something that is not JSON: {text[:80]!r}") from error
 
@@ -139,6 +140,8 @@ class HttpClient:
             raise HttpConnectError(f"{waits.address}: no connection: {_reason(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise HttpConnectError(f"{waits.address!r} is not an http or https address") from error
+        except aiohttp.ClientResponseError as error:
+            raise HttpBodyError(f"{waits.address}: the answer is not HTTP: {error.message[:200]}") from error
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, HttpError):
                 raise

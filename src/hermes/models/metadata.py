@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hermes.config.atomic import write_private
 from hermes.errors import UserError
+from hermes.models.answer_values import any_json
 from hermes.typed import convert, from_json
 from hermes.types import Usage
 
@@ -106,7 +107,7 @@ def snapshot(cache_dir: Path) -> str:
 def update_metadata(cache_dir: Path, raw: bytes) -> ModelTable:
     """Keep the facts in `raw` as the user's own. Takes our format and that of models.dev."""
     try:
-        decoded = msgspec.json.decode(raw)
+        decoded = any_json(raw)
         table = (
             convert(decoded, ModelTable)
             if isinstance(decoded, Mapping) and "models" in decoded

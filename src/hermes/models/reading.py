@@ -1,6 +1,5 @@
 """An answer as far as it has arrived; what all protocols have in common in putting one together."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import groupby
@@ -10,8 +9,11 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hermes.config.sections.agent import AnswerLimits
 from hermes.errors import ProviderError
+from hermes.models.answer_values import UNREADABLE, any_json, is_deep, read_json
 from hermes.models.classify import provider_error
+from hermes.models.endpoint import Endpoint
 from hermes.models.sse import SseParser
 from hermes.typed import json_decoder
 from hermes.types import (
@@ -29,11 +31,7 @@ from hermes.types import (
 
 Event = TypeVar("Event")
 
-_any_json = msgspec.json.Decoder()
 _END = b"[DONE]"  # the last event of an OpenAI-style stream
-_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_ESCAPE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|" + _HALF.pattern + rb"|\\.")
-encode = msgspec.json.Encoder().encode
 
 
 class CallDraft(Struct):
@@ -42,6 +40,7 @@ class CallDraft(Struct):
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    size: int = 0  # characters of the arguments
     provider_data: JsonObject | None = None
 
     def finished(self) -> ToolCall:
@@ -49,20 +48,33 @@ class CallDraft(Struct):
 
 
 class Reading(ABC):
-    """Takes bytes, gives deltas; at the end, the one response. One reading per request."""
+    """Takes bytes, gives deltas; at the end, the one response. One reading per request.
+
+    Whatever the bytes are, all that it raises is `ProviderError` and `HttpBodyError`; what came before stays readable.
+    """
 
     finish: FinishReason | None = None
     usage = Usage()
     is_complete = False  # the provider has said that this was all; what comes later is passed over
+    _shows_words = True
+    _is_overrun = False  # cut off by us, at one of the limits
     _told = 0  # how many pieces of `text` are among the deltas
+    _said_chars = 0
+    _thought_chars = 0
+    _call_chars = 0  # in the arguments of calls
+    _kept_chars = 0  # beside words and calls
+    _held_bytes = 0
 
-    def __init__(self, provider: str, model: str) -> None:
-        self.provider = provider
-        self.model = model
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.provider = endpoint.provider
+        self.asked = endpoint.model
+        self.model = endpoint.model  # as the provider calls the one that answers
+        self.limits: AnswerLimits = endpoint.answer
         self.text: list[str] = []
         self.thought: list[str] = []
         self.calls: dict[int, CallDraft] = {}
         self.deltas: list[ModelEvent] = []  # not given out yet
+        self._held: list[bytes] = []  # of an answer that is not streamed
 
     @abstractmethod
     def feed(self, chunk: bytes) -> list[ModelEvent]:
@@ -91,17 +103,30 @@ class Reading(ABC):
             self.tell_words()
             self.thought.append(text)
             self.deltas.append(ReasoningDelta(text))
+            self._thought_chars += len(text)
+            if self._thought_chars > self.limits.max_thinking_chars:
+                raise self.endless("characters of reasoning", "max_thinking_chars")
 
     def call(self, place: int, call_id: str = "", name: str = "", arguments: str = "") -> None:
         """A piece of the call at `place`."""
-        draft = self.calls.get(place)
+        limits, draft = self.limits, self.calls.get(place)
         if draft is None:
+            if len(self.calls) >= limits.max_calls:
+                raise self.endless("tool calls", "max_calls")
             draft = self.calls[place] = CallDraft()
-        if call_id and not draft.id:
-            draft.id = call_id
+        if call_id and not draft.id and len(call_id) <= limits.max_name_chars:
+            draft.id = call_id  # a call without one is given one before it runs
         if arguments:
             draft.arguments.append(arguments)
+            draft.size += len(arguments)
+            self._call_chars += len(arguments)
+            if draft.size > limits.max_arguments_chars:
+                raise self.endless("characters of arguments for one call", "max_arguments_chars")
+            if self._call_chars > limits.max_chars:
+                raise self.endless("characters of arguments", "max_chars")
         if name and not draft.name:
+            if len(name) > limits.max_name_chars:
+                raise self.endless("characters of a tool's name", "max_name_chars")
             draft.name = name
             self.tell_words()
             self.deltas.append(CallAnnounced(name))
@@ -109,9 +134,37 @@ class Reading(ABC):
     def tell_words(self) -> None:
         """Make one delta of the words that have come since the last one."""
         words = "".join(self.text[self._told :])
+        self.text[self._told :] = [words]  # many small pieces take many times the memory
         self._told = len(self.text)
         if words:
-            self.deltas.append(TextDelta(words))
+            if self._shows_words:
+                self.deltas.append(TextDelta(words))
+            self._said_chars += len(words)
+            if self._said_chars > self.limits.max_chars:
+                raise self.endless("characters of text", "max_chars")
+
+    def keep(self, size: int) -> None:
+        """Count `size` characters that are kept beside words and calls, for the next request."""
+        self._kept_chars += size
+        if self._kept_chars > self.limits.max_event_bytes:
+            raise self.endless("bytes beside its words", "max_event_bytes")
+
+    def served_by(self, name: str) -> None:
+        """The provider's own name for the model that answers."""
+        if name:
+            self.model = name[: self.limits.max_name_chars]
+
+    @property
+    def size(self) -> int:
+        """How much has come of all that makes an answer; signs of life do not count."""
+        return (
+            self._said_chars
+            + self._thought_chars
+            + self._call_chars
+            + self._kept_chars
+            + self._held_bytes
+            + len(self.calls)
+        )
 
     def fresh(self) -> list[ModelEvent]:
         """The deltas since the last time."""
@@ -120,33 +173,54 @@ class Reading(ABC):
         deltas, self.deltas = self.deltas, []
         return deltas
 
+    def hold(self, chunk: bytes) -> list[ModelEvent]:
+        """`feed` for an answer that is not streamed: it says nothing before its end."""
+        self._held.append(chunk)
+        self._held_bytes += len(chunk)
+        if self._held_bytes > self.limits.max_event_bytes:
+            raise self.endless("bytes in one piece", "max_event_bytes")
+        return []
+
+    def end_held(self) -> list[ModelEvent]:
+        """`end` for an answer that is not streamed."""
+        return self.whole(b"".join(self._held))
+
     def whole(self, body: bytes) -> list[ModelEvent]:
-        """An answer that was not streamed, from its bytes."""
+        """The deltas of an answer that came as one JSON object."""
         decoded = self.decode(body)
         if isinstance(decoded, dict) and decoded.get("error"):
-            raise provider_error(decoded, self.provider, self.model)
+            raise provider_error(decoded, self.provider, self.asked)
         if not isinstance(decoded, dict):
             raise self.broken("it is not a JSON object")
         self.take_whole(decoded)
         return self.fresh()
 
     def decode(self, data: bytes | msgspec.Raw) -> Any:
-        return self.typed(_any_json.decode, data)
+        try:
+            return any_json(data)
+        except msgspec.DecodeError as error:
+            raise self.broken(str(error)) from error
 
     def typed(self, decode: Callable[[bytes | msgspec.Raw], Event], data: bytes | msgspec.Raw) -> Event:
         """`data` as `decode` reads it; `ProviderError` when it cannot."""
         try:
-            return decode(data)
+            return read_json(decode, data)
         except msgspec.DecodeError as error:
-            whole = bytes(data)
-            mended = _ESCAPE.sub(_whole_character, whole)
-            if mended == whole:
-                raise self.broken(str(error)) from error
-        return self.typed(decode, mended)
+            raise self.broken(str(error)) from error
 
     def broken(self, why: str) -> ProviderError:
         """The error for an answer that is none."""
-        return ProviderError(f"the answer of {self.model!r} is not valid: {why}", reason="server_error", retryable=True)
+        return ProviderError(f"the answer of {self.asked!r} is not valid: {why}", reason="server_error", retryable=True)
+
+    def endless(self, what: str, setting: str) -> ProviderError:
+        """The error for an answer that is cut off because it does not come to an end by itself."""
+        self._is_overrun = True
+        most = getattr(self.limits, setting)
+        return ProviderError(
+            f"{self.asked!r} sent more than {most:,} {what}, the most that agent.answer.{setting} allows",
+            reason="server_error",
+            retryable=True,
+        )
 
     # -- the result -----------------------------------------------------------------------------------------------
 
@@ -155,14 +229,26 @@ class Reading(ABC):
         """Whether enough has come to be worth keeping when the rest does not."""
         return not self.calls and any(text.strip() for text in self.text)
 
-    def response(self, *, partial: bool = False) -> ModelResponse:
-        """The answer. One whose end never came is partial, or an error when it has no words."""
-        if not self.is_complete and not partial:
+    @property
+    def has_ended(self) -> bool:
+        """Whether the provider has said that, or why, the model stopped: nothing of the answer can follow."""
+        return (self.is_complete or self.finish is not None) and not self._is_overrun
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether there is an answer, whole or not, when nothing more comes."""
+        return self.has_text or (self.has_ended and bool(self.calls))
+
+    def response(self, *, broken_by: str = "") -> ModelResponse:
+        """The answer. One whose end never came is partial, or an error when it has no words.
+
+        `broken_by` says why nothing more has come, where that is known.
+        """
+        partial = not self.has_ended if broken_by else not self.is_complete
+        if partial:
+            broken_by = broken_by or f"the stream of {self.asked!r} ended before its answer did"
             if not self.has_text:
-                raise ProviderError(
-                    f"the stream of {self.model!r} ended before its answer did", reason="server_error", retryable=True
-                )
-            partial = True
+                raise ProviderError(broken_by, reason="server_error", retryable=True)
         calls: tuple[ToolCall, ...] = ()
         if self.calls and not partial:
             drafts = sorted(self.calls.items())
@@ -179,9 +265,16 @@ class Reading(ABC):
             finish_reason=finish,
             reasoning="".join(self.thought) or None,
         )
-        if extras := self.extras():
+        if extras := {name: value for name, value in self.extras().items() if not is_deep(value)}:
             message = replace(message, **extras)
-        return ModelResponse(message=message, finish_reason=finish, usage=self.usage, model=self.model, partial=partial)
+        return ModelResponse(
+            message=message,
+            finish_reason=finish,
+            usage=self.usage,
+            model=self.model,
+            partial=partial,
+            broken_by=broken_by if partial else "",
+        )
 
 
 def joined(events: list[ModelEvent]) -> list[ModelEvent]:
@@ -193,11 +286,6 @@ def joined(events: list[ModelEvent]) -> list[ModelEvent]:
         else:
             out += run
     return out
-
-
-def _whole_character(escape: re.Match[bytes]) -> bytes:
-    """Some servers cut text between the two halves of a character, which no decoder takes."""
-    return b"\\ufffd" if _HALF.fullmatch(escape[0]) else escape[0]
 
 
 class Decoding(Generic[Event]):
@@ -215,7 +303,7 @@ class Decoding(Generic[Event]):
         if len(datas) > 1:
             try:
                 found = self._all(b"\n".join(datas))
-            except msgspec.DecodeError:
+            except UNREADABLE:
                 pass  # told below, of the event that it is about
             else:
                 if len(found) == len(datas):
@@ -228,9 +316,9 @@ class SseReading(Reading):
 
     decoding: ClassVar[Decoding[Any]]
 
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
-        self._parser = SseParser()
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
+        self._parser = SseParser(self.limits.max_event_bytes)
 
     @abstractmethod
     def take(self, events: Iterable[Any]) -> None:

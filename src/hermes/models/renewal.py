@@ -11,13 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.errors import ProviderError
+from hermes.models.answer_values import read_json
 from hermes.models.credentials import AuthFile, Credential
-from hermes.models.http_errors import HttpError
+from hermes.models.http_errors import HttpBodyError, HttpError
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream
-from hermes.typed import from_json
+from hermes.typed import json_decoder
 
 TIMEOUT_S = 20.0
+MAX_ANSWER_BYTES = 1_000_000
 EARLY_S = 60.0  # a token is renewed this long before it runs out
 
 Renew: TypeAlias = Callable[[Credential], Awaitable[Credential]]
@@ -69,7 +71,9 @@ async def _exchanged(http: HttpStream, old: Credential) -> Credential:
         async with aclosing(chunks) as incoming:  # type: ignore[type-var]  # every implementation is a generator
             async for chunk in incoming:
                 body += chunk
-    tokens = from_json(bytes(body), _Tokens)
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise HttpBodyError(f"it answered with more than {MAX_ANSWER_BYTES} bytes")
+    tokens = read_json(json_decoder(_Tokens).decode, bytes(body))
     renewal = replace(
         old.renewal,
         refresh_token=tokens.refresh_token or old.renewal.refresh_token,

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from hermes.models.answer_values import any_json, listing, mapping, words
 from hermes.models.catalogue import provider_of_host
 from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
@@ -55,12 +56,11 @@ async def look(http: JsonHttp, base_url: str, headers: Mapping[str, str], model:
         listed = await http.get_json(f"{base_url.rstrip('/')}/models", headers, PAGE_S)
     except HttpError as error:
         raise provider_error(error, "local", base_url) from error
-    entries = listed.get("data") if isinstance(listed, Mapping) else listed
-    entries = entries if isinstance(entries, list) else []
-    entries = [one for one in entries if isinstance(one, Mapping) and isinstance(one.get("id"), str)]
+    entries = listing(listed.get("data") if isinstance(listed, Mapping) else listed)
+    entries = [one for one in map(mapping, entries) if words(one.get("id"))]
     models = tuple(one["id"] for one in entries)
     windows = {one["id"]: size for one in entries if (size := _told_size(one)) is not None}
-    owners = {str(one.get("owned_by", "")).lower() for one in entries}
+    owners = {words(one.get("owned_by")).lower() for one in entries}
     facts = ServerFacts(models, next((name for owner, name in _OWNERS.items() if owner in owners), ""), windows)
     if (windows and not facts.server) or provider_of_host(base_url) is not None:
         return facts
@@ -82,7 +82,7 @@ _SIZE_FIELDS = (
 )
 _SIZE_PLACES = ("meta", "top_provider", "limits", "model_info", "default_generation_settings")
 _MIN_SIZE, _MAX_SIZE = 128, 1 << 31  # of a window; anything else is a mistake, or means that there is no limit
-_NUM_CTX = re.compile(r"(?m)^\s*num_ctx\s+(\d+)\s*$")
+_NUM_CTX = re.compile(r"(?m)^\s*num_ctx\s+(\d{1,12})\s*$")
 
 
 def _told_size(entry: Mapping[str, Any]) -> int | None:
@@ -96,7 +96,7 @@ def _told_size(entry: Mapping[str, Any]) -> int | None:
 
 
 def _size(told: Any) -> int | None:
-    return told if isinstance(told, int) and _MIN_SIZE <= told <= _MAX_SIZE else None
+    return told if type(told) is int and _MIN_SIZE <= told <= _MAX_SIZE else None
 
 
 async def _look_closer(
@@ -131,7 +131,7 @@ async def _page(http: JsonHttp, url: str, headers: Mapping[str, str]) -> Mapping
     except HttpError as error:
         _log.debug("%s tells no windows: %s", url, error)
         return {}
-    return told if isinstance(told, Mapping) else {}
+    return mapping(told)
 
 
 def _is_page_of(kind: str, page: Mapping[str, Any]) -> bool:
@@ -153,9 +153,9 @@ def _loaded(kind: str, page: Mapping[str, Any], models: tuple[str, ...]) -> dict
         else (page.get("models"), "name", "context_length")
     )
     found: dict[str, int] = {}
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, Mapping) and (size := _size(one.get(size_field))) is not None:
-            name = str(one.get(name_field))
+    for one in map(mapping, listing(listed)):
+        if (size := _size(one.get(size_field))) is not None:
+            name = words(one.get(name_field))
             found |= dict.fromkeys((name, name.removesuffix(":latest")), size)
     return found
 
@@ -168,17 +168,20 @@ async def _shown(http: JsonHttp, root: str, headers: Mapping[str, str], model: s
         chunks = http.post_stream(
             f"{root}/api/show", sent, msgspec.json.encode({"model": model}), TurnScope("probe"), limits
         )
-        shown = msgspec.json.decode(b"".join([chunk async for chunk in chunks]))
+        shown = mapping(any_json(b"".join([chunk async for chunk in chunks])))
     except (HttpError, msgspec.DecodeError) as error:
         _log.debug("%s does not show %s: %s", root, model, error)
         return None
-    if not isinstance(shown, Mapping):
-        return None
     if set_to := _NUM_CTX.search(str(shown.get("parameters") or "")):
-        return int(set_to[1])
-    facts = shown.get("model_info")
-    named = facts.items() if isinstance(facts, Mapping) else ()
-    return next((_size(told) for name, told in named if str(name).endswith(".context_length")), None)
+        return _size(int(set_to[1]))
+    return next(
+        (
+            _size(told)
+            for name, told in mapping(shown.get("model_info")).items()
+            if str(name).endswith(".context_length")
+        ),
+        None,
+    )
 
 
 def _root(base_url: str) -> str:

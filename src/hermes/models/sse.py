@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
+from hermes.config.sections.agent import AnswerLimits
 from hermes.models.http_errors import HttpBodyError
 
-MAX_EVENT_BYTES = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -38,7 +38,7 @@ class SseParser:
     _overflow = False
     _is_clean = True  # nothing of what has come is waiting for the rest of it
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+    def __init__(self, max_event_bytes: int = AnswerLimits().max_event_bytes) -> None:
         self._limit = max_event_bytes
         self._pieces: list[bytes] = []  # of the line that is not complete yet, or of a body that is no event stream
         self._data: list[bytes] = []
@@ -121,6 +121,8 @@ class SseParser:
             self._id = _value(line).decode("utf-8", "replace")
         elif name == b"data":
             self._data.append(_value(line))
+            self._data_bytes += 1
+            self._overflow = self._overflow or self._data_bytes > self._limit
 
     def _normalise(self, chunk: bytes) -> bytes:
         """`chunk` with every line end as LF, without the byte-order mark."""

@@ -2,6 +2,7 @@
 
 _TAGS = ("think", "thinking", "reasoning", "REASONING_SCRATCHPAD")
 _OPENINGS = tuple(f"<{tag}>" for tag in _TAGS)
+_MOST_SPACE = 1_000  # before a block; what begins with more of it is words
 
 
 class ThinkSplitter:
@@ -32,7 +33,8 @@ class ThinkSplitter:
                 self._decided = True
                 return "", text
             found = next((opening for opening in _OPENINGS if start.startswith(opening)), None)
-            if found is None and (not start or any(opening.startswith(start) for opening in _OPENINGS)):
+            is_open = not start or any(opening.startswith(start) for opening in _OPENINGS)
+            if found is None and is_open and len(text) <= _MOST_SPACE:
                 self._held = text
                 return "", ""
             self._decided = True

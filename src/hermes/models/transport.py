@@ -1,5 +1,6 @@
 """`HttpModel`: a model behind one wire protocol over HTTP. The protocols differ in their `Wire` alone."""
 
+import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -7,7 +8,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from hermes.errors import ProviderError
+from hermes.errors import HermesError, ProviderError
 from hermes.models.classify import provider_error
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError
@@ -17,11 +18,12 @@ from hermes.schemas import Wire as Dialect
 from hermes.schemas import WireTools, for_wire
 from hermes.scope import TurnScope
 from hermes.seams import Body, HttpStream, ModelRequest, Unit, whole
-from hermes.types import CallAnnounced, ModelEvent, ReasoningDelta, TextDelta, ToolDefinition
+from hermes.types import CallAnnounced, ModelEvent, ModelResponse, ReasoningDelta, TextDelta, ToolDefinition
 
 log = logging.getLogger(__name__)
 
 LONG_PAST = 64 * 1024  # bytes of the units before the newest that are not copied: below, another write costs more
+DRAIN_S = 1.0  # how long a server may take to end the transfer of an answer that is complete
 _NO_STREAM = r"(?i)stream\w*.{0,60}(not|n't|un)\s*(be )?(support|allow|available|enabled)"
 
 
@@ -104,29 +106,41 @@ class HttpModel:
         url, body = self._wire.url(is_stream=is_stream), self._body(request)
         self.sent_bytes = len(body) if isinstance(body, bytes) else sum(map(len, body))
         reading = self._wire.reading()
-        answer: list[bytes] = []
+        feed, end = (reading.feed, reading.end) if is_stream else (reading.hold, reading.end_held)
+        patience = _Patience(reading)
+        headers = await self._wire.headers(url, body)
         try:
-            headers = await self._wire.headers(url, body)
             chunks = self._http.post_stream(url, headers, body, scope, self.endpoint.limits)
             try:
                 async for chunk in chunks:
-                    if not is_stream:
-                        answer.append(chunk)
-                        continue
-                    for event in reading.feed(chunk):
+                    events = feed(chunk)
+                    if not events:
+                        patience.check()
+                    for event in events:
                         yield self._ours(event) if self._renamed else event
+                    if reading.is_complete:
+                        await _drain(chunks)
+                        break
             except BaseException:
                 await let_go(chunks)
                 raise
-            for event in reading.end() if is_stream else reading.whole(b"".join(answer)):
+            for event in end():
                 yield self._ours(event) if self._renamed else event
+            response = reading.response()
         except (HttpError, ProviderError) as error:
-            if not reading.has_text:
-                raise self._told(error, is_stream=is_stream) from error
-            yield reading.response(partial=True)
-            return
-        response = reading.response()
+            response = self._saved(reading, self._told(error, is_stream=is_stream), error)
+        except HermesError:
+            raise
+        except Exception as error:  # the border to the server: nothing that it sends may end more than the request
+            log.exception("the answer of %r could not be read", self.name)
+            response = self._saved(reading, reading.broken(repr(error)), error)
         yield self._ours(response) if self._renamed else response
+
+    def _saved(self, reading: Reading, told: ProviderError, error: Exception) -> ModelResponse:
+        """The answer, or what there is of it, when `error` ends the request; raised as `told` when there is none."""
+        if not reading.is_worth_keeping:
+            raise told from error
+        return reading.response(broken_by=str(told))
 
     def _fitted(self, request: ModelRequest) -> ModelRequest:
         """The request with its tools as the provider takes them; what cannot be mapped is left out, and said once."""
@@ -170,6 +184,41 @@ class HttpModel:
         encoded = self._wire.head(self._fitted(request))
         self._head = (tools, words, encoded)
         return encoded
+
+
+class _Patience:
+    """How long a stream may go on without saying anything: a comment or a ping is a sign of life, and no answer."""
+
+    __slots__ = ("_reading", "_since", "_size")
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._since = asyncio.get_running_loop().time()
+        self._size = reading.size
+
+    def check(self) -> None:
+        """Ask after each chunk that gave no delta: only the rest need to look at the clock."""
+        now, reading = asyncio.get_running_loop().time(), self._reading
+        if reading.size != self._size:
+            self._size, self._since = reading.size, now
+        elif now - self._since > reading.limits.comments_timeout:
+            raise ProviderError(
+                f"{reading.asked!r} has sent nothing but signs of life for {reading.limits.comments_timeout:g} s, the "
+                "most that agent.answer.comments_timeout allows",
+                reason="timeout",
+                retryable=True,
+            )
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Let the transfer of a complete answer end, so that its connection serves the next request; but only just."""
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            async for _ in chunks:
+                pass
+    except (HttpError, TimeoutError) as error:
+        log.debug("an answer was complete before its transfer: %r", error)
+        await let_go(chunks)
 
 
 def without_stream(request: ModelRequest) -> ModelRequest:

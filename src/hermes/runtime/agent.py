@@ -171,6 +171,7 @@ class AIAgent:
         scope = self._begin_work()
         try:
             parts = self._assembly or await self._assembled()
+            scope.timeout_s = parts.turn_timeout_s
             return await self._run(parts, said, self._heard(parts, sink), scope)
         finally:
             self._end_work()
@@ -179,7 +180,7 @@ class AIAgent:
         """Take the agent for one piece of work, the only one until `_end_work`; an interrupt ends its scope."""
         if not self._turn_lock.acquire(blocking=False):
             raise UserError("a turn of this agent is already running; interrupt it, steer it, or wait for its end")
-        self._scope = scope = TurnScope("turn", timeout_s=self._options.limits.turn_timeout_s)
+        self._scope = scope = TurnScope("turn")
         self._interrupt_message = None
         return scope
 
@@ -201,6 +202,7 @@ class AIAgent:
         scope = self._begin_work()
         try:
             parts = await self._assembled()
+            scope.timeout_s = parts.turn_timeout_s
             heard = self._heard(parts, sink)
             record = await parts.store.load(self.session_id)
             if record is not None and record.continued_by:

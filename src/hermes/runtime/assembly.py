@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from hermes.config import paths
 from hermes.config.load import load_settings
+from hermes.config.sections import agent as agent_section
 from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.sections import compression as compression_section
 from hermes.config.sections import context as context_section
@@ -71,6 +72,12 @@ class Assembly(Struct, frozen=True, kw_only=True):
     options: AgentOptions
     compress_share: float | None  # of the window, that a session may fill; None: it is never compressed by itself
     project: Path | None  # where the session stood when the agent was made; a `cd` later moves no tools
+
+    @property
+    def turn_timeout_s(self) -> float | None:
+        """Seconds that a turn may take; None is no limit."""
+        given = self.options.limits.turn_timeout_s
+        return (self.settings.of(agent_section.Section).turn_timeout if given is None else given) or None
 
     async def tools(self, record: SessionRecord | None) -> ToolView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for."""

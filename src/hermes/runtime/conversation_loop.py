@@ -65,7 +65,8 @@ async def run_turn(turn: Turn) -> None:
     if scope.cancelled:
         outcome.end("interrupted_by_user", outcome.final_response, interrupted=True)
     elif scope.expired:
-        outcome.end("deadline_exceeded", outcome.final_response, failed=True, error="the turn's time is used up")
+        late = f"the {scope.timeout_s:g} s are over that a turn may take (agent.turn_timeout)"
+        outcome.end("deadline_exceeded", outcome.final_response, failed=True, error=late)
     outcome.pending_steer = turn.steer.take() or None
     if turn.pending:
         await turn.commit()
@@ -176,9 +177,9 @@ async def _take(turn: Turn, answer: Answer) -> None:
     match step:
         case RunTools():
             await run_tools(turn, answer)
-        case Finish(text=text, reason=reason, partial=partial):
+        case Finish(text=text, reason=reason, partial=partial, broken_by=why):
             await _store(turn, answer)
-            turn.outcome.end(reason, text, completed=not partial, partial=partial)
+            turn.outcome.end(reason, text, completed=not partial, partial=partial, error=why or None)
         case Continue():
             await _store(turn, answer)
             turn.progress.continuations += 1

@@ -63,6 +63,7 @@ def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
         raise UserError(f"the variable HERMES_STREAM_RETRIES should hold a whole number, not {retries!r}")
     return ClientOptions(
         max_attempts=settings.of(agent_section.Section).api_max_retries,
+        max_retry_after_s=settings.of(agent_section.Section).max_retry_after,
         stream_retries=int(retries) if retries else None,
         timeout_s=seconds(settings, "HERMES_API_TIMEOUT", 1800.0),
         price=price_list(settings),

@@ -109,7 +109,7 @@ class LimitOptions(Struct, frozen=True, kw_only=True):
 
     max_iterations: int = 90
     iteration_budget: IterationBudget | None = None
-    turn_timeout_s: float | None = None
+    turn_timeout_s: float | None = None  # of the settings; 0 is no limit
 
 
 class AgentOptions(Struct, frozen=True, kw_only=True):

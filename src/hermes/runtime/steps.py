@@ -31,6 +31,7 @@ class Finish(Struct, frozen=True):
     text: str
     reason: str
     partial: bool = False
+    broken_by: str = ""  # why it is
 
 
 class Continue(Struct, frozen=True):
@@ -86,7 +87,7 @@ def after_response(response: ModelResponse, progress: Progress) -> Next:
         return GiveUp("truncated_tool_call", CUT_CALLS, partial=True)
     text = text_of(message.content)
     if response.partial and text.strip():
-        return Finish(progress.prefix + text, "partial_stream_recovery", partial=True)
+        return Finish(progress.prefix + text, "partial_stream_recovery", partial=True, broken_by=response.broken_by)
     if response.finish_reason in ("length", "incomplete") and (text.strip() or response.finish_reason == "incomplete"):
         if progress.continuations < MAX_CONTINUATIONS:
             return Continue()

@@ -88,7 +88,7 @@ def without_cut_call(response: ModelResponse) -> ModelResponse:
 def _is_whole(call: ToolCall) -> bool:
     try:
         return isinstance(msgspec.json.decode(call.arguments), dict)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
 
 

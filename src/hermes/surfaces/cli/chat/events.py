@@ -138,7 +138,7 @@ def printed(content: str) -> str:
     """The words in a tool's result, without the JSON around them."""
     try:
         found = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return content
     if not isinstance(found, dict):
         return content

@@ -68,5 +68,5 @@ def _tagged(tag: str, value: Mapping[str, Any]) -> str:
 def _parsed(arguments: Any) -> Any:
     try:
         return msgspec.json.decode(arguments) if isinstance(arguments, str) else arguments
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return arguments

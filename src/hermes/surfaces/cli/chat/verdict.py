@@ -33,7 +33,8 @@ def exit_code(result: Mapping[str, Any]) -> Exit:
 
 def words_for(code: Exit, result: Mapping[str, Any]) -> str:
     """Why there is no full answer, and what to do next; empty when there is one."""
-    session = f"hermes chat --resume {result.get('session_id', 'ID')} -q …"
+    said = "continue" if _is_broken(result) else "…"
+    session = f"hermes chat --resume {result.get('session_id', 'ID')} -q {said}"
     match code:
         case Exit.EMPTY | Exit.REFUSED:
             return f"{why_for(code, result)}; ask again with: {session}"
@@ -54,7 +55,7 @@ def why_for(code: Exit, result: Mapping[str, Any]) -> str:
         case Exit.BUDGET:
             return error or _limit(str(result.get("turn_exit_reason") or ""))
         case Exit.PROVIDER:
-            return error or "the answer broke off"
+            return _broken(error) if _is_broken(result) else error or "the model could not answer"
         case Exit.TOOL:
             return "stopped because tools kept failing"
         case Exit.CANCELLED:
@@ -63,6 +64,15 @@ def why_for(code: Exit, result: Mapping[str, Any]) -> str:
             return f"{error}; see: hermes doctor"
         case _:
             return ""
+
+
+def _is_broken(result: Mapping[str, Any]) -> bool:
+    return result.get("turn_exit_reason") == "partial_stream_recovery"
+
+
+def _broken(error: str) -> str:
+    why = f" ({error})" if error else ""
+    return f"the answer broke off{why}; what came is kept, say continue for the rest"
 
 
 def _limit(reason: str) -> str:
