@@ -157,3 +157,46 @@ def test_names_are_repaired_only_when_one_tool_is_meant() -> None:
     for _ in range(200):
         junk = "".join(chance.choices("qzjxkv", k=8))
         assert repair_name(junk, known) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "nullable": True},
+        {"type": "integer", "nullable": True, "minimum": 3},
+        {"type": ["string", "integer"], "nullable": True},
+        {"type": "string", "enum": ["a", "b"], "nullable": True},
+        {"const": "a", "nullable": True},
+        {"$ref": "#/$defs/name", "nullable": True},
+        {"oneOf": [{"type": "string"}, {"type": "integer"}], "nullable": True},
+        {"type": "object", "properties": {"x": {"type": "string"}}, "nullable": True},
+        {"type": "array", "items": {"type": "string"}, "nullable": True},
+    ],
+)
+@pytest.mark.parametrize("value", [None, "null"])
+def test_a_nullable_property_takes_null_and_the_word_for_it(schema: dict[str, Any], value: str | None) -> None:
+    parameters = {"type": "object", "properties": {"default": schema}, "$defs": {"name": {"type": "string"}}}
+    assert Validator(parameters, closed=True).check({"default": value}) == {"default": None}
+
+
+def test_null_is_still_refused_where_nothing_allows_it() -> None:
+    parameters = {
+        "type": "object",
+        "properties": {
+            "nullable": {"type": "boolean"},
+            "inner": {"type": "object", "properties": {"kind": {"type": "string"}}, "default": {"nullable": True}},
+        },
+        "nullable": True,
+    }
+    validator = Validator(parameters, closed=True)
+    for args in ({"nullable": None}, {"inner": None}, {"inner": {"kind": None}}):
+        with pytest.raises(CallRefused):
+            validator.check(args)
+
+
+def test_a_nullable_item_of_a_list_takes_null() -> None:
+    items = {"type": "array", "items": {"type": "integer", "nullable": True}}
+    validator = Validator({"type": "object", "properties": {"of": items}}, closed=True)
+    assert validator.check({"of": [1, None, "null", "2"]}) == {"of": [1, None, None, 2]}
+    with pytest.raises(CallRefused, match=r"of\[0\]"):
+        validator.check({"of": ["x"]})

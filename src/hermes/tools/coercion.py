@@ -35,6 +35,8 @@ def _object(value: JsonObject, schema: Mapping[str, Any], root: Mapping[str, Any
 
 
 def _value(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
+    if value == "null" and isinstance(schema, dict) and schema.get("nullable") is True:
+        return None  # said beside a reference, it would be lost with it
     schema = _resolved(schema, root)
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return value

@@ -20,6 +20,10 @@ _SHOWN_ERRORS = 3
 _SHOWN_CHARS = 300
 _SHOWN_NAMES = 100
 _LITERALS = ("true", "false", "null")
+_MAX_DEPTH = 64
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})  # schemas by name
+_DATA = frozenset({"const", "default", "enum", "example", "examples", "required", "type"})
+_SINGLE = frozenset({"$ref", "const", "anyOf", "oneOf", "allOf", "not", "if"})
 _BEGUN_NUMBERS = frozenset({"-", ".", "e", "E", "e+", "e-", "E+", "E-"})  # where a reader stops in a number cut off
 
 
@@ -128,7 +132,7 @@ class Validator:
         schema = parameters
         if closed and "additionalProperties" not in parameters:
             schema = {**parameters, "additionalProperties": False}
-        self._validator = _compile(schema)
+        self._validator = _compile(_with_nulls(schema))
         properties = parameters.get("properties")
         self._known = sorted(properties) if isinstance(properties, dict) else []
         self._plain = _plain_types(properties) if isinstance(properties, dict) else {}
@@ -168,6 +172,32 @@ def _plain_types(properties: JsonObject) -> dict[str, type]:
         elif isinstance(kind, str) and kind in kinds:
             found[name] = kinds[kind]
     return found
+
+
+def _with_nulls(schema: Any, depth: int = 0) -> Any:
+    """`schema` with each `nullable: true` below its root spelt as JSON Schema does; the word itself means nothing there."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return schema
+    spelt = {key: _below(key, value, depth + 1) for key, value in schema.items()}
+    if schema.get("nullable") is not True or not depth:
+        return spelt
+    if not _SINGLE.isdisjoint(spelt):  # each of these would refuse null by itself
+        return {"anyOf": [{"type": "null"}, spelt]}
+    if isinstance(kind := spelt.get("type"), str | list):
+        spelt["type"] = [*([kind] if isinstance(kind, str) else kind), "null"]
+        spelt["type"] = list(dict.fromkeys(spelt["type"]))
+    if isinstance(allowed := spelt.get("enum"), list) and None not in allowed:
+        spelt["enum"] = [*allowed, None]
+    return spelt
+
+
+def _below(key: str, value: Any, depth: int) -> Any:
+    """What stands under a keyword: a schema, several of them, or data, which is left as it is."""
+    if key in _NAMED and isinstance(value, dict):
+        return {name: _with_nulls(one, depth) for name, one in value.items()}
+    if key in _DATA:
+        return value
+    return [_with_nulls(one, depth) for one in value] if isinstance(value, list) else _with_nulls(value, depth)
 
 
 def _compile(schema: JsonObject) -> Any:
