@@ -8,7 +8,8 @@ from hermes.config.paths import hermes_home
 from hermes.schemas import tidy
 from hermes.tools.coercion import coerce_args
 from hermes.tools.definitions import load_home
-from hermes.tools.direct import DirectCall, Outside
+from hermes.tools.direct import DirectCall
+from hermes.tools.direct import outside as _outside
 from hermes.tools.memo import Memo
 from hermes.tools.registry import ToolRegistry, offered_schema, registry
 
@@ -25,7 +26,6 @@ __all__ = [
 ]
 
 _memo = Memo()  # a cache, and the names it answered last
-_outside = Outside()  # a cache of workplaces by task, for calls that belong to no agent
 
 
 def get_tool_definitions(

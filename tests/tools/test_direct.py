@@ -336,3 +336,41 @@ def test_a_function_may_have_a_list_as_default_and_is_told_what_it_cannot_take()
         def size(path: Path) -> int:
             """Tell how long a file is."""
             return path.stat().st_size
+
+
+def test_dispatch_hands_every_keyword_to_a_handler_that_takes_any() -> None:
+    def any_of_them(args: dict[str, Any], **kw: Any) -> str:
+        return json.dumps(kw)
+
+    def named(args: dict[str, Any], *, store: str, **kw: Any) -> str:
+        return json.dumps({"store": store, **kw})
+
+    def plain(args: dict[str, Any], task_id: str | None = None) -> str:
+        return json.dumps({"task_id": task_id})
+
+    for handler in (any_of_them, named, plain):
+        add(handler.__name__, handler)
+    given = {"task_id": "t", "session_id": "s", "store": "here", "depth": 3}
+    assert json.loads(registry.dispatch("any_of_them", {}, **given)) == given
+    assert json.loads(registry.dispatch("named", {}, **given)) == given
+    assert json.loads(registry.dispatch("plain", {}, **given)) == {"task_id": "t"}
+
+
+def test_dispatch_hands_every_keyword_to_an_async_handler() -> None:
+    async def later(args: dict[str, Any], **kw: Any) -> str:
+        await asyncio.sleep(0)
+        return json.dumps(kw)
+
+    add("later_still", later, is_async=True)
+    assert json.loads(registry.dispatch("later_still", {}, parent="p")) == {"parent": "p"}
+
+
+def test_dispatch_of_a_tool_of_the_agent_loop_is_refused_in_one_sentence() -> None:
+    assert json.loads(registry.dispatch("todo", {})) == {"error": "todo must be handled by the agent loop"}
+
+
+def test_dispatch_runs_a_built_in_that_works_with_a_context(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("first line\n")
+    found = json.loads(registry.dispatch("read_file", {"path": str(tmp_path / "a.txt")}, task_id="dispatched"))
+    model_tools.close_task("dispatched")
+    assert "first line" in found["content"]

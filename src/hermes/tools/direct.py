@@ -32,6 +32,7 @@ from hermes.types import Event, JsonObject, text_of
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+_TOLD = frozenset({"task_id", "tool_call_id", "session_id", "user_task", "enabled_tools"})  # as in `DirectCall`
 AGENT_LOOP_TOOLS = frozenset({"todo", "memory", "session_search", "delegate_task"})
 
 
@@ -71,7 +72,7 @@ class Outside:
     def _call(self, call: DirectCall) -> str:
         tool = registry.get(call.name)
         if call.name in AGENT_LOOP_TOOLS or (tool is not None and tool.traits.agent_loop):
-            return tool_error(f"{call.name} must be handled by the agent loop")
+            return _of_the_loop(call.name)
         if tool is None:
             load_home(paths.hermes_home())
             tool = registry.get(call.name)
@@ -100,6 +101,13 @@ class Outside:
             return text_of(run_sync(told(self.hooks, facts, content, (monotonic() - started) * 1000), None))
         return content
 
+    def dispatch(self, tool: Registered, args: JsonObject, given: Mapping[str, Any]) -> str:
+        """`registry.dispatch` of a handler that works with a context: no hooks, no check of the arguments."""
+        if tool.traits.agent_loop:
+            return _of_the_loop(tool.entry.name)
+        known = {key: value for key, value in given.items() if key in _TOLD}
+        return self._run(tool, args, DirectCall(name=tool.entry.name, args=args, **known))
+
     def _run(self, tool: Registered, args: JsonObject, call: DirectCall) -> str:
         keywords: JsonObject = {
             "task_id": call.task_id,
@@ -115,7 +123,7 @@ class Outside:
             else:
                 if takes_context(handler):
                     keywords["ctx"] = run_sync(self._context(keywords))
-                value = call_now(tool, args, keywords)
+                value = call_now(tool, args, fitting(tool, handler, keywords))
         except ToolError as error:
             return tool_error(sanitise_error(str(error)))
         except Exception as error:  # the tool border
@@ -173,6 +181,13 @@ class Outside:
             gone = [self._places.pop(key) for key in list(self._places) if key[0] == task_id]
         for place in gone:
             run_sync(place.close())
+
+
+outside = Outside()  # a cache of workplaces by task, for calls that belong to no agent
+
+
+def _of_the_loop(name: str) -> str:
+    return tool_error(f"{name} must be handled by the agent loop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

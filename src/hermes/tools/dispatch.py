@@ -60,22 +60,30 @@ async def invoke(
 
 
 def dispatch_now(registry: ToolRegistry, name: str, args: JsonObject, keywords: Mapping[str, Any]) -> Any:
-    """`registry.dispatch`: the result text, with every error as JSON text too. A multi-part result stays a dict."""
+    """`registry.dispatch`: the result text, with every error as JSON text too. A multi-part result stays a dict.
+
+    A handler with `**kw` gets every keyword. One that works with a `ctx` is given that of a call outside an agent
+    when the caller brings none; one that needs a live turn is refused.
+    """
     tool = registry.get(name)
     if tool is None:
         return tool_error(f"Unknown tool: {name}")
     try:
-        value = call_now(tool, args, keywords)
+        handler = resolved(tool)
+        if "ctx" not in keywords and takes_context(handler):
+            from hermes.tools.direct import outside  # noqa: PLC0415 - it is built on this module
+
+            return outside.dispatch(tool, args, keywords)
+        value = call_now(tool, args, keywords if _takes(handler).is_open else fitting(tool, handler, keywords))
     except Exception as error:  # the tool border
         log.exception("tool %r failed", name)
         return error_content("Tool execution failed", error)
     return value if isinstance(value, dict) and value.get("_multimodal") is True else normalise(value, name)
 
 
-def call_now(tool: Registered, args: JsonObject, keywords: Mapping[str, Any]) -> Any:
+def call_now(tool: Registered, args: JsonObject, given: Mapping[str, Any]) -> Any:
     """The handler's own value: a sync handler in this very thread, an async one on the tools' loop."""
     handler = resolved(tool)
-    given = fitting(tool, handler, keywords)
     if is_coroutine(tool, handler):
         return run_sync(awaited(handler, args, given), tool.traits.timeout_s)
     try:

@@ -15,7 +15,7 @@ time limit.
 
 A handler is `handler(args, **keywords)`, sync or async, and is handed only the keywords its signature takes:
 `ctx` (`ToolContext`), `task_id`, `user_task`, `session_id`, `tool_call_id`, `enabled_tools`. Through `**kw` it gets
-`task_id` and `user_task`. It returns a JSON string, or raises `ToolError` with a sentence the model can act on.
+`task_id` and `user_task`, and from `registry.dispatch` whatever that was given. It returns a JSON string, or raises `ToolError` with a sentence the model can act on.
 """
 
 import contextlib
@@ -324,7 +324,10 @@ class ToolRegistry:
         return definitions
 
     def dispatch(self, name: str, args: dict[str, Any], **kwargs: Any) -> Any:
-        """Call the tool and return its text. Errors are JSON text too; nothing a handler raises leaves here."""
+        """Call the tool and return its text. Errors are JSON text too; nothing a handler raises leaves here.
+
+        A handler that takes `**kw` is handed every keyword given here.
+        """
         from hermes.tools.dispatch import dispatch_now  # noqa: PLC0415 - the registry stays free of the pipeline
 
         return dispatch_now(self, name, args, kwargs)
