@@ -445,14 +445,77 @@ def test_sync_callbacks_run_in_the_calling_thread_in_order(tmp_path: Path) -> No
     assert {thread for _, _, thread in seen} == {threading.get_ident()}
 
 
-def test_a_callback_that_raises_ends_the_turn_and_reaches_the_caller(tmp_path: Path) -> None:
-    def explode(*_: Any) -> None:
-        raise RuntimeError("my callback is broken")
+EVENT_CALLBACKS = (
+    "tool_progress_callback", "tool_start_callback", "tool_complete_callback", "thinking_callback",
+    "reasoning_callback", "step_callback", "tool_gen_callback", "status_callback", "interim_assistant_callback",
+    "stream_delta_callback", "stream_callback",
+)  # fmt: skip
 
-    agent = AIAgent(model=ScriptedModel(says("x")), store=MemoryStore(), cwd=str(tmp_path), step_callback=explode)
-    with pytest.raises(RuntimeError, match="my callback is broken"):
+
+def _broken(name: str) -> Callable[..., None]:
+    def explode(*_: Any, **__: Any) -> None:
+        raise RuntimeError(f"{name} is broken")
+
+    return explode
+
+
+def _busy_script() -> tuple[Any, ...]:
+    """A turn that has something for every callback, most of it twice."""
+    return (
+        says(""),
+        thinks("hm") + says("I look.") + calls("echo", text="a"),
+        thinks("hm") + says("Again.") + calls("echo", text="b"),
+        says("done"),
+    )
+
+
+def _logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    told = [record for record in caplog.records if record.name == "hermes.runtime.callbacks"]
+    assert all(record.exc_info for record in told)
+    return sorted(record.getMessage().split()[0] for record in told)
+
+
+@pytest.mark.usefixtures("echo_tool")
+def test_callbacks_that_raise_are_logged_once_each_and_the_turn_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = {name: _broken(name) for name in EVENT_CALLBACKS}
+    stream = broken.pop("stream_callback")
+    agent = AIAgent(model=ScriptedModel(*_busy_script()), store=MemoryStore(), cwd=str(tmp_path), **broken)
+    result = agent.run_conversation("Go", stream_callback=stream)
+    agent.close()
+    assert (result["final_response"], result["completed"]) == ("done", True)
+    assert _logged(caplog) == sorted(EVENT_CALLBACKS)
+
+
+@pytest.mark.usefixtures("echo_tool")
+async def test_callbacks_that_raise_on_the_callers_loop_do_not_end_the_turn(
+    make_agent: MakeAgent, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = {name: _broken(name) for name in EVENT_CALLBACKS}
+    stream = broken.pop("stream_callback")
+    result = await make_agent(*_busy_script(), **broken).arun_conversation("Go", stream_callback=stream)
+    assert result["final_response"] == "done"
+    assert _logged(caplog) == sorted(EVENT_CALLBACKS)
+
+
+def test_ctrl_c_in_a_callback_ends_the_turn_and_reaches_the_caller(tmp_path: Path) -> None:
+    def hit(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    agent = AIAgent(model=ScriptedModel(says("x")), store=MemoryStore(), cwd=str(tmp_path), step_callback=hit)
+    with pytest.raises(KeyboardInterrupt):
         agent.run_conversation("Go")
     agent.close()
+
+
+async def test_a_callback_that_nobody_would_await_is_refused(make_agent: MakeAgent) -> None:
+    async def later(*_: Any) -> None: ...
+
+    with pytest.raises(UserError, match="^step_callback is a plain function, since nothing waits for it, not "):
+        make_agent(says("x"), step_callback=later)
+    with pytest.raises(UserError, match="^stream_callback is a plain function"):
+        await make_agent(says("x")).arun_conversation("Go", stream_callback=later)
 
 
 async def test_ledger_rows_open_before_the_request(make_agent: MakeAgent) -> None:

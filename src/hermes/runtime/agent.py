@@ -19,7 +19,7 @@ from hermes.runtime.conversation_loop import run_turn
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History, from_caller, from_record
-from hermes.runtime.options import Keywords, fold
+from hermes.runtime.options import Keywords, fold, refuse_unlike
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.prompt import FixedText, build_prompt
 from hermes.runtime.redaction import CleanSink, clean_content, clean_outcome
@@ -78,6 +78,7 @@ class AIAgent:
     ) -> dict[str, Any]:
         """Run one turn to its end and return the contract's result dict."""
         background.refuse_own_thread()
+        refuse_unlike("stream_callback", stream_callback)
         said = Said.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
         sink = CallerSink(callbacks.deliver)
@@ -93,6 +94,7 @@ class AIAgent:
         persist_user_message: Any = None,
     ) -> dict[str, Any]:
         """`run_conversation` for callers that have a loop; callbacks are called on it, between events."""
+        refuse_unlike("stream_callback", stream_callback)
         said = Said.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         return await self._guarded_turn(said, inline_sink(self._options.callbacks, stream_callback))
 

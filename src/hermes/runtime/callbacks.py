@@ -1,5 +1,6 @@
 """Events of a turn, told through the callbacks of the contract."""
 
+import logging
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, assert_never
@@ -23,6 +24,8 @@ from hermes.types import (
     text_of,
 )
 
+log = logging.getLogger(__name__)
+
 _callbacks = attrgetter(
     "tool_progress_callback",
     "tool_start_callback",
@@ -38,38 +41,41 @@ _callbacks = attrgetter(
 
 
 class ContractCallbacks:
-    """Delivers each event to whichever callbacks were given. An exception in one goes to the caller of the turn."""
+    """Delivers each event to whichever callbacks were given.
+
+    One that raises is logged the first time, and the turn goes on: to watch a turn must not be able to end it.
+    """
 
     def __init__(self, options: CallbackOptions, stream_callback: Callable[..., Any] | None = None) -> None:
         self._to = options
-        self._stream = [call for call in (stream_callback, options.stream_delta_callback) if call is not None]
+        self._stream = {"stream_callback": stream_callback, "stream_delta_callback": options.stream_delta_callback}
         self._after_tools = False
+        self._broken: set[str] = set()  # those whose failure is logged already
 
     def deliver(self, event: Event) -> None:
         match event:
             case TextDelta(text=text):
                 self._streamed(text)
             case ReasoningDelta(text=text):
-                _call(self._to.reasoning_callback, text)
+                self._call("reasoning_callback", text)
             case StepStarted(step=step, previous=previous):
-                _call(self._to.step_callback, step, list(previous))
-                _call(self._to.thinking_callback, f"model call {step}")
+                self._call("step_callback", step, list(previous))
+                self._call("thinking_callback", f"model call {step}")
             case CallAnnounced(name=name):
-                _call(self._to.tool_gen_callback, name)
+                self._call("tool_gen_callback", name)
             case BlockClosed():
-                _call(self._to.thinking_callback, "")
-                for stream in self._stream:
-                    stream(None)
+                self._call("thinking_callback", "")
+                self._stream_to_all(None)
                 self._after_tools = True
             case Commentary(text=text, already_streamed=streamed):
-                _call(self._to.interim_assistant_callback, text, already_streamed=streamed)
+                self._call("interim_assistant_callback", text, already_streamed=streamed)
             case CallStarted(call=call, args=args):
-                _call(self._to.tool_progress_callback, "tool.started", call.name, _preview(call), args)
-                _call(self._to.tool_start_callback, call.id, call.name, args)
+                self._call("tool_progress_callback", "tool.started", call.name, _preview(call), args)
+                self._call("tool_start_callback", call.id, call.name, args)
             case CallFinished():
                 self._finished(event)
             case StatusChanged(kind=kind, message=message):
-                _call(self._to.status_callback, kind, message)
+                self._call("status_callback", kind, message)
             case SessionRotated() | TurnFinished() | MinorEvent():
                 return  # the contract has no callback for them; a `sink` hears them
             case _:
@@ -78,13 +84,17 @@ class ContractCallbacks:
     def _streamed(self, text: str) -> None:
         if self._after_tools:
             text, self._after_tools = f"\n\n{text}", False
-        for stream in self._stream:
-            stream(text)
+        self._stream_to_all(text)
+
+    def _stream_to_all(self, text: str | None) -> None:
+        for name, stream in self._stream.items():
+            if stream is not None:
+                self._guarded(name, stream, text)
 
     def _finished(self, event: CallFinished) -> None:
         result = text_of(event.result.content)
-        _call(
-            self._to.tool_progress_callback,
+        self._call(
+            "tool_progress_callback",
             "tool.completed",
             event.call.name,
             None,
@@ -93,17 +103,25 @@ class ContractCallbacks:
             is_error=event.result.status != "ok",
             result=result,
         )
-        _call(self._to.tool_complete_callback, event.call.id, event.call.name, event.args, result)
+        self._call("tool_complete_callback", event.call.id, event.call.name, event.args, result)
+
+    def _call(self, name: str, *args: Any, **keywords: Any) -> None:
+        callback = getattr(self._to, name)
+        if callback is not None:
+            self._guarded(name, callback, *args, **keywords)
+
+    def _guarded(self, name: str, callback: Callable[..., Any], *args: Any, **keywords: Any) -> None:
+        try:
+            callback(*args, **keywords)
+        except Exception:  # the border to the caller's code
+            if name not in self._broken:
+                self._broken.add(name)
+                log.exception("%s failed; the turn goes on, and further failures of it are not logged", name)
 
 
 def anyone_listens(options: CallbackOptions) -> bool:
     """Whether an event would reach one of the callbacks."""
     return any(_callbacks(options))
-
-
-def _call(callback: Callable[..., Any] | None, *args: Any, **keywords: Any) -> None:
-    if callback is not None:
-        callback(*args, **keywords)
 
 
 def _preview(call: ToolCall) -> str:

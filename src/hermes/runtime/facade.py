@@ -130,7 +130,7 @@ caller: ContextVar[CallerSink | None] = ContextVar("hermes_caller", default=None
 def run_sync(work: Coroutine[Any, Any, Result], sink: CallerSink, on_abort: Callable[[], None]) -> Result:
     """Run `work` on the background loop while this thread delivers its events; return what it returns.
 
-    If a callback raises, or Ctrl-C hits this thread, `on_abort` is called, `work` is seen to its end, and the
+    If Ctrl-C hits this thread, in a callback or between them, `on_abort` is called, `work` is seen to its end, and the
     exception goes on to the caller.
     """
     token = caller.set(sink)

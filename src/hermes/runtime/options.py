@@ -137,7 +137,8 @@ _LISTS = {"enabled_toolsets", "disabled_toolsets", "providers_allowed", "provide
 _HINTS: dict[str, Any] = {name: hint for struct in _GROUPS.values() for name, hint in struct.__annotations__.items()}
 _WHOLE = frozenset(name for name, hint in _HINTS.items() if hint in (int, int | None))
 _NUMBERS = frozenset(name for name, hint in _HINTS.items() if hint in (float, float | None)) | _WHOLE
-_FUNCTIONS = frozenset(name for name in _HINTS if name.endswith("_callback"))
+_FUNCTIONS = frozenset(name for name in _HINTS if name.endswith("_callback")) | {"stream_callback"}
+_ANSWERING = frozenset({"approval_callback", "sudo_password_callback"})  # waited for, so they may be async
 
 # Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
 _NOT_YET = {
@@ -161,8 +162,7 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
             raise TypeError(f"AIAgent has no keyword {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         if value and name in _NOT_YET:
             raise UnsupportedOption(f"{name}={value!r} asks for {_NOT_YET[name]}, which this version does not have")
-        if value is not None and (wanted := _unlike(name, value)):
-            raise UserError(f"{name} is {wanted}, not {value!r}")
+        refuse_unlike(name, value)
         grouped[_OWNER[name]][name] = _usable(name, value)
     return AgentOptions(
         model=ModelOptions(**grouped["model"]),
@@ -173,12 +173,20 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
     )
 
 
+def refuse_unlike(name: str, value: object) -> None:
+    """`UserError` for a value that is nothing of the kind that the keyword wants."""
+    if value is not None and (wanted := _unlike(name, value)):
+        raise UserError(f"{name} is {wanted}, not {value!r}")
+
+
 def _unlike(name: str, value: object) -> str:
     """What the keyword is, when `value` is nothing of the kind."""
     if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int if name in _WHOLE else int | float)):
         return "a whole number" if name in _WHOLE else "a number"
     if name in _FUNCTIONS and not callable(value):
         return "a function"
+    if name in _FUNCTIONS - _ANSWERING and inspect.iscoroutinefunction(value):
+        return "a plain function, since nothing waits for it"
     if name == "iteration_budget" and not isinstance(value, IterationBudget):
         return "an IterationBudget"
     return ""

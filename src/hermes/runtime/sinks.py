@@ -10,7 +10,7 @@ from hermes.types import Event
 
 
 class InlineSink:
-    """Callbacks on the caller's own loop; one that raises ends the turn through the caller's await."""
+    """Callbacks on the caller's own loop, between the events."""
 
     def __init__(self, callbacks: ContractCallbacks) -> None:
         self._callbacks = callbacks

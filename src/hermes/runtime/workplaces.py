@@ -59,12 +59,16 @@ def _asking(options: AgentOptions, parts: Shared) -> AskPassword | None:
 
     async def ask(prompt: str) -> str | None:
         """Where the turn's caller waits, or in a thread of the pool."""
-        if inspect.iscoroutinefunction(callback):
-            said = await callback(prompt)
-        elif (waiting := caller.get()) is not None:
-            said = await waiting.call(callback, prompt)
-        else:
-            said = await parts.pool.run(callback, prompt)
+        try:
+            if inspect.iscoroutinefunction(callback):
+                said = await callback(prompt)
+            elif (waiting := caller.get()) is not None:
+                said = await waiting.call(callback, prompt)
+            else:
+                said = await parts.pool.run(callback, prompt)
+        except Exception:  # the border to the caller's code: nobody has answered
+            log.exception("sudo_password_callback failed; the command runs without a password")
+            return None
         return said or None
 
     return ask
