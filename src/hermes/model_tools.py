@@ -8,8 +8,7 @@ from hermes.config.paths import hermes_home
 from hermes.schemas import tidy
 from hermes.tools.coercion import coerce_args
 from hermes.tools.definitions import load_home
-from hermes.tools.direct import DirectCall
-from hermes.tools.direct import outside as _outside
+from hermes.tools.direct import DirectCall, outside
 from hermes.tools.memo import Memo
 from hermes.tools.registry import ToolRegistry, offered_schema, registry
 
@@ -63,7 +62,7 @@ def handle_function_call(  # noqa: PLR0913, PLR0917 - the contract's parameters
     Calls with one `task_id` share a working directory, shell variables and background processes. Nobody can be
     asked, so what needs approval is denied.
     """
-    return _outside.call(
+    return outside.call(
         DirectCall(
             name=function_name,
             args=function_args,
@@ -79,7 +78,7 @@ def handle_function_call(  # noqa: PLR0913, PLR0917 - the contract's parameters
 
 def close_task(task_id: str) -> None:
     """End the shell and the children that calls with this `task_id` left open."""
-    _outside.close_task(task_id)
+    outside.close_task(task_id)
 
 
 def coerce_tool_args(tool_name: str, args: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
+from hermes.config import paths
 from hermes.errors import ProviderError, StoreError, UnsupportedOption, UserError
 from hermes.ops import AttemptClosed, AttemptOpened, CallJournalled, ContextAttached, MessageAppended
 from hermes.runtime.budget import IterationBudget
@@ -445,6 +446,51 @@ def test_sync_callbacks_run_in_the_calling_thread_in_order(tmp_path: Path) -> No
     assert {thread for _, _, thread in seen} == {threading.get_ident()}
 
 
+@pytest.mark.usefixtures("echo_tool")
+async def test_calls_beyond_the_limit_are_answered_unrun_and_told(make_agent: MakeAgent) -> None:
+    store, sink = MemoryStore(), MemorySink()
+    model = ScriptedModel(sum((calls("echo", text=str(n)) for n in range(1, 200)), calls("echo", text="0")), says("ok"))
+    result = await make_agent(model, store=store, sink=sink, session_id="s").arun_conversation("Go")
+
+    answers = [text_of(m.content) for m in model.requests[1] if m.role == "tool"]
+    assert [json.loads(answer)["echoed"] for answer in answers[:128]] == [str(n) for n in range(128)]
+    assert set(answers[128:]) == {
+        "[not run: one message may make 128 calls, and this came after them; ask again for what you still need]"
+    }
+    assert (len(answers), result["final_response"]) == (200, "ok")
+    assert sum(isinstance(op, CallJournalled) for commit in store.commits for op in commit) == 128
+    told = [event.message for event in sink.events if isinstance(event, StatusChanged)]
+    assert told == ["the model asked for 200 tool calls at once; the first 128 are run, the others are not"]
+    cold = make_agent(later := ScriptedModel(says("yes")), store=store, session_id="s")
+    (await cold._assembled()).warm.take(store, "s")  # as in a new process
+    await cold.arun_conversation("And now?")
+    assert [text_of(m.content) for m in later.requests[0] if m.role == "tool"] == answers
+
+
+@pytest.mark.usefixtures("echo_tool")
+async def test_the_limit_of_calls_is_a_setting(make_agent: MakeAgent) -> None:
+    path = paths.made(paths.hermes_home()) / "config.yaml"
+    path.write_text("agent:\n  max_calls_per_message: 2\n")
+    model = ScriptedModel(calls("echo", text="a") + calls("echo", text="b") + calls("echo", text="c"), says("ok"))
+    await make_agent(model).arun_conversation("Go")
+    answers = [text_of(m.content)[:8] for m in model.requests[1] if m.role == "tool"]
+    assert answers == ['{"echoed', '{"echoed', "[not run"]
+
+
+@pytest.mark.usefixtures("echo_tool")
+async def test_an_interrupt_in_a_round_of_too_many_calls_leaves_one_answer_for_each(make_agent: MakeAgent) -> None:
+    store = MemoryStore()
+    model = ScriptedModel(sum((calls("echo", text=str(n)) for n in range(1, 150)), calls("echo", text="0")))
+    agents: list[AIAgent] = []
+    stop = {"tool_start_callback": lambda *_: agents[0].interrupt()}
+    agents.append(agent := make_agent(model, store=store, session_id="s", **stop))
+    result = await agent.arun_conversation("Go")
+    assert result["turn_exit_reason"] == "interrupted_by_user"
+    answered = [m["tool_call_id"] for m in result["messages"] if m["role"] == "tool"]
+    (asked,) = [m for m in result["messages"] if m.get("tool_calls")]
+    assert answered == [call["id"] for call in asked["tool_calls"]]
+
+
 EVENT_CALLBACKS = (
     "tool_progress_callback", "tool_start_callback", "tool_complete_callback", "thinking_callback",
     "reasoning_callback", "step_callback", "tool_gen_callback", "status_callback", "interim_assistant_callback",
@@ -512,9 +558,9 @@ def test_ctrl_c_in_a_callback_ends_the_turn_and_reaches_the_caller(tmp_path: Pat
 async def test_a_callback_that_nobody_would_await_is_refused(make_agent: MakeAgent) -> None:
     async def later(*_: Any) -> None: ...
 
-    with pytest.raises(UserError, match="^step_callback is a plain function, since nothing waits for it, not "):
+    with pytest.raises(UserError, match=r"^step_callback is a plain function, since nothing waits for it, not "):
         make_agent(says("x"), step_callback=later)
-    with pytest.raises(UserError, match="^stream_callback is a plain function"):
+    with pytest.raises(UserError, match=r"^stream_callback is a plain function"):
         await make_agent(says("x")).arun_conversation("Go", stream_callback=later)
 
 

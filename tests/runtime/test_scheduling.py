@@ -7,17 +7,17 @@ import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.runtime.scheduling import next_wave
-from hermes.seams import Effects, ToolContext
+from hermes.runtime.scheduling import Waves
+from hermes.seams import Effects, Environment, ToolContext
 from hermes.tools.registry import tool_result
 from hermes.tools.traits import BARRIER, Traits, conflict, overlap
 from hermes.types import ToolCall, text_of
-from tests.runtime.rooms import room, tool
+from tests.runtime.rooms import Folder, room, tool
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
 
@@ -29,6 +29,12 @@ effects = st.one_of(
 CELLS = ["file:/a/b/1", "file:/a/c/2", "file:/ab/3", "file:/d/e/4", "file:/z/5", "todo:list", "net:x/6"]
 
 State = dict[str, int]
+
+
+def waves_of(batch: list[Effects]) -> list[int]:
+    """The wave of each call."""
+    sorter = Waves()
+    return [sorter.add(one) for one in batch]
 
 
 def covered(names: frozenset[str]) -> list[str]:
@@ -63,9 +69,9 @@ def in_order(batch: list[Effects]) -> tuple[State, list[int]]:
 def in_waves(batch: list[Effects], chance: random.Random) -> tuple[State, list[int]]:
     """Every call is two steps, look and act, and the steps of a wave come in any order."""
     state, seen = dict.fromkeys(CELLS, 0), [0] * len(batch)
-    pending = list(range(len(batch)))
-    while pending:
-        wave = [pending[place] for place in next_wave([batch[number] for number in pending])]
+    waves = waves_of(batch)
+    for turn in range(max(waves, default=-1) + 1):
+        wave = [number for number, own in enumerate(waves) if own == turn]
         assert wave, "a wave is never empty"
         steps = [number for number in wave for _ in range(2)]
         chance.shuffle(steps)
@@ -76,7 +82,6 @@ def in_waves(batch: list[Effects], chance: random.Random) -> tuple[State, list[i
             else:
                 looked.add(number)
                 seen[number] = look(number, batch[number], state)
-        pending = [number for number in pending if number not in wave]
     return state, seen
 
 
@@ -89,15 +94,9 @@ def test_every_interleaving_of_the_waves_equals_the_sequential_run(batch: list[E
 @settings(max_examples=2000 if FULL else 200, deadline=None)
 @given(batch=st.lists(effects, min_size=1, max_size=7))
 def test_a_call_waits_only_for_calls_it_conflicts_with(batch: list[Effects]) -> None:
-    pending = list(range(len(batch)))
-    wave_of: dict[int, int] = {}
-    while pending:
-        ready = [pending[place] for place in next_wave([batch[number] for number in pending])]
-        round_ = 1 + max(wave_of.values(), default=-1)
-        wave_of |= dict.fromkeys(ready, round_)
-        pending = [number for number in pending if number not in ready]
-    for number, wave in wave_of.items():
-        before = [wave_of[earlier] for earlier in range(number) if conflict(batch[earlier], batch[number])]
+    waves = waves_of(batch)
+    for number, wave in enumerate(waves):
+        before = [waves[earlier] for earlier in range(number) if conflict(batch[earlier], batch[number])]
         assert wave == 1 + max(before, default=-1)
 
 
@@ -146,6 +145,74 @@ def test_the_executor_leaves_what_running_in_order_leaves(batch: list[Effects], 
     assert asyncio.run(through_the_executor(batch, seed, tmp_path)) == in_order(batch)
 
 
+async def _effects_asked(folder: Path, batch: list[Effects]) -> int:
+    """How often the executor asks what the calls of a batch touch."""
+    asked: list[int] = []
+
+    def effects_of(args: Mapping[str, Any], _ctx: ToolContext) -> Effects:
+        asked.append(args["n"])
+        return batch[int(args["n"])]
+
+    async def nothing(_args: dict[str, Any], **_: object) -> str:
+        return tool_result(ok=True)
+
+    number = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    async with room(folder, tool("touch", nothing, number, traits=Traits(effects=effects_of))) as it:
+        await it.run(*[ToolCall(str(n), "touch", f'{{"n": {n}}}') for n in range(len(batch))])
+    return len(asked)
+
+
+async def test_each_call_is_asked_once_what_it_touches(tmp_path: Path) -> None:
+    one_file = [Effects(writes=frozenset({"file:/a/b"}))] * 150
+    assert await _effects_asked(tmp_path, one_file) == 150
+    assert await _effects_asked(tmp_path, [BARRIER] * 150) == 149, "the last one alone need not be asked"
+    assert await _effects_asked(tmp_path, [Effects(reads=frozenset({f"file:/{n}"})) for n in range(150)]) == 150
+
+
+def test_the_work_of_sorting_calls_grows_with_their_number_and_not_with_its_square() -> None:
+    def looked_up(count: int) -> int:
+        names = [_Counted(f"file:/w/{number % 50}/{number}") for number in range(count)]
+        waves_of([Effects(reads=frozenset(names[:1]), writes=frozenset({name})) for name in names])
+        return sum(name.uses for name in names)
+
+    assert looked_up(4_000) <= 4.2 * looked_up(1_000)
+
+
+class _Counted(str):
+    """A resource that counts how often it is taken apart."""
+
+    uses = 0
+
+    def partition(self, sep: str, /) -> tuple[str, str, str]:
+        self.uses += 1
+        return super().partition(sep)
+
+
+async def test_what_a_call_left_behind_when_it_moved_the_folder_is_planned_anew(tmp_path: Path) -> None:
+    """Paths of later calls start elsewhere then, and two that had nothing in common may be the same."""
+    place = Folder("/here")
+    order: list[str] = []
+
+    def effects_of(args: Mapping[str, Any], ctx: ToolContext) -> Effects:
+        written = frozenset({"file:" + os.path.join(ctx.environment.cwd, args["path"])})
+        return Effects(writes=written, reads=frozenset({"file:/here/first"}))
+
+    async def write(args: dict[str, Any], **_: object) -> str:
+        if args["path"] == "first":
+            place.cwd = "/moved"
+        for _pause in range(0 if args["path"].startswith("/") else 5):
+            await asyncio.sleep(0)
+        order.append(args["path"])
+        return tool_result(ok=True)
+
+    properties = {"type": "object", "properties": {"path": {"type": "string"}}}
+    write_tool = tool("write", write, properties, traits=Traits(effects=effects_of))
+    asked = ["first", "same", "/moved/same"]  # the second is /here/same before the first has run
+    async with room(tmp_path, write_tool, environment=cast("Environment", place)) as it:
+        await it.run(*[ToolCall(path, "write", json.dumps({"path": path})) for path in asked])
+    assert order == asked
+
+
 def test_a_folder_covers_its_files_and_not_its_namesakes() -> None:
     assert overlap("file:/a", "file:/a/b")
     assert not overlap("file:/a", "file:/ab")
@@ -155,7 +222,7 @@ def test_a_folder_covers_its_files_and_not_its_namesakes() -> None:
 
 def test_two_reads_of_one_file_run_together_and_a_write_waits() -> None:
     read, write = Effects(reads=frozenset({"file:/a"})), Effects(writes=frozenset({"file:/a/b"}))
-    assert next_wave([read, read, write, read]) == [0, 1]
-    assert next_wave([write, BARRIER, read]) == [0]
-    assert next_wave([BARRIER, read]) == [0]
-    assert next_wave([]) == []
+    assert waves_of([read, read, write, read]) == [0, 0, 1, 2]
+    assert waves_of([write, BARRIER, read]) == [0, 1, 2]
+    assert waves_of([BARRIER, read, BARRIER, BARRIER]) == [0, 1, 2, 3]
+    assert waves_of([]) == []

@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
@@ -16,9 +17,9 @@ from msgspec import structs
 from hermes.errors import ToolError
 from hermes.seams import Effects, ToolContext
 from hermes.tools.registry import tool_result
-from hermes.tools.traits import Traits, reads_file, touches_nothing, writes_file
+from hermes.tools.traits import Traits, file_resource, reads_file, touches_nothing, writes_file
 from hermes.types import CallFinished, ImagePart, TextPart, ToolCall, text_of
-from tests.runtime.rooms import room, tool
+from tests.runtime.rooms import Folder, room, tool
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -498,3 +499,24 @@ async def test_validation_reads_every_call_before_any_runs(tmp_path: Path) -> No
         good, bad = await it.run(ToolCall("1", "count", '{"n": 1}'), ToolCall("2", "count", '{"n":'))
     assert (good.content, bad.status) == ("1", "failed")
     assert it.events.started() == it.events.finished() == ["2", "1"]
+
+
+async def test_an_interrupt_is_heard_before_the_first_of_many_calls_has_started(tmp_path: Path) -> None:
+    """Checking and sorting a thousand calls gives way in between; it is not one long step of the loop."""
+    ran: list[str] = []
+
+    async def note(args: dict[str, Any], **_: object) -> str:
+        ran.append(args["path"])
+        return tool_result(ok=True)
+
+    many = [ToolCall(f"c{n}", "note", f'{{"path": "f{n}"}}') for n in range(1000)]
+    async with room(tmp_path, tool("note", note, PATH, traits=Traits(effects=_reads))) as it:
+        asyncio.get_running_loop().call_soon(it.ctx.scope.cancel, "interrupted by the user")
+        await it.run(*many)
+    assert it.ctx.scope.cancelled
+    assert (ran, it.events.started()) == ([], [])
+
+
+def test_a_path_longer_than_any_file_name_is_not_looked_up(tmp_path: Path) -> None:
+    here = cast("ToolContext", SimpleNamespace(environment=Folder(str(tmp_path))))
+    assert file_resource("a/" * 500_000, here) == "file:/"

@@ -13,6 +13,7 @@ from hermes import model_tools
 from hermes.model_tools import coerce_tool_args, handle_function_call
 from hermes.seams import ToolContext
 from hermes.tools.decorator import tool
+from hermes.tools.direct import outside
 from hermes.tools.registry import registry
 from hermes.tools.traits import Traits
 
@@ -25,7 +26,7 @@ def _clean() -> Iterator[None]:
     yield
     for name in set(registry.get_all_tool_names()) - before:
         registry.deregister(name)
-    model_tools._outside.hooks.remove("test")
+    outside.hooks.remove("test")
 
 
 def add(name: str, handler: Any, parameters: dict[str, Any] | None = None, **more: Any) -> None:
@@ -151,7 +152,7 @@ def test_hooks_of_the_process_are_asked_once_and_may_be_skipped() -> None:
         return {"action": "block", "message": "no"}
 
     add("plain", lambda args: '{"ok": 1}')
-    hooks = model_tools._outside.hooks
+    hooks = outside.hooks
     hooks.add("pre_tool_call", policy, owner="test", kind="policy")
     hooks.add("transform_tool_result", lambda result: result + " ", owner="test", kind="transform")
     assert handle_function_call("plain", {}) == '{"error": "no"}'

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hermes.config.sections import agent as agent_section
 from hermes.errors import ProviderError, UserError
 from hermes.ops import MessageAppended, SessionChanged, SessionRecord, StoreOp
 from hermes.runtime import session_rows
@@ -382,6 +383,7 @@ class AIAgent:
             options=parts.request_options,
             budget=self.iteration_budget,
             max_iterations=limits.max_iterations,
+            max_calls=parts.settings.of(agent_section.Section).max_calls_per_message,
             steer=self._steer,
             prefill=parts.prefill,
             tool_delay_s=self._options.tools.tool_delay,

@@ -1,6 +1,7 @@
 """What a turn starts from: the stored session, repaired if a crash left it open, or the history a caller brought."""
 
-from collections import Counter
+from bisect import bisect
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ from hermes.dicts import from_dict, to_dict
 from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
 from hermes.runtime.repairs import QUARANTINED_IMAGES, without_pictures
 from hermes.runtime.requests import OUTCOME_UNKNOWN, UnitBuilder
-from hermes.types import ImagePart, JsonObject, Message, text_of
+from hermes.types import ImagePart, JsonObject, Message, ToolCall, text_of
 
 PICTURE_CHARS = 6_400  # what a picture takes of a window, in characters of text
 _SHOWN_CHARS = 300
+_MAX_NESTED = 16  # calls in calls that are told apart; an id that a model wrote may hold any number of slashes
 
 
 class History(Struct):
@@ -29,6 +31,7 @@ class History(Struct):
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
     tokens_at: int = 0  # how many characters there were then
     places: dict[str, int] = field(default_factory=dict)  # of the newest calls, in the order they were asked for
+    _shown: list[int] = field(default_factory=list)  # places of the results that stand last in `dicts`
 
     def add(self, message: Message, context: str = "") -> None:
         """Take one more message. What is added is never changed afterwards."""
@@ -61,12 +64,18 @@ class History(Struct):
     def _show(self, message: Message) -> None:
         """Results are stored as they come; a caller sees them in the order of their calls."""
         dicts, places = self.dicts, self.places
-        dicts.append(to_dict(message))
         if message.role == "tool" and len(places) > 1:
-            place, mine = len(dicts) - 1, places.get(message.tool_call_id or "", -1)
-            while mine >= 0 and place and places.get(dicts[place - 1].get("tool_call_id", ""), -1) > mine:
-                place -= 1
-            dicts.insert(place, dicts.pop())
+            mine = places.get(message.tool_call_id or "", -1)
+            if mine >= 0 and self._shown:
+                # Those that are shown are in order already, at the end of the list.
+                place = bisect(self._shown, mine)
+                self._shown.insert(place, mine)
+                dicts.insert(len(dicts) - (len(self._shown) - 1 - place), to_dict(message))
+                return
+            self._shown = [mine]
+        else:
+            self._shown = []
+        dicts.append(to_dict(message))
 
 
 def _size(text: str) -> int:
@@ -113,13 +122,14 @@ def from_caller(
 def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
     asked = {call.id for message in record.messages for call in message.tool_calls}
     answered = {message.tool_call_id for message in record.messages if message.role == "tool"}
+    made = _made_by(record.open_calls)
     ops: list[StoreOp] = []
     for call in _unanswered(record.messages, record.open_calls):
         # A call that another call made is no part of the transcript; the one that made it tells of it.
         if call.call.id in asked and call.call.id not in answered:
             result = Message(
                 role="tool",
-                content=OUTCOME_UNKNOWN + _made_meanwhile(call.call.id, record.open_calls),
+                content=OUTCOME_UNKNOWN + _made_meanwhile(made.get(call.call.id, ())),
                 tool_call_id=call.call.id,
                 tool_name=call.call.name,
                 status="unknown",
@@ -129,9 +139,18 @@ def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
     return ops
 
 
-def _made_meanwhile(call_id: str, open_calls: Sequence[OpenCall]) -> str:
-    """The calls that this one had begun itself and that have no result either."""
-    begun = [one.call for one in open_calls if one.call.id.startswith(f"{call_id}/")]
+def _made_by(open_calls: Sequence[OpenCall]) -> dict[str, list[ToolCall]]:
+    """Calls that other calls had begun, by the id of each that they were made under: `a` and `a/2` for `a/2/1`."""
+    made: dict[str, list[ToolCall]] = defaultdict(list)
+    for one in open_calls:
+        parts = one.call.id.split("/")
+        for end in range(1, min(len(parts), _MAX_NESTED)):
+            made["/".join(parts[:end])].append(one.call)
+    return made
+
+
+def _made_meanwhile(begun: Sequence[ToolCall]) -> str:
+    """The calls that a call had begun itself and that have no result either."""
     if not begun:
         return ""
     shown = ", ".join(f"{call.name}({call.arguments[:_SHOWN_CHARS]})" for call in begun)

@@ -63,7 +63,9 @@ class UnitBuilder:
         self._units: list[Unit] = []
         self._memo: dict[str, tuple[int, Any]] = {}  # of the logs that are handed out
         self._ids: set[str] = set()
+        self._next: dict[str, int] = {}  # for an id that is taken, the number to try behind it
         self._asked: list[tuple[str, ToolCall]] = []  # the stored id of each open call, and the call as sent
+        self._open: set[str] = set()  # those ids
         self._results: dict[str, Message] = {}
         self._strays: list[Message] = []
         self._context = ""  # of the results held back
@@ -103,7 +105,7 @@ class UnitBuilder:
         if context:
             self._context = _joined(self._context, _clean(context))
         asked = message.tool_call_id or ""
-        if asked in [stored for stored, _ in self._asked] and asked not in self._results:
+        if asked in self._open and asked not in self._results:
             self._results[asked] = message
         elif asked not in self._results:
             self._strays.append(message)
@@ -115,7 +117,7 @@ class UnitBuilder:
             answers = [_answer(call, self._results.get(stored)) for stored, call in self._asked]
             self._units.append(Unit(answers, self._context))
         strays = [f"(late result of {m.tool_name or 'a tool'}) {text_of(m.content)}" for m in self._strays]
-        self._asked, self._results, self._strays, self._context = [], {}, [], ""
+        self._asked, self._open, self._results, self._strays, self._context = [], set(), {}, [], ""
         for note in strays:
             self._put(Message(role="user", content=_clean(note)))
 
@@ -136,9 +138,10 @@ class UnitBuilder:
                 continue  # the same call twice in one message is one call
             seen.add(call.id)
             wanted = _ILLEGAL_ID.sub("_", call.id)[:60] or f"call_{len(self._units)}_{number}"
-            unique, n = wanted, 2
+            unique, n = wanted, self._next.get(wanted, 2)
             while unique in self._ids:
                 unique, n = f"{wanted}_{n}", n + 1
+            self._next[wanted] = n
             self._ids.add(unique)
             legal = msgspec.structs.replace(
                 call,
@@ -147,6 +150,7 @@ class UnitBuilder:
                 arguments=_object_text(call.arguments),
             )
             self._asked.append((call.id, legal))
+            self._open.add(call.id)
             sent.append(legal)
         return tuple(sent)
 

@@ -1,6 +1,7 @@
 """Run the tool calls of one assistant message: validate all, run what may run side by side, answer in call order."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
@@ -11,9 +12,9 @@ from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
 from hermes.runtime.redaction import clean_answer
-from hermes.runtime.scheduling import next_wave
+from hermes.runtime.scheduling import Waves
 from hermes.scope import CallInterrupted
-from hermes.seams import Effects, ToolRules, ToolView
+from hermes.seams import ToolRules, ToolView
 from hermes.tools.fences import fence
 from hermes.tools.limits import NO_LIMIT, fit, spill
 from hermes.tools.names import repair_name
@@ -26,6 +27,7 @@ from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultS
 Persist: TypeAlias = Callable[[Sequence[ToolResult]], Awaitable[None]]
 
 MAX_PARALLEL = 8
+AT_ONCE = 32  # calls that are looked at before the loop may hear of something else, such as an interrupt
 
 
 class Prepared(Struct, frozen=True):
@@ -35,6 +37,7 @@ class Prepared(Struct, frozen=True):
     name: str
     args: JsonObject
     rules: ToolRules
+    place: int = 0  # among the calls of its message
 
     @property
     def shown(self) -> ToolCall:
@@ -63,27 +66,35 @@ async def run_calls(
     """
     batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch)
     done: list[ToolResult] = []
-    pending: list[Prepared] = []
-    for call in calls:  # all are checked before any of them runs
-        ready = _validated(ctx.tools, call)
+    pending: deque[Prepared] = deque()
+    for place, call in enumerate(calls, 1):  # all are checked before any of them runs
+        ready = _validated(ctx.tools, call, place)
         if isinstance(ready, Prepared):
             pending.append(ready)
         else:
             done.append(batch.refused(call, ready))
+        if place % AT_ONCE == 0:
+            await asyncio.sleep(0)
     kept = 0
     while pending:
-        wave, pending = batch.parted(pending)
-        done += await batch.run(wave)
-        if pending:
+        waves = await batch.planned(pending)
+        while waves:
+            done += await batch.run(waves.popleft())
+            if not (waves or pending):
+                break
             await persist(done[kept:])
             kept = len(done)
             if delay_s > 0:
                 await ctx.scope.sleep(delay_s)
+            if ctx.services.environment.cwd != batch.planned_in:
+                left = sorted((one for wave in waves for one in wave), key=lambda one: one.place)
+                pending.extendleft(reversed(left))
+                waves.clear()
     results = {result.call_id: result for result in done}
     return [results[call.id] for call in calls]
 
 
-def _validated(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
+def _validated(view: ToolView, call: ToolCall, place: int) -> Prepared | ToolResult:
     """The call made ready, or refused with its own message."""
     known = view.names()
     try:
@@ -97,7 +108,7 @@ def _validated(view: ToolView, call: ToolCall) -> Prepared | ToolResult:
         return ToolResult(call_id=call.id, name=call.name, content=refused.as_json(), status="failed")
     except ToolError as error:
         return ToolResult(call_id=call.id, name=call.name, content=tool_error(error), status="failed")
-    return Prepared(call, name, args, view.rules(name))
+    return Prepared(call, name, args, view.rules(name), place)
 
 
 class _Done(Struct, frozen=True):
@@ -121,18 +132,30 @@ class _Batch(Struct):
     ctx: TurnContext
     guardrails: Guardrails
     left: float  # characters that further results may have
+    planned_in: str = ""  # the working directory that the waves were worked out in
     done: dict[str, _Done] = field(default_factory=dict)  # those of the wave whose results may yet be shortened
 
-    def parted(self, pending: list[Prepared]) -> tuple[list[Prepared], list[Prepared]]:
-        """Those of `pending` that may run side by side now, and the others."""
-        if len(pending) == 1:
-            return pending, []
-        places = set(next_wave([self._effects(one) for one in pending]))
-        wave = [one for place, one in enumerate(pending) if place in places]
-        return wave, [one for place, one in enumerate(pending) if place not in places]
+    async def planned(self, pending: deque[Prepared]) -> deque[list[Prepared]]:
+        """Take the calls up to the next barrier, which has a wave of its own, out of `pending`: in waves.
 
-    def _effects(self, one: Prepared) -> Effects:
-        return self.ctx.tools.effects(one.name, one.args, self.ctx.for_call(one.call, self.ctx.scope))
+        What is behind a barrier is planned when that has run, since it may have moved the working directory that
+        paths start from, or put links in their way. Should another call move it, the rest is to be planned again.
+        """
+        self.planned_in = self.ctx.services.environment.cwd
+        if len(pending) == 1:
+            return deque([[pending.popleft()]])
+        sorter, waves = Waves(), list[list[Prepared]]()
+        for seen in range(1, len(pending) + 1):
+            one = pending.popleft()
+            effects = self.ctx.tools.effects(one.name, one.args, self.ctx.for_call(one.call, self.ctx.scope))
+            wave = sorter.add(effects)
+            waves += [[] for _ in range(wave + 1 - len(waves))]
+            waves[wave].append(one)
+            if effects.barrier:
+                break
+            if seen % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return deque(waves)
 
     def refused(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Show and count a call that did not pass validation."""

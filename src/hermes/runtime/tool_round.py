@@ -22,6 +22,7 @@ from hermes.types import (
     Commentary,
     Event,
     Message,
+    StatusChanged,
     ToolCall,
     ToolResult,
     text_of,
@@ -32,20 +33,30 @@ MAX_INVENTED = 3
 READS = frozenset({"read_file", "search_files"})
 CODE = frozenset({"execute_code"})
 SKIPPED = "[Tool execution cancelled — {name} was skipped due to user interrupt]"
+MAX_KEPT = 10_000  # calls of one message; more say nothing more, and would hold up everything that reads them
+TOO_MANY = "[not run: one message may make {most} calls, and this came after them; ask again for what you still need]"
 CUT_OFF = "[Tool execution interrupted — {name} was stopped; part of it may have taken effect]"
 
 
 async def run_tools(turn: Turn, answer: Answer) -> None:
     """Store the answer and what it asks for, run that, and have the results ready for the next request."""
     ctx = turn.ctx
-    calls = _told_apart(turn, answer.response.message.tool_calls)
-    message = replace(answer.response.message, tool_calls=calls)
+    wanted = answer.response.message.tool_calls
+    asked = _told_apart(turn, wanted[:MAX_KEPT])
+    calls, beyond = asked[: turn.max_calls], asked[turn.max_calls :]
+    message = replace(answer.response.message, tool_calls=asked)
     text = text_of(message.content)
     row = turn.remember(message)
-    await turn.commit(answer.closing, row, *[CallJournalled(ctx.session_id, call) for call in calls])
+    rows = _unrun_rows(turn, beyond)
+    await turn.commit(answer.closing, row, *[CallJournalled(ctx.session_id, call) for call in calls], *rows)
     if text.strip():
         ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
     ctx.sink.emit(BlockClosed())
+    if beyond:
+        told = (
+            f"the model asked for {len(wanted)} tool calls at once; the first {len(calls)} are run, the others are not"
+        )
+        ctx.sink.emit(StatusChanged("warning", told))
     await _run_round(turn, calls)
     turn.ran = ran = tuple([call.name for call in calls])
     if not READS.issuperset(ran):
@@ -108,6 +119,15 @@ def _result_rows(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult])
             CallClosed(turn.ctx.session_id, result.call_id, result.status, result.duration_ms),
         ]
     return rows
+
+
+def _unrun_rows(turn: Turn, calls: Sequence[ToolCall]) -> list[StoreOp]:
+    """What answers calls beyond those that one message may make: known at once, so stored with the message."""
+    told = TOO_MANY.format(most=turn.max_calls)
+    return [
+        turn.remember(Message(role="tool", content=told, tool_call_id=call.id, tool_name=call.name, status="cancelled"))
+        for call in calls
+    ]
 
 
 def _steered(turn: Turn, results: Sequence[ToolResult]) -> Sequence[ToolResult]:

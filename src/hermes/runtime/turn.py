@@ -33,6 +33,7 @@ class Turn(Struct, kw_only=True):
     options: RequestOptions
     budget: IterationBudget
     max_iterations: int
+    max_calls: int  # of one answer, that are run
     steer: SteerBox
     guardrails: Guardrails = field(default_factory=Guardrails)
     tool_delay_s: float = 0.0

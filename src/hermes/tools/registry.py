@@ -15,7 +15,8 @@ time limit.
 
 A handler is `handler(args, **keywords)`, sync or async, and is handed only the keywords its signature takes:
 `ctx` (`ToolContext`), `task_id`, `user_task`, `session_id`, `tool_call_id`, `enabled_tools`. Through `**kw` it gets
-`task_id` and `user_task`, and from `registry.dispatch` whatever that was given. It returns a JSON string, or raises `ToolError` with a sentence the model can act on.
+`task_id` and `user_task`, and from `registry.dispatch` whatever that was given. It returns a JSON string, or raises
+`ToolError` with a sentence the model can act on.
 """
 
 import contextlib

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hermes.seams import Effects, ToolContext
 
+_MAX_PATH = 4096
 Origin: TypeAlias = Literal["builtin", "home", "project", "plugin", "mcp", "code"]
 
 
@@ -52,6 +53,8 @@ def writes_file(path: str, ctx: ToolContext) -> Effects:
 def file_resource(path: str, ctx: ToolContext) -> str:
     """The resource of a path as the call's environment sees it: absolute, and with links followed where they can be."""
     full = os.path.join(ctx.environment.cwd, os.path.expanduser(path))  # noqa: PTH111, PTH118 - text of an environment
+    if len(full) > _MAX_PATH:
+        return "file:/"  # no file has such a name; to look for its links, part by part, would take minutes
     if ctx.environment.kind == "local":
         return "file:" + os.path.normcase(os.path.realpath(full))
     return "file:" + os.path.normpath(full)

@@ -175,7 +175,7 @@ def _plain_types(properties: JsonObject) -> dict[str, type]:
 
 
 def _with_nulls(schema: Any, depth: int = 0) -> Any:
-    """`schema` with each `nullable: true` below its root spelt as JSON Schema does; the word itself means nothing there."""
+    """`schema` with each `nullable: true` below its root spelt as JSON Schema does, where that word is none."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return schema
     spelt = {key: _below(key, value, depth + 1) for key, value in schema.items()}

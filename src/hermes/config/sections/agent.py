@@ -30,6 +30,9 @@ class Section(SectionBase, frozen=True):
 
     max_turns: Annotated[int, key("Model calls a single turn may make.", env="HERMES_MAX_ITERATIONS", ge=1)] = 90
     turn_timeout: Annotated[float, key("Seconds a turn may take in all; 0 is no limit.", ge=0)] = 21_600
+    max_calls_per_message: Annotated[
+        int, key("Tool calls of one answer that are run; the model is told that the rest were not.", ge=1, le=1000)
+    ] = 128
     api_max_retries: Annotated[int, key("Attempts for one model call before it counts as failed.", ge=1)] = 3
     max_retry_after: Annotated[
         float,

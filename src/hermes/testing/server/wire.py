@@ -1,5 +1,6 @@
 """What each wire protocol tells the scripted server: is this request right, and how does an answer look."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -95,10 +96,11 @@ def openai_error(status: int, kind: str, message: str) -> ErrorAnswer:
 
 def unanswered(calls: list[str], results: list[str]) -> str | None:
     """The first thing wrong between the ids of some calls and of the results that follow them."""
+    known, times = set(calls), Counter(results)
     for found in results:
-        if found not in calls:
+        if found not in known:
             return f"result {found!r} has no call before it"
     for wanted in calls:
-        if results.count(wanted) != 1:
-            return f"call {wanted!r} has {results.count(wanted)} results; it must have one"
+        if times[wanted] != 1:
+            return f"call {wanted!r} has {times[wanted]} results; it must have one"
     return None
