@@ -9,7 +9,7 @@ import pytest
 
 import hermes
 from hermes.config.audit import every_key, section_names, section_type
-from hermes.config.effect import IDLE, NEW_SESSIONS, is_idle, when_it_acts
+from hermes.config.effect import IDLE, NEW_SESSIONS, NEXT_START, is_idle, when_it_acts
 from hermes.config.load import load_settings
 from hermes.config.section import SectionBase, bare, keys_of, struct_inside
 from hermes.config.write import set_key, unset_key
@@ -95,9 +95,11 @@ def test_it_is_said_when_a_key_acts(key: str) -> None:
 
 
 def test_a_session_keeps_its_tools() -> None:
-    assert {when_it_acts(key) for key in ("toolsets", "tools.custom_toolsets", "agent.disabled_toolsets")} == {
-        NEW_SESSIONS
-    }
+    assert {when_it_acts(key) for key in ("toolsets", "tools.custom_toolsets")} == {NEW_SESSIONS}
+
+
+def test_what_is_switched_off_is_off_in_sessions_that_exist_too() -> None:
+    assert when_it_acts("agent.disabled_toolsets") == NEXT_START
     assert when_it_acts("platform_toolsets.cli") == NEW_SESSIONS
 
 

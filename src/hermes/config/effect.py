@@ -4,10 +4,10 @@ from hermes.config.audit import section_names, section_type
 from hermes.config.section import SectionBase, keys_of, struct_inside
 
 # What a session is given once and keeps: its tools are stored with it, so that the front of its requests never moves.
-_KEPT_BY_SESSIONS = ("toolsets", "platform_toolsets", "tools", "agent.disabled_toolsets")
+_KEPT_BY_SESSIONS = ("toolsets", "platform_toolsets", "tools")
 
 IDLE = "This version does not act on it."
-NEW_SESSIONS = "New sessions use it; those that exist keep the tools they began with."
+NEW_SESSIONS = "New sessions use it; those that exist keep the tools they began with, less what it leaves out."
 NEXT_START = "The next hermes uses it; one that is running keeps the old value until it is started again."
 
 

@@ -32,7 +32,7 @@ from hermes.runtime.turn import Turn
 from hermes.runtime.workplaces import news_from_background, reach
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView
-from hermes.types import Content, Message, TurnStarted, text_of
+from hermes.types import Content, Message, StatusChanged, TurnStarted, text_of
 
 if TYPE_CHECKING:
     from hermes.models.windows import Window
@@ -61,6 +61,7 @@ class AIAgent:
         self._compression: Compression | None = None
         self._watch: ContextWatch | None = None
         self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
+        self._told: set[str] = set()  # what of an existing session is not as asked, and was said
         self.iteration_budget = self._options.limits.iteration_budget or IterationBudget(
             self._options.limits.max_iterations
         )
@@ -289,6 +290,8 @@ class AIAgent:
         parts.client.new_turn()
         turn.watch.begin(turn, is_new=record is None)
         sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
+        if record is not None and record.system_prompt:
+            self._tell_kept(sink, view, session_rows.unheeded(self._options, said.system_message, config))
         stood_in = parts.services.environment.cwd
         await run_turn(turn)
         self._outcome = outcome = turn.outcome
@@ -307,6 +310,16 @@ class AIAgent:
             parts.store.keep_warm(parts.warm, turn.history)
         sink.emit(outcome.record(self.session_id, turn.ctx.turn_id))
         return outcome.as_dict(self.session_id, list(turn.history.dicts))
+
+    def _tell_kept(self, sink: Sink, view: ToolView, unheeded: str) -> None:
+        """Say once what the session keeps although something else is asked for now."""
+        told = [unheeded] if unheeded else []
+        if barred := sorted(view.barred()):
+            told.append(f"switched off by the toolsets of this run, and not run if the model asks: {', '.join(barred)}")
+        for sentence in told:
+            if sentence not in self._told:
+                self._told.add(sentence)
+                sink.emit(StatusChanged("option", sentence))
 
     async def _past(self, parts: Assembly, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
         """The stored session, its history for this turn, and what must be stored to make the two agree."""

@@ -36,7 +36,7 @@ from hermes.runtime.views import Views
 from hermes.runtime.warm import TrackedStore, WarmHistories
 from hermes.runtime.workplaces import Workplace, end_background, environment_for, stored_folder
 from hermes.seams import Environment, EventStore, PromptSource, RequestOptions, ToolView, Unit
-from hermes.tools.definitions import ViewRequest, has_foreign_files, project_of, session_tools
+from hermes.tools.definitions import ViewRequest, has_foreign_files, permitted, project_of, session_tools
 from hermes.tools.environments.hygiene import scrubbed
 from hermes.tools.files.memo import REDACTOR
 from hermes.tools.hooks import Hooks
@@ -80,24 +80,17 @@ class Assembly(Struct, frozen=True, kw_only=True):
         return (self.settings.of(agent_section.Section).turn_timeout if given is None else given) or None
 
     async def tools(self, record: SessionRecord | None) -> ToolView:
-        """The session's frozen view: as it was stored, else made now from the toolsets asked for."""
+        """The session's frozen view: as it was stored, else made now from the toolsets asked for.
+
+        What was stored stays on offer; what is asked for now, and what the settings switch off, decides what may run.
+        """
         stored = record.tool_definitions if record else None
-        brought = self._brought()
-        is_ours = not brought and not has_foreign_files(self.settings.home, self.project)
+        request = self._asked(is_new=not stored)
+        is_ours = not request.brought and not has_foreign_files(self.settings.home, self.project)
         if stored and is_ours:
             if not registry.is_filled:
                 ensure_builtins()
-            return self.views.of(stored)
-        wanted = self.options.tools
-        request = ViewRequest(
-            home=self.settings.home,
-            settings=self.settings.mapping,
-            enabled=wanted.enabled_toolsets,
-            disabled=wanted.disabled_toolsets or (),
-            project=self.project,
-            window_tokens=self.services.window(),
-            brought=brought,
-        )
+            return self.views.within(request, stored)
         if is_ours and (chosen := self.views.chosen(request)) is not None:
             return self.views.of(chosen)
         generation = registry.generation
@@ -105,7 +98,22 @@ class Assembly(Struct, frozen=True, kw_only=True):
         definitions, own = await self.services.pool.run(session_tools, request, stored)
         if is_ours and registry.generation == generation:
             self.views.choose(request, definitions)
-        return SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
+        view = SessionView.from_json(definitions, registry, own) if own else self.views.of(definitions)
+        return view.restricted(permitted(request, own)) if stored else view
+
+    def _asked(self, *, is_new: bool) -> ViewRequest:
+        wanted = self.options.tools
+        off = self.settings.of(agent_section.Section).disabled_toolsets
+        named = wanted.disabled_toolsets or ()
+        return ViewRequest(
+            home=self.settings.home,
+            settings=self.settings.mapping,
+            enabled=wanted.default_toolsets if is_new and wanted.enabled_toolsets is None else wanted.enabled_toolsets,
+            disabled=tuple(dict.fromkeys((*named, *off))),
+            project=self.project,
+            window_tokens=self.services.window(),
+            brought=self._brought(),
+        )
 
     def _brought(self) -> "dict[str, Registered]":
         engine = self.options.session.context_engine

@@ -28,7 +28,7 @@ class KernelCalls:
         self._count = 0
 
     def names(self) -> frozenset[str]:
-        return self._turn.tools.names()
+        return self._turn.tools.names() - self._turn.tools.barred()
 
     def check(self, name: str, args: JsonObject) -> JsonObject:
         return self._turn.tools.check(name, args)

@@ -48,6 +48,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
 
     enabled_toolsets: Sequence[str] | None = None
     disabled_toolsets: Sequence[str] | None = None
+    default_toolsets: Sequence[str] | None = None  # for a session that begins where `enabled_toolsets` names none
     tool_delay: float = 0.0
     checkpoints_enabled: bool = False
     checkpoint_max_snapshots: int = 20
@@ -132,7 +133,14 @@ _GROUPS: dict[str, type[Struct]] = {
 _OWNER = {field.name: group for group, struct in _GROUPS.items() for field in fields(struct)}
 
 # A text is a sequence of texts, too: of its letters.
-_LISTS = {"enabled_toolsets", "disabled_toolsets", "providers_allowed", "providers_ignored", "providers_order"}
+_LISTS = {
+    "enabled_toolsets",
+    "disabled_toolsets",
+    "default_toolsets",
+    "providers_allowed",
+    "providers_ignored",
+    "providers_order",
+}
 
 _HINTS: dict[str, Any] = {name: hint for struct in _GROUPS.values() for name, hint in struct.__annotations__.items()}
 _WHOLE = frozenset(name for name, hint in _HINTS.items() if hint in (int, int | None))

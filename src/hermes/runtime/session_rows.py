@@ -10,6 +10,9 @@ from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import SYSTEM_MESSAGE
 from hermes.seams import ToolView
 
+PROMPT_OPTIONS = "prompt_options"  # the key of a session's model_config: keywords that its prompt was made with
+_OF_PROMPT = ("skip_context_files", "load_soul_identity", "pass_session_id")
+
 
 def created(parts: Assembly, session_id: str, system: str, view: ToolView, config: dict[str, Any]) -> list[StoreOp]:
     """The rows of a session that begins."""
@@ -43,12 +46,28 @@ def reopened(parts: Assembly, record: SessionRecord, system: str, view: ToolView
 
 def new_config(options: AgentOptions, system_message: str | None) -> dict[str, Any]:
     """What a session remembers of how it was begun."""
-    config = {
+    config: dict[str, Any] = {
         "max_iterations": options.limits.max_iterations,
         "reasoning_config": options.model.reasoning_config,
         "max_tokens": options.model.max_tokens,
     }
+    if asked := _asked_of_prompt(options):
+        config[PROMPT_OPTIONS] = asked
     return {**config, SYSTEM_MESSAGE: system_message} if system_message else config
+
+
+def unheeded(options: AgentOptions, system_message: str | None, kept: dict[str, Any]) -> str:
+    """What is asked of the prompt of a session that has one already, in a sentence; empty when it was made so."""
+    asked = [name for name in _asked_of_prompt(options) if name not in kept.get(PROMPT_OPTIONS, ())]
+    if system_message and system_message != kept.get(SYSTEM_MESSAGE):
+        asked.append(SYSTEM_MESSAGE)
+    if not asked:
+        return ""
+    return f"this session keeps the system prompt it began with, so {' and '.join(asked)} changes nothing in it"
+
+
+def _asked_of_prompt(options: AgentOptions) -> list[str]:
+    return [name for name in _OF_PROMPT if getattr(options.session, name)]
 
 
 def _origin(options: AgentOptions, session_id: str) -> list[StoreOp]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from hermes.tools.availability import CACHE_S
-from hermes.tools.definitions import ViewRequest
+from hermes.tools.definitions import ViewRequest, permitted
 from hermes.tools.registry import registry
 from hermes.tools.view import SessionView
 
@@ -32,6 +32,7 @@ class Views:
         self._kept: OrderedDict[tuple[str, int], SessionView] = OrderedDict()
         self._lock = threading.Lock()  # guards _kept
         self._choice: _Choice | None = None  # the newest
+        self._permits: tuple[Any, tuple[Any, ...], frozenset[str] | None] | None = None  # the newest, as above
 
     def of(self, definitions: str) -> SessionView:
         """The view of these stored definitions over the tools of this process."""
@@ -55,6 +56,15 @@ class Views:
     def choose(self, request: ViewRequest, definitions: str) -> None:
         """Offer the same to the next session that asks for the same."""
         self._choice = _Choice(monotonic() + CACHE_S, request.settings, _conditions(request), definitions)
+
+    def within(self, request: ViewRequest, definitions: str) -> SessionView:
+        """The view of these stored definitions, of which only what is asked for now may run."""
+        if not request.is_restricted:
+            return self.of(definitions)
+        conditions, known = _conditions(request), self._permits
+        if known is None or known[0] is not request.settings or known[1] != conditions:
+            known = self._permits = (request.settings, conditions, permitted(request))
+        return self.of(definitions).restricted(known[2])
 
 
 def _conditions(request: ViewRequest) -> tuple[Any, ...]:

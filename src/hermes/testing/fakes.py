@@ -99,6 +99,9 @@ class FakeTools:
     def names(self) -> frozenset[str]:
         return frozenset(self._tools)
 
+    def barred(self) -> frozenset[str]:
+        return frozenset()
+
     def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
         return name, args
 

@@ -41,11 +41,17 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
     brought: Mapping[str, Registered] = {}  # by a part of the agent, for this session, whatever is enabled
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether it leaves any tool out."""
+        return self.enabled is not None or bool(self.disabled)
+
 
 def session_view(request: ViewRequest, stored: str | None = None) -> SessionView:
-    """The session's frozen view: as it was stored with the session, else made now."""
+    """The session's frozen view: as it was stored with the session, within what is asked for now; else made now."""
     text, own = session_tools(request, stored)
-    return SessionView.from_json(text, registry, own)
+    view = SessionView.from_json(text, registry, own)
+    return view.restricted(permitted(request, own)) if stored else view
 
 
 def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str, dict[str, Registered]]:
@@ -64,12 +70,26 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
         return stored, own
     unknown: list[str] = []
     names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
-    if unknown:
-        log.warning("no toolset is named %s; hermes tools shows what there is", ", ".join(map(repr, unknown)))
+    _tell_unknown(unknown)
     tools = {**registry.snapshot(), **own}
     all_of_them = [definition_of(one["function"]) for one in offered(names | request.brought.keys(), own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
+
+
+def permitted(request: ViewRequest, own: Mapping[str, Registered] | None = None) -> frozenset[str] | None:
+    """The tools that may run now, whatever a session was offered when it began; None when all may."""
+    if not request.is_restricted:
+        return None
+    unknown: list[str] = []
+    names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, own, unknown)
+    _tell_unknown(unknown)
+    return frozenset(names | request.brought.keys())
+
+
+def _tell_unknown(toolsets: Sequence[str]) -> None:
+    if toolsets:
+        log.warning("no toolset is named %s; hermes tools shows what there is", ", ".join(map(repr, toolsets)))
 
 
 def has_foreign_files(home: Path, project: Path | None) -> bool:

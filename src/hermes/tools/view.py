@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ class SessionView:
         self._rules = {name: rules_of(tool) for name, tool in self._entries.items()}
         self._validators: dict[str, Validator] = {}
         self._index: Index | None = None
+        self._barred: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, *tools: Registered) -> "SessionView":
@@ -59,6 +61,23 @@ class SessionView:
 
     def names(self) -> frozenset[str]:
         return self._names
+
+    def barred(self) -> frozenset[str]:
+        return self._barred
+
+    def restricted(self, permitted: frozenset[str] | None) -> "SessionView":
+        """The same offer, byte for byte, of which only `permitted` tools may run; None is all of them.
+
+        A tool whose code is gone is none of them either way. The search for tools is none that a toolset could name.
+        """
+        barred = frozenset() if permitted is None else frozenset(self._entries) - permitted - BRIDGE
+        if not barred:
+            return self
+        view = copy(self)
+        view._barred = barred
+        view._offered = sorted(self._names - barred)
+        view._index = None
+        return view
 
     def find(self, name: str) -> Registered | None:
         """The registration behind an offered name."""
@@ -78,6 +97,8 @@ class SessionView:
 
     def check(self, name: str, args: JsonObject) -> JsonObject:
         """`args` coerced to the offered schema and validated against it; `ToolError` names what does not fit."""
+        if name in self._barred:
+            raise _switched_off(name)
         return (self._validators.get(name) or self._validator(name)).check(args)
 
     def _validator(self, name: str) -> "Validator":
@@ -92,6 +113,8 @@ class SessionView:
         return made
 
     def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Coroutine[Any, Any, Content]:
+        if name in self._barred:  # however it came here: nested calls and the search for tools end here, too
+            raise _switched_off(name)
         tool = self._entries.get(name)
         return self._searched(name, args) if tool is None else _invoke()(tool, args, ctx, self._offered)
 
@@ -99,7 +122,7 @@ class SessionView:
         """The answer of the search for tools that are not listed; an error for every other tool without code."""
         if self._deferred and name in BRIDGE:
             if self._index is None:
-                self._index = Index(self._deferred)
+                self._index = Index(one for one in self._deferred if one.name not in self._barred)
             return self._index.answer(name, args)
         if name in self._by_name:
             raise ToolError(
@@ -131,6 +154,13 @@ def _invoke() -> Callable[[Registered, JsonObject, ToolContext, list[str]], Coro
     from hermes.tools.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
 
     return invoke
+
+
+def _switched_off(name: str) -> ToolError:
+    return ToolError(
+        f"{name} is switched off: the toolsets of this run leave it out, so nothing was run. Go on without it, and "
+        "tell the user if the task needs it"
+    )
 
 
 class _Stored(Struct, frozen=True):

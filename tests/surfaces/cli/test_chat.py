@@ -106,6 +106,30 @@ def test_a_session_goes_on(run: Run) -> None:
     assert said == ["I am Ann.", "Who am I?", "Sure?"]
 
 
+def test_toolsets_named_for_a_session_that_exists_hold_for_it(run: Run, tmp_path: Path) -> None:
+    replies = [says("Ready."), calls("terminal", command="touch made"), says("It is off."), says("Fine.")]
+    with ServerThread(replies) as server:
+        begun = run("chat", "-q", "Hello", "--json", "-t", "file,terminal", *model(server))
+        session = json.loads(begun.stdout.splitlines()[-1])["session_id"]
+        done = run("chat", "--resume", session, "-t", "file", "-q", "Make it", *model(server))
+        later = run("chat", "--resume", session, "-q", "And now?", *model(server))
+    assert done.stdout == "It is off.\n"
+    assert not (tmp_path / "made").exists()
+    off = "note: switched off by the toolsets of this run, and not run if the model asks: process, terminal"
+    assert off in done.stderr.splitlines()
+    assert server.requests[1].json["tools"] == server.requests[0].json["tools"]
+    assert "switched off by" not in later.stderr
+
+
+def test_an_option_that_the_prompt_of_a_session_cannot_take_any_more_is_told(run: Run) -> None:
+    with ServerThread([says("Ready."), says("Yes."), says("Yes.")]) as server:
+        begun = run("chat", "-q", "Hello", "--json", *model(server))
+        session = json.loads(begun.stdout.splitlines()[-1])["session_id"]
+        done = run("chat", "--resume", session, "--pass-session-id", "-q", "Go on", *model(server))
+    assert done.stdout == "Yes.\n"
+    assert "so pass_session_id changes nothing in it" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -100,6 +100,17 @@ class Progress:
             self._out.note(f"failed {failed.get('name')}: {printed(str(failed.get('error')))}")
 
 
+class Unheeded:
+    """A line for each option that the session does not take; nothing else, for where nobody watches."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, StatusChanged) and event.kind == "option":
+            self._out.note(f"note: {event.message}")
+
+
 class Unproven:
     """Keeps what came last of each kind of action, so that an answer that follows a failure can be flagged."""
 

@@ -20,7 +20,7 @@ from hermes.config.settings import Settings
 from hermes.runtime.shared import shared
 from hermes.seams import Sink
 from hermes.surfaces.cli.chat.ending import close_session, prune_if_due
-from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unproven
+from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.keywords import agent_keywords, note_unknown_toolsets
 from hermes.surfaces.cli.chat.question import asked_words, piped_in, with_image
@@ -117,7 +117,9 @@ async def _turn(run: _Run) -> int:
         with _signals(stop):
             question = await _question(run, skills)
             settle_soon(asyncio.get_running_loop())
-            result = await agent.arun_conversation(question, system_message=skills)
+            # A session that goes on has its prompt; the skills are in the question then.
+            told = skills if run.session_id is None else None
+            result = await agent.arun_conversation(question, system_message=told)
     finally:
         await agent.aclose()
     await close_session(settings, agent.session_id)
@@ -173,8 +175,13 @@ class _Listener:
         self.on_gone: Callable[[], None] | None = None
         self.lines = JsonLines(cli.out, self._gone) if wish.as_json else None
         shown: Sink | None = self.lines
-        if self.lines is None and not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
-            shown = Progress(cli.out, verbose=wish.verbose, preview_chars=wish.preview_chars)
+        if self.lines is None and not wish.quiet:
+            is_watched = wish.verbose or cli.out.stderr.isatty()
+            shown = (
+                Progress(cli.out, verbose=wish.verbose, preview_chars=wish.preview_chars)
+                if is_watched
+                else Unheeded(cli.out)
+            )
         self.sink = Unproven(shown)
 
     def _gone(self) -> None:

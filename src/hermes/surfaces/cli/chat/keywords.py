@@ -37,6 +37,7 @@ def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
         "prefill_messages": prefill_messages(settings),
         "max_iterations": agent.max_turns,
         "enabled_toolsets": _toolsets(wish, settings),
+        "default_toolsets": list(settings.of(top_section.Section).toolsets),
         "disabled_toolsets": list(agent.disabled_toolsets) or None,
         "platform": wish.source,
         "pass_session_id": wish.pass_session_id,
@@ -98,9 +99,9 @@ def _if_unusual(settings: Settings, toolsets: Sequence[str]) -> "ToolReport | No
     return report(settings.home, settings.mapping, Path.cwd())
 
 
-def _toolsets(wish: Wish, settings: Settings) -> list[str]:
-    """The toolsets asked for: on the command line, for this way in, or for all."""
+def _toolsets(wish: Wish, settings: Settings) -> list[str] | None:
+    """The toolsets asked for: on the command line, for this way in, or for all. None when nobody has named any."""
     top = settings.of(top_section.Section)
     if "toolsets" not in settings.flags and wish.source in top.platform_toolsets:
         return list(top.platform_toolsets[wish.source])
-    return list(top.toolsets)
+    return list(top.toolsets) if "toolsets" in settings.flags or "toolsets" in settings.tree else None

@@ -136,7 +136,7 @@ def disable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
             _save(cli, "agent.disabled_toolsets", list(dict.fromkeys([*off, name])))
         cli.out.line(f"{name} is off.")
     cli.out.flush()
-    cli.out.note("New sessions are without it; sessions that exist keep their tools.")
+    cli.out.note("New sessions are without it; in those that exist it no longer runs, once they are opened again.")
 
 
 @tools.command("trust")

@@ -283,7 +283,7 @@ class Chat:
         content = await opened(one.text, surroundings(self.settings, self.cwd, self.wish.source))
         if self._stop_wanted:
             return None
-        told = self._loaded.text(self.session_id) if self._loaded else None
+        told = self._loaded.text(self.session_id) if self._loaded and not await self.exists() else None
         try:
             return await self.agent.arun_conversation(self._with_skills(content), system_message=told)
         finally:
