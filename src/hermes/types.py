@@ -207,7 +207,7 @@ class Commentary(Struct, frozen=True, gc=False, tag="commentary"):
 
 
 StatusKind: TypeAlias = Literal[
-    "compression", "fallback", "probe", "quarantine", "retry", "sandbox", "secret", "waiting", "warning"
+    "compression", "fallback", "option", "probe", "quarantine", "retry", "sandbox", "secret", "waiting", "warning"
 ]
 
 
