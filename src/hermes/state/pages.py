@@ -1,7 +1,7 @@
 """Rows read straight from the pages of a damaged SQLite file, without its header, schema or tree.
 
-Only leaves of tables are looked at: each holds whole rows, or their beginning and a chain of overflow pages. What
-table a row belongs to is told by its number of columns, so this knows the tables of `schema` and no others.
+Only leaves of tables are looked at: each holds whole rows, or their beginning and a chain of overflow pages. All rows
+of a leaf are of one table; which one is for the caller to tell.
 """
 
 import struct
@@ -18,14 +18,14 @@ class Damaged(Exception):
     """These bytes are no row."""
 
 
-def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
-    """(row id, columns) of every row that can still be read. The file is not open anywhere else."""
+def leaves_of(path: Path) -> Iterator[list[tuple[int, list[Any]]]]:
+    """The rows of each leaf, as (row id, columns), that can still be read. The file is not open anywhere else."""
     data = path.read_bytes()
     size = _page_size(data)
     for start in range(0, len(data) - size + 1, size):
         header = start + (100 if start == 0 else 0)
         if data[header] == LEAF:
-            yield from _leaf(data, start, header, size)
+            yield list(_leaf(data, start, header, size))
 
 
 def _page_size(data: bytes) -> int:

@@ -7,12 +7,13 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from msgspec import Struct
 
 from hermes.state import pages, schema
-from hermes.types import Role
+from hermes.state.row_shapes import table_of
+from hermes.state.schema_history import columns_of
 
 _log = logging.getLogger(__name__)
 
@@ -105,25 +106,15 @@ def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str, co
 
 
 def _copy_pages(aside: Path, new: sqlite3.Connection) -> None:
-    by_width = {len(schema.TABLES[name]): name for name in ("sessions", "attempts", "tool_runs", "approvals")}
-    by_width[schema.ATTEMPTS_WIDTH_1] = "attempts"
-    for row_id, values in pages.rows_of(aside):
-        is_message = len(values) == len(schema.MESSAGE_COLUMNS) and values[2] in get_args(Role)
-        table = "messages" if is_message else by_width.get(len(values)) or _two_columns(values)
-        if table is None:
+    for leaf in pages.leaves_of(aside):
+        table = table_of([values for _, values in leaf])
+        if table is None or table not in _TABLES:
             continue
-        columns = tuple(schema.TABLES[table])[: len(values)]
-        first = row_id if columns[0] in ("id", "message_id") and values[0] is None else values[0]
-        insert = f"INSERT OR IGNORE INTO {table}({', '.join(columns)}) VALUES ({','.join('?' * len(columns))})"
-        _insert(new, insert, (first, *values[1:]))
-
-
-def _two_columns(values: list[Any]) -> str | None:
-    if len(values) != 2 or not isinstance(values[1], str):
-        return None
-    if values[0] is None:
-        return "request_context"
-    return "texts" if isinstance(values[0], str) and len(values[0]) == 64 else None
+        for row_id, values in leaf:
+            columns = columns_of(table)[: len(values)]
+            first = row_id if columns[0] in ("id", "message_id") and values[0] is None else values[0]
+            insert = f"INSERT OR IGNORE INTO {table}({', '.join(columns)}) VALUES ({','.join('?' * len(columns))})"
+            _insert(new, insert, (first, *values[1 : len(columns)]))
 
 
 def _insert(new: sqlite3.Connection, insert: str, row: tuple[Any, ...]) -> None:

@@ -2,8 +2,7 @@
 
 import sqlite3
 
-SCHEMA_VERSION = 2
-ATTEMPTS_WIDTH_1 = 20  # columns of `attempts` in the rows that version 1 wrote
+SCHEMA_VERSION = 2  # a new one is also an entry in schema_history.py
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
