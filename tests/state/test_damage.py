@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +14,10 @@ import pytest
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.ops import AttemptOpened, CallJournalled, MessageAppended, SessionCreated
 from hermes.state import SessionDB, SqliteStore
+from hermes.state.examine import faults_of
 from hermes.state.repair import repair
+from hermes.state.salvage import DAMAGED_MESSAGE, salvage
+from hermes.state.seal import Seal
 from hermes.types import Message, ToolCall
 
 PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
@@ -83,10 +87,150 @@ def test_a_file_with_torn_pages_gives_back_what_is_readable(tmp_path: Path, seed
     total = sum(len(texts) for texts in said.values())
     # A torn page holds at most some dozens of these rows; all others must be there, and none may be invented.
     assert sum(len(texts) for texts in after.values()) >= total - 3 * 45
-    assert all(set(texts) <= set(said[name]) for name, texts in after.items())
+    assert all(set(texts) <= {*said[name], DAMAGED_MESSAGE} for name, texts in after.items())
     if report.aside is not None:
         assert report.aside.exists()
         assert str(report.aside) in "\n".join(report.lines())
+
+
+def test_damage_inside_one_message_costs_that_message_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    said = filled(path)
+    spoil(path, b"s2 message 7 ", b"\xff\xfe\x80" * 4)
+    before = path.read_bytes()
+    assert [line for line in faults_of(path) if "of messages: content cannot be read" in line] == faults_of(path)
+    assert path.read_bytes() == before, "looking changes nothing"
+
+    after = kept(path)
+    said["s2"][7] = DAMAGED_MESSAGE
+    assert after == said
+    assert faults_of(path) == []
+    with SessionDB(path) as db:
+        assert db.store.notes == []
+        assert len(db.search_messages('"s2 message 8"')) == 1
+        db.append_message("s2", "user", "on we go")
+
+
+def test_damage_inside_the_calls_of_a_message_leaves_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        call = {"id": "c1", "type": "function", "function": {"name": "deploy", "arguments": "{}"}}
+        db.append_message("s", "assistant", "I will.", tool_calls=[call])
+        db.append_message("s", "assistant", None, tool_calls=[call])
+    spoil(path, b'[{"id":"c1"', b"\xff", every=True)
+    with SessionDB(path) as db:
+        found = [(row["content"], row["tool_calls"]) for row in db.get_messages("s")]
+    assert found == [("I will.", None), (DAMAGED_MESSAGE, None)]
+
+
+def test_damage_that_comes_while_the_file_is_in_use_is_met_by_the_next_read(tmp_path: Path) -> None:
+    """Even where the time of the file does not tell, as with a bad disk."""
+    path = tmp_path / "state.db"
+    said = filled(path)
+    with SessionDB(path) as db:
+        stat = path.stat()
+        spoil(path, b"s2 message 7 ", b"\xff\xfe\x80" * 4)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        said["s2"][7] = DAMAGED_MESSAGE
+        assert [row["content"] for row in db.get_messages("s2")] == said["s2"]
+        assert db.store.salvaged is not None
+        db.append_message("s2", "user", "on we go")
+    assert kept(path)["s2"] == [*said["s2"], "on we go"]
+
+
+def test_a_damaged_index_that_hides_rows_without_a_word_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    said = filled(path)
+    with closing(sqlite3.connect(path)) as conn:
+        where = "name = 'idx_messages_session' AND pagetype = 'leaf'"
+        numbers = [row[0] for row in conn.execute(f"SELECT pageno FROM dbstat WHERE {where}")]
+    with open(path, "r+b") as file:
+        for number in numbers:
+            file.seek((number - 1) * 4096 + 3)
+            file.write(b"\0\1")  # one entry where there were many
+    assert kept(path) == said
+
+
+def test_an_empty_file_where_there_was_a_database_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    filled(path, 1, 1)
+    path.write_bytes(b"")
+    assert faults_of(path) == ["it is empty, and there was something in it"]
+    with SessionDB(path) as db:
+        assert "the session file was there and is empty now" in db.store.notes[0]
+        assert db.session_count() == 0
+    with SessionDB(path) as db:
+        assert db.store.notes == [], "told once"
+    fresh = tmp_path / "fresh.db"
+    fresh.touch()
+    with SessionDB(fresh) as db:
+        assert db.store.notes == []
+
+
+def test_an_emptied_file_gives_back_what_its_log_holds(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "only in the log")
+        for side in ("", "-wal", "-lock"):
+            shutil.copy(f"{path}{side}", tmp_path / f"killed.db{side}")
+    killed = tmp_path / "killed.db"
+    killed.write_bytes(b"")
+    assert kept(killed) == {"s": ["only in the log"]}
+
+
+def test_a_file_as_it_was_left_is_not_looked_through(tmp_path: Path) -> None:
+    """A look through everything at each start would cost seconds in a large store."""
+    path = tmp_path / "state.db"
+    said = filled(path, 2, 100)  # more commits than one checkpoint takes
+    seal = Seal(path)
+    assert seal.is_unbroken()
+    with SessionDB(path) as db:
+        for number in range(200):
+            db.append_message("s0", "user", f"more {number}")
+        db.vacuum()
+        assert seal.is_unbroken()
+        with SessionDB(path) as other:
+            other.append_message("s1", "user", "from another")
+        assert seal.is_unbroken()
+    assert seal.is_unbroken()
+    crashed = "import os, signal, sys; from hermes.state import SessionDB; db = SessionDB(sys.argv[1]);"
+    crashed += "[db.append_message('s0', 'user', 'x') for _ in range(30)]; os.kill(os.getpid(), signal.SIGKILL)"
+    source = str(Path(__file__).parents[2] / "src")
+    subprocess.run([sys.executable, "-c", crashed, str(path)], env={**os.environ, "PYTHONPATH": source}, check=False)
+    assert seal.is_unbroken()
+    assert len(kept(path)["s0"]) == len(said["s0"]) + 230
+    with open(path, "r+b") as file:
+        file.seek(path.stat().st_size - 1)
+        file.write(b"\0")
+    assert not seal.is_unbroken()
+
+
+@pytest.mark.parametrize("cut", [0, 1], ids=["whole", "without its first page"])
+def test_what_is_salvaged_from_a_sound_file_is_the_file(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "state.db"
+    filled(path)
+    with SessionDB(path) as db:
+        db.append_message("s0", "user", "数" * 9_000)
+        db.append_message("s1", "assistant", "\ud800 lone", tool_calls=[{"id": "c"}], reasoning_details=[{"a": 1}])
+        before = db.export_all()
+    overwrite_start(path, b"\0" * 4096 * cut)
+    salvaged = salvage(path)
+    assert salvaged.damaged == 0
+    assert salvaged.is_all
+    with SessionDB(path) as db:
+        assert db.export_all() == before
+
+
+def spoil(path: Path, where: bytes, by: bytes, *, every: bool = False) -> None:
+    """Put `by` in the middle of `where` it stands."""
+    data = bytearray(path.read_bytes())
+    at = data.find(where)
+    while at >= 0:
+        data[at + 4 : at + 4 + len(by)] = by
+        at = data.find(where, at + 1) if every else -1
+    path.write_bytes(data)
 
 
 def test_a_file_that_is_something_else_is_kept_aside(tmp_path: Path) -> None:
@@ -129,6 +273,7 @@ def test_a_newer_schema_is_refused_and_not_touched(tmp_path: Path) -> None:
     filled(path, 1, 1)
     with closing(sqlite3.connect(path)) as conn:
         conn.execute("PRAGMA user_version = 999")
+        conn.execute("UPDATE schema_version SET version = 999")
         conn.commit()
     with pytest.raises(StoreUnavailable, match=r"newer Hermes \(schema 999"):
         SqliteStore(path)

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -186,3 +186,26 @@ async def test_the_log_stays_short_while_a_loop_writes_without_pause(tmp_path: P
         longest = max(longest, (tmp_path / "state.db-wal").stat().st_size)
     await store.close()
     assert longest < 200 * 5 * 4096, "five pages a commit: this would be more than two hundred of them"
+
+
+@pytest.mark.real
+def test_a_full_disk_leaves_a_damaged_file_where_it_is(small_disk: Path) -> None:
+    path = small_disk / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        for _ in range(30):
+            db.append_message("s", "user", "words " * 1500)
+    with open(path, "r+b") as file:
+        file.write(b"\0" * 4096)
+    damaged = path.read_bytes()
+    ballast = small_disk / "ballast"
+    with suppress(OSError), open(ballast, "wb", buffering=0) as filling:
+        while True:
+            filling.write(b"x" * 4096)
+    with pytest.raises(StoreUnavailable, match="full"):
+        SqliteStore(path)
+    assert path.read_bytes() == damaged
+    assert sorted(file.name for file in small_disk.iterdir()) == ["ballast", "state.db", "state.db-lock"]
+    ballast.unlink()
+    with SessionDB(path) as db:
+        assert db.message_count() == 30

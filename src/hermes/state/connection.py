@@ -17,6 +17,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs"}
 )
 
+_SIGNS = ("malformed", "not a database", "encrypted", "unsupported file format", "Could not decode to UTF-8")
+
 
 def connect(path: Path, *, durability: Durability, writer: bool, vfs: str | None = None) -> sqlite3.Connection:
     """A connection with explicit transactions; the schema is not looked at."""
@@ -76,9 +78,14 @@ def file_system_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) ->
     return kind
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite says that the file itself is bad, not the disk, the rights or a lock."""
-    text = str(error)
-    return isinstance(error, sqlite3.DatabaseError) and any(
-        sign in text for sign in ("malformed", "not a database", "encrypted", "unsupported file format")
-    )
+class DamagedFile(sqlite3.DatabaseError):
+    """A look through the file found what SQLite does not notice."""
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether the file itself is bad, not the disk, the rights or a lock."""
+    if isinstance(error, UnicodeDecodeError):  # bytes of the file, also where SQLite quotes them in its complaint
+        return True
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    return isinstance(error, DamagedFile) or any(sign in str(error) for sign in _SIGNS)

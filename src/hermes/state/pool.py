@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from hermes.errors import StoreError
+from hermes.state.connection import is_damage
 
 Answer = TypeVar("Answer")
 
@@ -40,7 +41,7 @@ class ReadPool:
         conn = self._take(file)
         try:
             yield conn
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise _explained(error) from error
         finally:
             self._give_back(file, conn)
@@ -141,7 +142,6 @@ def _settle(waiter: asyncio.Future[Any], answer: Any, failure: BaseException | N
         waiter.set_result(answer)
 
 
-def _explained(error: sqlite3.DatabaseError) -> StoreError:
-    text = str(error)
-    damaged = "malformed" in text or "not a database" in text
-    return StoreError(f"the read failed: {text}" + (" (run `hermes sessions repair`)" if damaged else ""))
+def _explained(error: Exception) -> StoreError:
+    hint = " (run `hermes sessions repair`)" if is_damage(error) else ""
+    return StoreError(f"the read failed: {error}{hint}")

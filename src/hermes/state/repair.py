@@ -71,6 +71,10 @@ class _Repair:
         salvaged = store.salvaged or store.salvage_if_damaged()
         if salvaged is not None:
             self._done.append(salvaged.sentence())
+            if not salvaged.is_all:
+                self._lost.append(
+                    "what stood on the damaged places of the file; see `hermes sessions list` for the rest"
+                )
         store.write(self._adopt_orphans)
         store.write(self._recount)
         store.write(self._close_calls)

@@ -44,14 +44,17 @@ def is_required(table: str, column: str) -> bool:
     return _rules(table)[column].required and "DEFAULT" not in TABLES[table][column]
 
 
-def table_of(rows: Sequence[Sequence[Any]]) -> str | None:
-    """The table that these rows, which stand on one page, are of; None when it is none of ours."""
+def table_of(rows: Sequence[Sequence[Any]], likely: str = "") -> str | None:
+    """The table that these rows, which stand on one page, are of; None when it is none of ours.
+
+    Of tables with the same shape it is the `likely` one.
+    """
     votes: dict[str, int] = {}
     for values in rows[:VOTERS]:
         for table in _by_width().get(len(values), ()):
             if not flaws(table, columns_of(table), values) and not _has_row_id(table, values):
                 votes[table] = votes.get(table, 0) + 1
-    return max(votes, key=lambda table: votes[table]) if votes else None
+    return max(votes, key=lambda table: (votes[table], table == likely)) if votes else None
 
 
 class _Rule(Struct, frozen=True):

@@ -10,7 +10,7 @@ from hermes.ops import SessionRecord, StoreOp
 from hermes.scope import unbroken
 from hermes.state.apply import Plan
 from hermes.state.blobs import BlobFolder
-from hermes.state.connection import Durability, JournalMode, connect
+from hermes.state.connection import Durability, JournalMode, connect, is_damage
 from hermes.state.owner import this_process
 from hermes.state.pool import ReadPool
 from hermes.state.read import load_session
@@ -102,6 +102,7 @@ class SqliteStore:
             return
         await self._reads.run(self._writer.close)
         self._reads.close()
+        self._file.seal()
 
     # -- the same for plain threads ----------------------------------------------------------------------------------
 
@@ -124,7 +125,15 @@ class SqliteStore:
         return self._writer.write_sync(self._counted(work), alone=True)
 
     def read(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
-        """Run `work` here, on a read connection of its own."""
+        """Run `work` here, on a read connection of its own; again, should it meet damage that could be mended."""
+        try:
+            with self._reads.connection() as conn:
+                return work(conn)
+        except StoreError as error:
+            if not is_damage(error.__cause__):
+                raise
+            if self.salvage_if_damaged() is None:
+                self.rebuild_index()  # the one part of the file that is not looked through
         with self._reads.connection() as conn:
             return work(conn)
 
@@ -170,9 +179,12 @@ class SqliteStore:
         self.write_alone(work)
 
     def close_sync(self) -> None:
-        """`close` for a plain thread."""
+        """`close` for a plain thread; a second time does nothing."""
+        if self._reads.is_closed:
+            return
         self._writer.close()
         self._reads.close()
+        self._file.seal()
 
     @property
     def notes(self) -> list[str]:

@@ -12,6 +12,7 @@ from hermes.state import schema
 from hermes.state.codec import Fetch
 from hermes.state.connection import (
     BUSY_TIMEOUT_MS,
+    DamagedFile,
     Durability,
     JournalMode,
     choose_journal,
@@ -21,6 +22,7 @@ from hermes.state.connection import (
 )
 from hermes.state.lock import FairLock
 from hermes.state.pace import QUICK_S, pace
+from hermes.state.seal import Seal
 from hermes.state.search import mark
 from hermes.state.writer import Work
 
@@ -50,6 +52,8 @@ class WriteFile:
         self._fetch = fetch
         self._vfs = vfs
         self._lock = FairLock(path.with_name(path.name + "-lock"))
+        self._seal = Seal(path)
+        self._is_sealed = False  # as of the last look: only then may what we wrote be sealed again
         self._conn: sqlite3.Connection | None = None
         self._inode = 0
         self._commits = 0
@@ -92,6 +96,7 @@ class WriteFile:
         try:
             conn = self._reconnected()
             _begin_waiting(conn)
+            self._is_sealed = self.mode != "wal" and self._seal.is_unbroken()
         except BaseException:
             self._lock.release()
             raise
@@ -117,8 +122,10 @@ class WriteFile:
         try:
             conn = self._reconnected()
             _wait_for_strangers(conn, BUSY_TIMEOUT_MS)
+            self._is_sealed = self._seal.is_unbroken()
             return work(conn)
         finally:
+            self.seal()
             if self._conn is not None and self.mode == "wal":
                 _wait_for_strangers(self._conn, 0)
             self._lock.release()
@@ -133,6 +140,8 @@ class WriteFile:
         except BaseException:
             self.rollback()
             raise
+        if self.mode != "wal":
+            self.seal()
         self._lock.release()
         took = time.perf_counter() - began
         commits = self._commits = self._commits + 1
@@ -183,30 +192,55 @@ class WriteFile:
         """Move the log into the file. Here, not in a commit, so that no waiter pays for it."""
         self._checkpointed = self._commits
         if self.mode == "wal":
+            self._is_sealed = self._seal.is_unbroken()
             conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self.seal()
+
+    def seal(self) -> None:
+        """Note the file as we leave it, if it was so before: what a stranger did to it must not be covered up."""
+        if self._is_sealed:
+            self._seal.set()
 
     def _behind(self, conn: sqlite3.Connection) -> int:
         return mark.newest_id(conn) - self._mark
 
     def shut(self) -> None:
+        """Close the connection. `seal` follows when the readers are closed too: the last one empties the log."""
+        self._is_sealed = self._seal.is_unbroken()
         if self._conn is not None:
             self._conn.close()
             self._conn = None
         self._lock.close()
 
     def _connect(self) -> None:
-        """Open the file, under the lock; a damaged one is kept aside and salvaged."""
+        """Open the file, under the lock; a damaged one is kept aside and salvaged.
+
+        One that is not as we left it is looked through first: much of what can befall it SQLite does not notice.
+        """
         if not self._path.exists():
             # Made here to be private from its first byte. Never opened by hand again: closing a second handle
             # would drop SQLite's own locks on it.
             self._path.touch(mode=0o600)
+        self._is_sealed = self._seal.is_unbroken()
         try:
+            if not self._is_sealed:
+                self._look_through()
             self._open_connection()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise
             self._salvage()
             self._open_connection()
+        if not self._is_sealed:
+            self._is_sealed = True
+            self.seal()
+
+    def _look_through(self) -> None:
+        from hermes.state.examine import faults_of  # noqa: PLC0415 - rarely needed
+
+        faults = faults_of(self._path, self._vfs)
+        if faults:
+            raise DamagedFile(faults[0])
 
     def _open_connection(self) -> None:
         conn = connect(self._path, durability=self._durability, writer=True, vfs=self._vfs)
@@ -232,14 +266,13 @@ class WriteFile:
     def salvage_if_damaged(self, conn: sqlite3.Connection) -> None:
         """Check the whole file; when it is damaged, put a salvaged one in its place."""
         try:
-            sound = conn.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
-        except sqlite3.DatabaseError:
-            sound = False
-        if not sound:
+            self._look_through()
+        except DamagedFile:
             conn.close()
             self._conn = None
             self._salvage()
             self._open_connection()
+            self._is_sealed = True
 
     def _prepare(self, conn: sqlite3.Connection) -> None:
         version = conn.execute("PRAGMA user_version").fetchone()[0]
@@ -261,14 +294,13 @@ class WriteFile:
                 self._note(
                     f"the file was brought to schema {schema.SCHEMA_VERSION}; the old one is kept at {str(copy)!r}"
                 )
-        self._mark = mark.watermark(conn)
-        if not mark.is_sound(conn):
+        if not self._is_sealed or not mark.is_sound(conn):  # whether its words are all there cannot be told
             from hermes.state.search import index  # noqa: PLC0415 - rarely needed
 
             conn.execute("BEGIN IMMEDIATE")
             index.reset(conn)
             conn.execute("COMMIT")
-            self._mark = 0
+        self._mark = mark.watermark(conn)
         if self.mode == "wal":
             _wait_for_strangers(conn, 0)  # from here on `begin` waits, where waiting is allowed
 
