@@ -61,6 +61,7 @@ def test_content_comes_back_as_it_went_in(db: SessionDB, content: Any) -> None:
     db.create_session("s", "cli")
     db.append_message("s", "user", content)
     assert db.get_messages("s")[0]["content"] == content
+    assert db.get_messages_as_conversation("s")[0]["content"] == content
 
 
 def test_the_first_end_reason_stays_and_a_session_can_be_reopened(db: SessionDB) -> None:
@@ -142,6 +143,17 @@ def test_resume_of_an_empty_session_goes_to_its_newest_child_with_messages(db: S
     assert db.resolve_resume_session_id("unknown") == "unknown"
 
 
+def test_resume_follows_as_many_links_as_it_promises_and_no_more(db: SessionDB) -> None:
+    db.create_session("link0", "cli")
+    for number in range(1, 34):
+        db.create_session(f"link{number}", "cli", parent_session_id=f"link{number - 1}")
+    db.append_message("link33", "user", "too far from the first")
+    assert db.resolve_resume_session_id("link0") == "link0"
+    assert db.resolve_resume_session_id("link1") == "link33"
+    db.append_message("link32", "user", "just near enough")
+    assert db.resolve_resume_session_id("link0") == "link32"
+
+
 def test_a_circle_of_parents_resolves_to_the_input(db: SessionDB) -> None:
     db.create_session("a", "cli", parent_session_id="b")
     db.create_session("b", "cli", parent_session_id="a")
@@ -214,10 +226,9 @@ def test_lists_hide_children_show_branches_and_tips(db: SessionDB) -> None:
     assert rows[-1]["preview"].startswith("the first question xxx")
     assert len(rows[-1]["preview"]) == 63
     assert db.session_count(exclude_children=True) == 4
-    rows = db.list_sessions_rich(include_children=True, project_compression_tips=False)
-    assert {row["id"] for row in rows} == {
-        "root", "tip", "parent", "sub", "origin", "branch",
-    }  # fmt: skip
+    for tips in (False, True):
+        rows = db.list_sessions_rich(include_children=True, project_compression_tips=tips)
+        assert sorted(row["id"] for row in rows) == ["branch", "origin", "parent", "root", "sub", "tip"]
     assert "system_prompt" not in db.list_sessions_rich(compact_rows=True)[0]
     with pytest.raises(TypeError, match="'colour'"):
         db.list_sessions_rich(colour="red")

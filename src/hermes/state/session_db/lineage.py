@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hermes import dicts
-from hermes.state.read import MESSAGE_FIELDS, message_of
+from hermes.state.codec import Fetch, read_text
+from hermes.state.read import MESSAGE_FIELDS, content_or_notice, message_of
 from hermes.state.rotation import line_after, line_before, tip_of
 from hermes.state.session_db.base import DbBase, Row
 
@@ -51,7 +52,7 @@ class LineageCalls(DbBase):
         conversation: list[Row] = []
         for one in ids:
             rows = self._all(f"SELECT {MESSAGE_FIELDS} FROM messages WHERE session_id = ?{where} ORDER BY id", (one,))  # noqa: S608 - fixed names
-            messages = [_without_memory(dicts.to_dict(message_of(row, self.store.blobs.get))) for row in rows]
+            messages = [_without_memory(_as_dict(row, self.store.blobs.get)) for row in rows]
             conversation += _without_replay(conversation, messages)
         return _alternating(conversation) if repair_alternation else conversation
 
@@ -138,10 +139,10 @@ class LineageCalls(DbBase):
 def _resume(conn: sqlite3.Connection, session_id: str) -> str:
     tip = tip_of(conn, session_id)
     current, seen = tip, {tip}
-    for _ in range(MAX_STEPS):
+    for step in range(MAX_STEPS + 1):
         if conn.execute("SELECT 1 FROM messages WHERE session_id = ? LIMIT 1", (current,)).fetchone():
             return current
-        row = conn.execute(_NEWEST_CHILD, (current,)).fetchone()
+        row = conn.execute(_NEWEST_CHILD, (current,)).fetchone() if step < MAX_STEPS else None
         if row is None or row[0] in seen:
             break
         current = row[0]
@@ -157,6 +158,16 @@ def _ancestors(conn: sqlite3.Connection, session_id: str) -> list[str]:
         if row is None or row[0] is None or row[0] in line:
             return line
         line.insert(0, row[0])
+
+
+def _as_dict(row: tuple[Any, ...], fetch: Fetch) -> Row:
+    """A row of `MESSAGE_FIELDS` as a conversation has it; content that went in as a dict comes back as one."""
+    message = dicts.to_dict(message_of(row, fetch))
+    if (read_text(row[2]) or "").startswith("\0"):
+        content = content_or_notice(row[2], fetch)
+        if isinstance(content, dict):
+            message["content"] = content
+    return message
 
 
 def _without_memory(message: Row) -> Row:

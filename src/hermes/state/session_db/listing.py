@@ -49,11 +49,12 @@ class ListingCalls(DbBase):
     ) -> list[Row]:
         """Sessions, newest first, each with `preview` and `last_active`.
 
-        Children are hidden, branches are not; a compressed session is shown as its tip. Options:
+        Children are hidden, branches are not; a compressed session is shown as its tip. With children each session
+        is shown once, as itself. Options:
         project_compression_tips, order_by_last_active, compact_rows, cwd_prefix, min_message_count,
         include_archived, archived_only, id_query, search_query, user_id.
         """
-        tips = options.pop("project_compression_tips", True)
+        tips = options.pop("project_compression_tips", True) and not include_children
         by_activity = options.pop("order_by_last_active", False)
         compact = options.pop("compact_rows", False)
         options |= {"source": source, "exclude_sources": exclude_sources, "exclude_children": not include_children}
