@@ -111,6 +111,7 @@ class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):
     usage: Usage = Usage()
     cost_usd: float | None = None
     cost_source: str = "none"
+    pricing_version: str = ""  # of the prices that `cost_usd` was counted by
     latency_ms: float = 0.0
     first_byte_ms: float | None = None
     error: str | None = None

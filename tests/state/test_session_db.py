@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from hermes.config.load import load_settings
 from hermes.errors import StoreError
+from hermes.models.metadata import snapshot
+from hermes.models.prices import price_list
+from hermes.ops import AttemptClosed, AttemptOpened
 from hermes.state import SessionDB, format_session_db_unavailable
 
 PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
@@ -267,6 +271,41 @@ def test_token_counts_add_up_or_are_set(db: SessionDB) -> None:
     assert (session["input_tokens"], session["output_tokens"]) == (1, 10)
     db.record_auxiliary_usage("s", "title", model="m", input_tokens=3, estimated_cost_usd=0.25)
     assert db.usage_by_model()[0]["cost_usd"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("purpose", "cost", "billed"),
+    [
+        ("turn", 0.5, ("p", "http://p/v1", "per_token", "2026-01-01")),
+        ("turn", 0.0, ("p", "http://p/v1", "included", "2026-01-01")),
+        ("title", 0.5, (None, None, None, "2026-01-01")),
+        ("turn", None, (None, None, None, None)),
+    ],
+)
+def test_a_turn_with_a_price_says_who_is_paid(db: SessionDB, purpose: str, cost: float | None, billed: object) -> None:
+    db.create_session("s", "cli")
+    for number, provider in enumerate(("p", "another")):
+        attempt = f"a{number}"
+        db.store.commit_sync(
+            AttemptOpened(
+                attempt_id=attempt,
+                session_id="s",
+                purpose=purpose,
+                provider=provider,
+                model="m",
+                base_url=f"http://{provider}/v1",
+            ),
+            AttemptClosed(
+                attempt_id=attempt, session_id="s", outcome="ok", cost_usd=cost, pricing_version="2026-01-01"
+            ),
+        )
+    row = db.get_session("s")
+    assert row is not None
+    assert (row["billing_provider"], row["billing_base_url"], row["billing_mode"], row["pricing_version"]) == billed
+
+
+def test_prices_of_the_snapshot_are_named_by_its_date(tmp_path: Path) -> None:
+    assert price_list(load_settings(tmp_path, environ={})).version == snapshot(tmp_path) != ""
 
 
 def test_a_handoff_is_claimed_once(db: SessionDB) -> None:

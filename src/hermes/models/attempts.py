@@ -16,6 +16,7 @@ from hermes.seams import Clock, Ids, Model, ModelRequest
 from hermes.spend import NOTHING, SpendLimit, Spent
 from hermes.types import ModelResponse, Usage
 
+USER_PRICE = "user_override"  # the source of a price that config.yaml gives
 DEFAULT_OUTPUT = 32_000  # what a model may write when nobody knows better
 
 Price: TypeAlias = Callable[[str, str, Usage], tuple[float | None, str]]
@@ -32,6 +33,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     max_retry_after_s: float = agent_section.Section().max_retry_after
     timeout_s: float | None = 1800.0  # of one request, from its first byte sent to the last one read
     price: Price = lambda *_: (None, "none")
+    price_version: str = ""  # of the prices that no user gave
     guard: SpendGuard = field(default_factory=SpendGuard)
     windows: Windows = field(default_factory=Windows)
     jitter: Callable[[], float] = random.random
@@ -60,6 +62,7 @@ class Book:
         self._clock = clock
         self._ids = ids
         self._price = options.price
+        self._price_version = options.price_version
         self._guard = options.guard
 
     def begin(self, model: Model, purpose: str, session_id: str | None) -> Attempt:
@@ -109,6 +112,7 @@ class Book:
             usage=usage,
             cost_usd=cost,
             cost_source=source,
+            pricing_version=source if source == USER_PRICE else self._price_version,
             latency_ms=(self._clock.monotonic() - attempt.started) * 1000,
             first_byte_ms=None if first is None else (first - attempt.started) * 1000,
             error=error,

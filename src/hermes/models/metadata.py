@@ -67,6 +67,7 @@ class Metadata:
         self._facts: dict[str, ModelFacts] = {}
         for table in tables:
             self._facts |= {_key(facts.id): facts for facts in table.models}
+        self.snapshot = tables[-1].snapshot if tables else ""  # when the newest of them were taken
 
     def find(self, model: str) -> ModelFacts | None:
         """The facts of `model`, of the longest known name that it begins with."""

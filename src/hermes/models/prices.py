@@ -1,6 +1,6 @@
 """What a call cost, and how we know."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from hermes.config import paths
 from hermes.config.sections import top as top_section
@@ -10,7 +10,7 @@ from hermes.models.metadata import Metadata, Price, load_metadata
 from hermes.types import Usage
 
 
-def price_list(settings: Settings) -> Callable[[str, str, Usage], tuple[float | None, str]]:
+def price_list(settings: Settings) -> "PriceList":
     """Dollars and their source for provider, model and usage: the user's own prices, then the snapshot's.
 
     A price that nobody knows is None, never zero. A model on this machine costs nothing.
@@ -31,6 +31,7 @@ class PriceList:
     def __init__(self, own: Mapping[tuple[str, str], Price], metadata: Metadata) -> None:
         self._own = own
         self._metadata = metadata
+        self.version = metadata.snapshot
         self._known: dict[tuple[str, str], tuple[Price | float | None, str]] = {}
 
     def __call__(self, provider: str, model: str, usage: Usage) -> tuple[float | None, str]:

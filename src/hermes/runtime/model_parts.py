@@ -61,12 +61,14 @@ def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
         raise UserError(f"the variable HERMES_STREAM_RETRIES should hold a whole number, not {retries!r}")
+    prices = price_list(settings)
     return ClientOptions(
         max_attempts=settings.of(agent_section.Section).api_max_retries,
         max_retry_after_s=settings.of(agent_section.Section).max_retry_after,
         stream_retries=int(retries) if retries else None,
         timeout_s=seconds(settings, "HERMES_API_TIMEOUT", 1800.0),
-        price=price_list(settings),
+        price=prices,
+        price_version=prices.version,
         guard=SpendGuard(_caps(settings.of(spending_section.Section))),
         windows=Windows(
             memory, paths.cache_dir(settings.home) / PROBES_FILE, settings.of(context_section.Section).assumed_window

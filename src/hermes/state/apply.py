@@ -49,11 +49,20 @@ COUNTERS = (
     "api_call_count",
 )
 _COUNTED = slice(len(COUNTERS))
+_PRICED = len(COUNTERS) + 4  # and the price, its state, its source and its version
+PER_TOKEN, INCLUDED = "per_token", "included"  # how a session is billed
 
 _COUNT = (
     f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
     " estimated_cost_usd = CASE WHEN ?9 IS NULL THEN estimated_cost_usd ELSE coalesce(estimated_cost_usd, 0) + ?9 END,"
-    " cost_status = coalesce(?10, cost_status), cost_source = coalesce(?11, cost_source) WHERE id = ?12"
+    " cost_status = coalesce(?10, cost_status), cost_source = coalesce(?11, cost_source),"
+    " pricing_version = coalesce(nullif(?12, ''), pricing_version) WHERE id = ?13"
+)
+# Who is paid is the one who answered the first turn that had a price; helpers may be others.
+_BILL = (
+    "UPDATE sessions SET billing_mode = ?2, (billing_provider, billing_base_url) ="
+    " (SELECT provider, base_url FROM attempts WHERE attempt_id = ?3) WHERE id = ?1 AND billing_provider IS NULL"
+    " AND EXISTS (SELECT 1 FROM attempts WHERE attempt_id = ?3 AND purpose = 'turn')"
 )
 _COUNT_UNPRICED = (
     f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in COUNTERS)},"
@@ -101,7 +110,9 @@ class _Totals(Struct, gc=False):
     cost_usd: float | None = None
     cost_status: str | None = None
     cost_source: str | None = None
+    pricing_version: str | None = None
     newest_row: int = 0
+    priced: str = ""  # the newest attempt that has a price
 
     def close(self, op: AttemptClosed) -> None:
         usage = op.usage
@@ -114,6 +125,7 @@ class _Totals(Struct, gc=False):
         if op.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + op.cost_usd
             self.cost_status, self.cost_source = "estimated", op.cost_source
+            self.pricing_version, self.priced = op.pricing_version, op.attempt_id
         elif op.outcome == "ok":
             self.cost_status = "unknown"
 
@@ -124,9 +136,11 @@ class _Totals(Struct, gc=False):
         elif self.cost_usd is None:
             sql, values = _COUNT_UNPRICED, (*astuple(self)[_COUNTED], self.cost_status, session_id)
         else:
-            sql, values = _COUNT, (*astuple(self)[:-1], session_id)
+            sql, values = _COUNT, (*astuple(self)[:_PRICED], session_id)
         if not conn.execute(sql, values).rowcount:
             raise StoreError(f"no session {session_id!r}")
+        if self.priced:
+            conn.execute(_BILL, (session_id, PER_TOKEN if self.cost_usd else INCLUDED, self.priced))
 
 
 class MessageRow(Struct, frozen=True, gc=False):

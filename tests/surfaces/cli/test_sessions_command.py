@@ -281,3 +281,17 @@ def test_usage_tells_an_unknown_price_as_unknown(run: Run) -> None:
 
 def test_no_usage_yet_is_no_error(run: Run) -> None:
     assert run("usage").returncode == 0
+
+
+def test_a_priced_turn_says_who_is_paid_how_and_by_which_prices(run: Run, home: Path) -> None:
+    with ServerThread([says("One."), says("Two.")]) as server:
+        address = server.base_url
+        provider = {"base_url": address, "prices": {"m": {"input": 2.0, "output": 8.0}}}
+        (home / "config.yaml").write_text(json.dumps({"providers": {"mine": provider}}))
+        run("chat", "-q", "Hello", "--provider", "mine", "--model", "m")
+        run("chat", "-q", "Hello", "--model", "m", "--base-url", address)
+    with SessionDB(home / "state.db") as db:
+        names = ("billing_provider", "billing_base_url", "billing_mode", "cost_source", "pricing_version")
+        unpriced, priced = ([row[name] for name in names] for row in db.search_sessions())
+    assert priced == ["mine", address, "per_token", "user_override", "user_override"]
+    assert unpriced == [None] * 5
