@@ -14,7 +14,7 @@ class AnswerLimits(SectionBase, frozen=True):
         16_000_000
     )
     max_thinking_chars: Annotated[int, key("Characters of reasoning in one answer.", ge=1)] = 4_000_000
-    max_calls: Annotated[int, key("Tool calls in one answer.", ge=1)] = 256
+    max_calls: Annotated[int, key("Tool calls in one answer.", ge=1)] = 16_384
     max_arguments_chars: Annotated[int, key("Characters of the arguments of one call.", ge=1)] = 1_000_000
     max_name_chars: Annotated[int, key("Characters of the name of the tool that is called.", ge=1)] = 256
     max_event_bytes: Annotated[
