@@ -78,7 +78,7 @@ async def test_requests_are_signed_as_aws_checks_them(http: HttpClient, monkeypa
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     async with ScriptedServer([says("signed")]) as server, asyncio.timeout(20):
-        model = bedrock_converse(Endpoint(base_url=server.url, model="a.b:0", region="eu-central-1"), http)
+        model = bedrock_converse(Endpoint(base_url=server.url, model="a.b:0", region="eu-central-1", is_aws=True), http)
         *_, last = [event async for event in model.stream(asked(), TurnScope())]
     assert isinstance(last, ModelResponse)
     got = server.requests[0]

@@ -187,10 +187,10 @@ def test_a_refused_key_rests_in_other_processes_too(tmp_path: Path) -> None:
     file = AuthFile(tmp_path / "auth.json")
     for key in ("a", "b"):
         file.add("p", key)
-    pool = file.pool("p", [], "fill_first")
+    pool = file.pool(file.stored("p", ()), "fill_first")
     assert pool is not None
     assert pool.refused(pool.pick(), ProviderError("x", reason="billing"))
-    again = AuthFile(tmp_path / "auth.json").pool("p", [], "fill_first")
+    again = AuthFile(tmp_path / "auth.json").pool(file.stored("p", ()), "fill_first")
     assert again is not None
     assert again.pick().key == "b"
 

@@ -60,6 +60,19 @@ class Settings:
             found = self._made[kind] = self._make(kind, section_name(kind))
         return found  # type: ignore[return-value]  # by its type
 
+    def layers(self, kind: type[SectionBase]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """What config.yaml, the environment and the command line each say of a section, for keys that go together."""
+        name = section_name(kind)
+        flags = {
+            each.name: self.flags[key] for each in keys_of(kind) if (key := _dotted(name, each.name)) in self.flags
+        }
+        environment = {each.name: value for each in keys_of(kind) for value in self._variables(each)[:1]}
+        return self._from_file(kind, name), environment, flags
+
+    def _variables(self, found: Key) -> list[str]:
+        """What the variables of a key hold, the strongest first."""
+        return [text for variable in found.env if (text := self.lookup(variable))]
+
     def lookup(self, variable: str) -> str | None:
         """A variable of the environment, else of `.env`; None when neither sets it."""
         return self.environ.get(variable, self.secrets.get(variable))

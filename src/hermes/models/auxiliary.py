@@ -12,8 +12,10 @@ from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
 from hermes.models.abilities import Abilities
 from hermes.models.attempts import ClientOptions
+from hermes.models.claims import Claim
 from hermes.models.client import CallPlan, ModelClient, Notice
 from hermes.models.resolve import Asked, resolve_model
+from hermes.models.windows import BOX
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, HttpStream, Ids, Model, ModelRequest, RequestOptions, Unit
 from hermes.types import Content, ImagePart, Message, ModelResponse, TextPart, text_of
@@ -103,12 +105,23 @@ class AuxiliaryClient:
         if name not in self._models:
             asked = Asked(
                 name=task.model,
-                provider=main.provider if is_main else ("" if task.provider == "auto" else task.provider),
-                base_url=task.base_url or (main.base_url if is_main and main.provider == "custom" else ""),
+                provider="" if task.provider == "auto" else task.provider,
+                base_url=task.base_url,
                 api_key=task.api_key,
+                over=_claim(main) if is_main else None,
+                is_filed=True,
             )
             self._models[name] = resolve_model(self._parts.settings, self._parts.http, asked)
         return self._models[name]
+
+
+def _claim(main: Model) -> Claim:
+    """Where the main model is, with the key that is sent there: another model of the same server is meant."""
+    described = Abilities.of(main).described
+    if described is None or main.provider == BOX:
+        return Claim(provider=main.provider, base_url=main.base_url if main.provider == "custom" else "")
+    endpoint, source = described.endpoint, "the key of the main model"
+    return Claim(provider=main.provider, base_url=endpoint.base_url, api_key=endpoint.api_key, key_source=source)
 
 
 def _refuse_unfit(image: ImagePart, model: Model) -> None:

@@ -82,6 +82,12 @@ class ConverseWire(BlockWire):
         headers = self._headers
         if self._endpoint.api_key:
             return headers | {"authorization": f"Bearer {self._endpoint.api_key}"}
+        if not self._endpoint.is_aws:
+            raise ProviderError(
+                f"AWS credentials are not used for {self._endpoint.base_url}, which is no address of AWS; give it an "
+                "API key, or set AWS_ENDPOINT_URL_BEDROCK_RUNTIME to it",
+                reason="auth",
+            )
         if self._signer is None:
             self._signer = _Signer(self._endpoint)
         signer = self._signer

@@ -1,5 +1,6 @@
 """The providers that are known by name. Data: `providers.json` beside this file."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,11 @@ from hermes.models.endpoint import ApiMode, Quirks
 from hermes.typed import from_json
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "0.0.0.0")  # noqa: S104 - a host to compare with, nothing is bound
+# Not all of amazonaws.com: anybody can have a name there, such as that of a bucket.
+_BEDROCK = re.compile(
+    r"bedrock-runtime(-fips)?\.[a-z0-9-]+\.amazonaws\.com(\.cn)?"
+    r"|vpce-[a-z0-9-]+\.bedrock-runtime\.[a-z0-9-]+\.vpce\.amazonaws\.com(\.cn)?"
+)
 
 
 class ProviderEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,6 +28,7 @@ class ProviderEntry(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["key", "local", "box", "aws", "any", "oauth", "external"] = "key"
     base_url: str = ""
     base_url_env: str = ""
+    key_url_env: str = ""  # an address variable that does not move the provider, but takes a key set beside it
     api_mode: ApiMode = "chat_completions"
     env: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -47,14 +54,17 @@ def find_provider(name: str) -> ProviderEntry | None:
 
 
 def provider_of_host(base_url: str) -> ProviderEntry | None:
-    """The provider whose address this is."""
+    """The provider whose address this is; the nearest, where the host of one lies within that of another."""
     host = (_parts(base_url).hostname or "").lower()
-    if host.startswith("bedrock-runtime.") and host.endswith(".amazonaws.com"):
+    if _BEDROCK.fullmatch(host):
         return providers()["bedrock"]
-    for entry in providers().values():
-        if any(host == own or host.endswith(f".{own}") for own in entry.hosts):
-            return entry
-    return None
+    near = [
+        (len(own), entry)
+        for entry in providers().values()
+        for own in entry.hosts
+        if host == own or host.endswith(f".{own}")
+    ]
+    return max(near, key=lambda one: one[0])[1] if near else None
 
 
 def is_loopback(base_url: str) -> bool:

@@ -8,7 +8,7 @@ from hermes.errors import ProviderError
 from hermes.models.answer_values import listing, mapping, words
 from hermes.models.anthropic_messages import API_VERSION
 from hermes.models.catalogue import is_loopback
-from hermes.models.classify import provider_error
+from hermes.models.classify import refusal
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError, HttpStatusError
 from hermes.models.server_facts import JsonHttp, look
@@ -29,7 +29,7 @@ async def check_endpoint(http: JsonHttp, endpoint: Endpoint) -> CheckResult:
     if endpoint.api_mode == "bedrock_converse":
         return CheckResult(is_checked=False)
     if is_loopback(endpoint.base_url) and endpoint.api_mode == "chat_completions":
-        facts = await look(http, endpoint.base_url, _headers(endpoint))
+        facts = await look(http, endpoint.base_url, _headers(endpoint), endpoint.withheld)
         return CheckResult(facts.models, facts.server)
     base = endpoint.base_url.rstrip("/")
     url = (
@@ -42,9 +42,9 @@ async def check_endpoint(http: JsonHttp, endpoint: Endpoint) -> CheckResult:
     except HttpStatusError as error:
         if error.status in (404, 405):
             return CheckResult(is_checked=False)  # no such list here; the first turn will tell
-        raise provider_error(error, endpoint.provider, endpoint.model or endpoint.provider) from error
+        raise refusal(error, endpoint) from error
     except HttpError as error:
-        raise provider_error(error, endpoint.provider, endpoint.model or endpoint.provider) from error
+        raise refusal(error, endpoint) from error
     return CheckResult(_names(listed))
 
 

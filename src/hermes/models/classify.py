@@ -9,6 +9,7 @@ import msgspec
 
 from hermes.errors import ProviderError, ProviderReason
 from hermes.models.answer_values import any_json, is_deep
+from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import (
     HttpBodyError,
     HttpConnectError,
@@ -77,6 +78,14 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
     if judged.reason == "unknown" and isinstance(code, str) and code in _MEANT_STATUS:
         judged.reason, judged.retryable, _ = _reason(message, _MEANT_STATUS[code])
     return judged
+
+
+def refusal(error: HttpError, endpoint: Endpoint) -> ProviderError:
+    """`error` of a request to `endpoint`; where a key was kept from it, with the way to give it one."""
+    found = provider_error(error, endpoint.provider, endpoint.model or endpoint.provider)
+    if found.reason != "auth" or not endpoint.withheld:
+        return found
+    return ProviderError(f"{found}. {endpoint.withheld}", reason="auth", status=found.status)
 
 
 def sized(error: ProviderError, size: Size, window: int) -> ProviderError:

@@ -259,7 +259,7 @@ class _Flight(Struct, eq=False):
         return None
 
     def _warn(self, model: Model) -> None:
-        """Tell what a person should know before the first call: a price that nobody knows."""
+        """Tell what a person should know before the first call: an unknown price, a key kept back."""
         self._client._warned.add(model.name)
         if self._client._book.is_unpriced(model):
             told = (
@@ -267,6 +267,9 @@ class _Flight(Struct, eq=False):
                 "for them. Cap tokens (spending.*_tokens), or tell its price (providers.NAME.prices)"
             )
             self._plan.on_status(StatusChanged("warning", told))
+        endpoint = self._client.endpoint
+        if endpoint is not None and endpoint.withheld:
+            self._plan.on_status(StatusChanged("warning", endpoint.withheld))
 
     async def settle(self) -> None:
         """Write what is still to be written when the call has ended without an answer."""

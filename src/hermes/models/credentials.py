@@ -1,4 +1,4 @@
-"""Several keys for one provider: which is used, which rests after a refusal, and where that is remembered."""
+"""Keys: where each may go, which of several is used, which rests after a refusal, and where that is remembered."""
 
 import contextlib
 import hashlib
@@ -13,9 +13,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hermes.config.atomic import write_private
 from hermes.errors import ProviderError, UserError
+from hermes.models.endpoint import Endpoint
+from hermes.models.key_homes import Home, host_of
 from hermes.typed import from_json
 
 Strategy: TypeAlias = Literal["fill_first", "round_robin", "random", "least_used"]
@@ -36,15 +39,29 @@ class Renewal(Struct, frozen=True):
 
 
 class Credential(Struct, frozen=True):
-    """One key. `id` is made from it, so the same key is the same credential everywhere."""
+    """One key, and where it may go. `id` is made from it, so the same key is the same credential everywhere."""
 
     key: str
     label: str = ""
     renewal: Renewal | None = None
+    homes: tuple[Home, ...] = ()
+    source: str = ""  # where it was found, in words
 
     @property
     def id(self) -> str:
         return hashlib.sha256(self.key.encode()).hexdigest()[:12]
+
+    def belongs_to(self, address: str) -> bool:
+        return any(home.has(address) for home in self.homes)
+
+
+def with_key(endpoint: Endpoint, credential: Credential, key_header: str = "") -> Endpoint:
+    """`endpoint` with the key for it. Every key that is ever sent to a model has passed here."""
+    if not credential.belongs_to(endpoint.base_url):
+        raise UserError(f"{credential.source or 'a key'} does not belong to {host_of(endpoint.base_url)}")
+    if key_header:
+        return replace(endpoint, headers={**endpoint.headers, key_header: credential.key})
+    return replace(endpoint, api_key=credential.key)
 
 
 class CredentialPool:
@@ -63,7 +80,10 @@ class CredentialPool:
             raise UserError("a credential pool needs at least one key")
         if strategy not in get_args(Strategy):
             raise UserError(f"credential pool strategy {strategy!r} is not one of {', '.join(get_args(Strategy))}")
-        self._credentials = tuple(dict.fromkeys(credentials))
+        first_of: dict[str, Credential] = {}
+        for one in credentials:
+            first_of.setdefault(one.id, one)
+        self._credentials = tuple(first_of.values())
         self._strategy = strategy
         self._clock = clock
         self._remember = remember
@@ -131,10 +151,14 @@ class AuthFile:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def pool(self, provider: str, more: Sequence[Credential], strategy: Strategy) -> CredentialPool | None:
-        """The pool of `provider`: `more` first, then the stored keys; None when there is none at all."""
-        stored = [_credential(entry) for entry in self._entries(self._read(), provider)]
-        credentials = [*more, *(one for one in stored if one.key)]
+    def stored(self, provider: str, homes: tuple[Home, ...]) -> list[Credential]:
+        """The stored keys of `provider`. One that stands beside an address belongs there, the others to `homes`."""
+        found = [_credential(entry) for entry in self._entries(self._read(), provider)]
+        source = f"the key of {provider!r} in auth.json"
+        return [replace(one, homes=one.homes or homes, source=source) for one in found if one.key]
+
+    def pool(self, credentials: Sequence[Credential], strategy: Strategy) -> CredentialPool | None:
+        """A pool that knows and remembers here which keys rest; None without keys."""
         if not credentials:
             return None
         resting = {
@@ -169,7 +193,7 @@ class AuthFile:
 
     def newer(self, provider: str, old: Credential) -> Credential | None:
         """What another process has put in the place of `old` meanwhile."""
-        stored = [_credential(entry) for entry in self._entries(self._read(), provider)]
+        stored = self.stored(provider, old.homes)
         if any(one.key == old.key for one in stored):
             return None
         return next((one for one in stored if one.label == old.label and one.renewal is not None), None)
@@ -223,8 +247,9 @@ class AuthFile:
 
 def _credential(entry: dict[str, Any]) -> Credential:
     key, label = str(entry.get("api_key") or entry.get("access_token") or ""), str(entry.get("label") or "")
+    homes = (Home(address=str(entry["base_url"])),) if entry.get("base_url") else ()
     if not entry.get("refresh_token") or not entry.get("token_url"):
-        return Credential(key, label)
+        return Credential(key, label, homes=homes)
     until = entry.get("expires_at")
     return Credential(
         key,
@@ -235,4 +260,5 @@ def _credential(entry: dict[str, Any]) -> Credential:
             client_id=str(entry.get("client_id") or ""),
             expires_at=float(until) if isinstance(until, int | float) else 0.0,
         ),
+        homes,
     )

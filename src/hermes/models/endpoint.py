@@ -35,7 +35,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     model: str
     provider: str = "custom"
     api_mode: ApiMode = "chat_completions"
-    api_key: str = ""
+    api_key: str = ""  # set by `credentials.with_key` alone
+    withheld: str = ""  # a sentence about a key that was found and does not belong here
     headers: dict[str, str] = field(default_factory=dict)
     extra_body: JsonObject = field(default_factory=dict)  # of the provider's entry; the request's own win over it
     limits: HttpLimits = DEFAULT_LIMITS
@@ -48,3 +49,4 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     asks_window: bool = False  # nobody has set it, and the server may know better than our tables
     region: str = ""  # Bedrock
     profile: str = ""  # Bedrock: the AWS profile
+    is_aws: bool = False  # Bedrock: the address is one that AWS credentials may sign requests for

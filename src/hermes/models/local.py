@@ -79,7 +79,8 @@ class LocalModel:
     async def prepare(self, ask: Ask | None) -> None:
         """Find the name and the window; with `ask`, also how the model calls tools. What is found is kept on disk."""
         endpoint = self._endpoint
-        facts = await look(self._http, endpoint.base_url, auth_headers(endpoint), endpoint.model)  # type: ignore[arg-type]  # LoopHttp has get_json
+        headers = auth_headers(endpoint)
+        facts = await look(self._http, endpoint.base_url, headers, endpoint.model, endpoint.withheld)  # type: ignore[arg-type]  # LoopHttp has get_json
         name = endpoint.model or _only(facts.models, endpoint.base_url)
         window = facts.window(name)
         endpoint = replace(endpoint, model=name)

@@ -79,4 +79,4 @@ async def _exchanged(http: HttpStream, old: Credential) -> Credential:
         refresh_token=tokens.refresh_token or old.renewal.refresh_token,
         expires_at=time.time() + tokens.expires_in if tokens.expires_in else 0.0,
     )
-    return Credential(tokens.access_token, old.label, renewal)
+    return replace(old, key=tokens.access_token, renewal=renewal)

@@ -14,11 +14,15 @@ from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import ConfigError, UserError
 from hermes.models.catalogue import ProviderEntry, api_mode_for, find_provider, is_loopback, provider_of_host, providers
-from hermes.models.credentials import AuthFile, Credential, CredentialPool
+from hermes.models.claims import Claim, address_of, configured_claims, is_at
+from hermes.models.credentials import Credential, CredentialPool, with_key
 from hermes.models.endpoint import ApiMode, Endpoint, Quirks
+from hermes.models.key_homes import Home
+from hermes.models.keyring import Keys, Target, keys_for, sentence, variable
 from hermes.models.local import LocalModel
 from hermes.models.metadata import load_metadata
 from hermes.models.pooled import PooledModel
+from hermes.models.provider_addresses import auth_file, configured_provider, own_providers, region, usual_address
 from hermes.models.renewal import renewer
 from hermes.models.transport import HttpModel
 from hermes.models.wire_modes import make_model
@@ -44,6 +48,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     api_mode: str = ""
     pool: CredentialPool | None = None
     routing: JsonObject = field(default_factory=dict)  # for aggregators
+    over: Claim | None = None  # what stands where this says nothing: the main model, for its helpers
+    is_filed: bool = False  # an entry of config.yaml
 
 
 class Resolved(Struct, frozen=True):
@@ -58,11 +64,12 @@ class Resolved(Struct, frozen=True):
 
 def resolve_model(settings: Settings, http: HttpStream, asked: Asked | None = None) -> Model:
     """The model to call."""
-    found = resolve(settings, asked or Asked())
+    wanted = asked or Asked()
+    found = resolve(settings, wanted)
     pool = found.pool
     if pool is not None and (len(pool) > 1 or pool.is_renewable):
-        renew = renewer(http, _auth(settings), found.entry.id) if pool.is_renewable else None
-        return PooledModel(pool, lambda one: make_model(_with_key(found.endpoint, found.entry, one.key), http), renew)
+        renew = renewer(http, auth_file(settings), found.entry.id) if pool.is_renewable else None
+        return PooledModel(pool, lambda one: make_model(_keyed(found.endpoint, found.entry, one, wanted), http), renew)
     return wrapped(found, http, paths.cache_dir(settings.home), settings.environ)
 
 
@@ -80,33 +87,73 @@ def wrapped(found: Resolved, http: HttpStream, cache_dir: Any, environ: Mapping[
 
 def resolve(settings: Settings, asked: Asked) -> Resolved:
     """Everything there is to know about the model asked for; `UserError` says what is missing."""
-    section = settings.of(model_section.Section)
-    wanted = asked.provider or ("" if asked.base_url else section.provider)
-    own = _own_providers(settings)
-    if wanted.lower() in own:
-        return _own(settings, asked, section, own[wanted.lower()])
-    base_url = asked.base_url or (section.base_url if not asked.provider or asked.provider == section.provider else "")
-    if wanted in ("", "auto"):
-        entry, base_url, source = _auto(settings, base_url)
+    claims = _claims(settings, asked)
+    said = address_of(claims)
+    own = own_providers(settings).get(said.provider.lower())
+    if own is not None:
+        return _own(settings, asked, claims, own)
+    if said.provider in ("", "auto"):
+        entry, base_url, source = _auto(settings, said.base_url)
     else:
-        entry, source = _named(wanted), "asked for" if asked.provider else "model.provider"
+        entry, base_url = _named(said.provider), said.base_url
+        source = "asked for" if asked.provider else "model.provider"
     if entry.kind == "box":
         return _box(settings, asked, entry, source)
-    base_url = base_url or _base_url(settings, entry)
-    if entry.kind in ("oauth", "external") and (not base_url or _pool(settings, entry, ()) is None):
-        raise UserError(
-            f"{entry.name} signs in through a browser or another program, which this version does not do; put tokens "
-            "that another program got into auth.json (docs/models.md), or choose a provider with a key: hermes model"
-        )
+    base_url = base_url or usual_address(settings, entry)
+    target = Target(claims=claims, entry=entry, base_url=base_url)
+    if entry.kind in ("oauth", "external"):
+        _require_sign_in(settings, target)
+    section = settings.of(model_section.Section)
     name = asked.name or (section.default if _is_configured(asked, section) else "")
     if not base_url or (not name and entry.kind != "local" and not is_loopback(base_url)):
         raise UserError(NO_MODEL if not name else f"{entry.id!r} has no address of its own: set model.base_url")
-    keys = _keys(settings, asked, section, entry, base_url)
-    own_entry = settings.of(top_section.Section).providers.get(entry.id) or top_section.Provider()
-    endpoint = _endpoint(settings, asked, entry, own_entry, base_url, name)
-    pool = asked.pool or _pool(settings, entry, keys)
-    first = pool.pick().key if pool is not None else ""
-    return Resolved(_with_key(endpoint, entry, first), entry, source, pool, tuple(own_entry.models))
+    return _resolved(settings, asked, target, name, source)
+
+
+def _claims(settings: Settings, asked: Asked) -> list[Claim]:
+    key = asked.api_key or (variable(settings, asked.key_env) if asked.key_env else "")
+    mine = Claim(
+        provider=asked.provider,
+        base_url=asked.base_url,
+        api_key=key,
+        key_source=asked.key_env or "the key that was given",
+        is_filed=asked.is_filed,
+    )
+    return [*configured_claims(settings), *((asked.over,) if asked.over else ()), mine]
+
+
+def _resolved(settings: Settings, asked: Asked, target: Target, name: str, source: str) -> Resolved:
+    """`target` with its form and its keys."""
+    entry, own = target.entry, configured_provider(settings, target.entry)
+    endpoint = _endpoint(settings, asked, target, own, name)
+    pool, keys = asked.pool, Keys()
+    if pool is None:  # else it was handed over together with the address
+        keys = keys_for(settings, target)
+        strategy = settings.of(top_section.Section).credential_pool_strategies.get(entry.id, "fill_first")
+        pool = auth_file(settings).pool(keys.kept, strategy)
+    if pool is not None:
+        endpoint = _keyed(endpoint, entry, pool.pick(), asked)
+    elif keys.withheld:
+        endpoint = replace(endpoint, withheld=sentence(target, keys.withheld[0]))
+    return Resolved(endpoint, entry, source, pool, tuple(own.models))
+
+
+def _keyed(endpoint: Endpoint, entry: ProviderEntry, credential: Credential, asked: Asked) -> Endpoint:
+    if asked.pool is not None:
+        credential = replace(credential, homes=(Home(address=endpoint.base_url),))
+    return with_key(endpoint, credential, entry.key_header)
+
+
+def _require_sign_in(settings: Settings, target: Target) -> None:
+    keys = keys_for(settings, target) if target.base_url else Keys()
+    if keys.kept:
+        return
+    if keys.withheld:
+        raise UserError(f"{sentence(target, keys.withheld[0])}, or base_url beside the tokens in auth.json")
+    raise UserError(
+        f"{target.entry.name} signs in through a browser or another program, which this version does not do; put "
+        "tokens that another program got into auth.json (docs/models.md), or choose a provider with a key: hermes model"
+    )
 
 
 # -- who ---------------------------------------------------------------------------------------------------------
@@ -163,82 +210,12 @@ def _box(settings: Settings, asked: Asked, entry: ProviderEntry, source: str) ->
     )
 
 
-def _base_url(settings: Settings, entry: ProviderEntry) -> str:
-    own = settings.of(top_section.Section).providers.get(entry.id)
-    if own is not None and own.base_url:
-        return own.base_url
-    if entry.base_url_env and (set_by := settings.lookup(entry.base_url_env)):
-        return set_by
-    if entry.kind == "aws":
-        from hermes.models.bedrock_converse import bedrock_url  # noqa: PLC0415 - only who uses it
-
-        return bedrock_url(_region(settings))
-    return entry.base_url or (_auth(settings).address(entry.id) if entry.kind == "oauth" else "")
-
-
-def _region(settings: Settings) -> str:
-    from hermes.config.sections import bedrock  # noqa: PLC0415 - a start pays for its own provider alone
-
-    section = settings.of(bedrock.Section)
-    return section.region or settings.lookup("AWS_REGION") or settings.lookup("AWS_DEFAULT_REGION") or ""
-
-
-# -- with which key ----------------------------------------------------------------------------------------------
-
-
-def _keys(
-    settings: Settings, asked: Asked, section: model_section.Section, entry: ProviderEntry, base_url: str
-) -> list[Credential]:
-    """Keys in the order they are tried. A key is only sent where it belongs."""
-    if asked.api_key or asked.key_env:
-        return [Credential(asked.api_key or _variable(settings, asked.key_env))]
-    if (
-        section.api_key
-        and (not asked.base_url or asked.base_url == section.base_url)
-        and _is_configured(asked, section)
-    ):
-        return [Credential(section.api_key)]
-    own = settings.of(top_section.Section).providers.get(entry.id)
-    if own is not None and (own.api_key or own.key_env):
-        return [Credential(own.api_key or _variable(settings, own.key_env))]
-    variables: Sequence[str] = entry.env
-    if entry.kind == "any":
-        variables = ("OPENAI_API_KEY",)
-    elif provider_of_host(base_url) not in (entry, None):
-        return []  # the address of somebody else
-    return [Credential(key) for variable in variables if (key := settings.lookup(variable))]
-
-
-def _variable(settings: Settings, name: str) -> str:
-    found = settings.lookup(name)
-    if not found:
-        raise ConfigError(f"the variable {name}, which should hold a key, is not set")
-    return found
-
-
-def _pool(settings: Settings, entry: ProviderEntry, keys: Sequence[Credential]) -> CredentialPool | None:
-    strategy = settings.of(top_section.Section).credential_pool_strategies.get(entry.id, "fill_first")
-    return _auth(settings).pool(entry.id, keys, strategy)
-
-
-def _auth(settings: Settings) -> AuthFile:
-    return AuthFile(settings.home / "auth.json")
-
-
-def _with_key(endpoint: Endpoint, entry: ProviderEntry, key: str) -> Endpoint:
-    if entry.key_header and key:
-        return replace(endpoint, headers={**endpoint.headers, entry.key_header: key})
-    return replace(endpoint, api_key=key)
-
-
 # -- in which form -----------------------------------------------------------------------------------------------
 
 
-def _endpoint(
-    settings: Settings, asked: Asked, entry: ProviderEntry, own: top_section.Provider, base_url: str, name: str
-) -> Endpoint:
-    section = settings.of(model_section.Section)
-    is_configured = _is_configured(asked, section)
+def _endpoint(settings: Settings, asked: Asked, target: Target, own: top_section.Provider, name: str) -> Endpoint:
+    section, entry, base_url = settings.of(model_section.Section), target.entry, target.base_url
+    is_configured = _is_configured(asked, section) and _is_filed(target)
     mode = _mode(asked.api_mode or own.api_mode or (section.api_mode if is_configured else ""))
     mode = mode or api_mode_for(base_url, entry)
     facts = load_metadata(paths.cache_dir(settings.home)).find(name) if name else None
@@ -256,7 +233,7 @@ def _endpoint(
         model=name,
         provider=entry.id,
         api_mode=mode,
-        headers={**entry.headers, **_cache_headers(settings, entry), **own.headers},
+        headers={**entry.headers, **_cache_headers(settings, entry), **_own_headers(target, own)},
         extra_body=extra,
         limits=HttpLimits(CONNECT_S, stale_s, stale_s) if stale_s else limits,
         answer=settings.of(agent_section.Section).answer,
@@ -266,9 +243,30 @@ def _endpoint(
         max_output=facts.output if facts else None,
         context_length=window or listed,
         asks_window=window is None and (listed is None or entry.kind in ("local", "any")),
-        region=_region(settings) if is_bedrock else "",
+        region=region(settings) if is_bedrock else "",
         profile=(settings.lookup("AWS_PROFILE") or "") if is_bedrock else "",
+        is_aws=is_bedrock and _takes_signatures(settings, base_url),
     )
+
+
+def _is_filed(target: Target) -> bool:
+    """Whether the provider in force is the one that the `model` section of config.yaml is about."""
+    filed, said = target.claims[0], address_of(target.claims)
+    is_general = not (filed.provider or filed.base_url)
+    return is_general or said.provider in ("", "auto") or is_at(said.provider, filed.provider, filed.base_url)
+
+
+def _own_headers(target: Target, own: top_section.Provider) -> dict[str, str]:
+    """Headers of config.yaml, which may hold keys: for the address that they stand beside."""
+    home = Home(address=own.base_url) if own.base_url else Home(provider=target.entry.id)
+    return own.headers if home.has(target.base_url) else {}
+
+
+def _takes_signatures(settings: Settings, base_url: str) -> bool:
+    """Whether AWS credentials belong to the address: one of AWS, or where its own variables send its tools."""
+    named = [settings.lookup(name) for name in ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL")]
+    homes = [Home(provider="bedrock"), *(Home(address=address) for address in named if address)]
+    return any(home.has(base_url) for home in homes)
 
 
 def _mode(text: str) -> ApiMode | None:
@@ -280,7 +278,7 @@ def _mode(text: str) -> ApiMode | None:
 def _quirks(settings: Settings, entry: ProviderEntry, mode: ApiMode, name: str) -> Quirks:
     quirks, lowered = entry.quirks, name.lower()
     if "claude" in lowered and mode != "codex_responses" and entry.kind not in ("any", "local"):
-        from hermes.config.sections import prompt_caching  # noqa: PLC0415 - see `_region`
+        from hermes.config.sections import prompt_caching  # noqa: PLC0415 - see `region`
 
         ttl = settings.of(prompt_caching.Section).cache_ttl
         quirks = replace(quirks, cache_markers=True, cache_ttl=ttl)
@@ -300,7 +298,7 @@ def _routing(settings: Settings, asked: Asked, entry: ProviderEntry) -> JsonObje
                 "use openrouter, or leave the routing out"
             )
         return {}
-    from hermes.config.sections import openrouter, provider_routing  # noqa: PLC0415 - see `_region`
+    from hermes.config.sections import openrouter, provider_routing  # noqa: PLC0415 - see `region`
 
     section, score = settings.of(provider_routing.Section), settings.of(openrouter.Section).min_coding_score
     given = {name: value for name, value in msgspec.to_builtins(section).items() if value}
@@ -313,7 +311,7 @@ def _routing(settings: Settings, asked: Asked, entry: ProviderEntry) -> JsonObje
 def _cache_headers(settings: Settings, entry: ProviderEntry) -> dict[str, str]:
     if entry.id != "openrouter":
         return {}
-    from hermes.config.sections import openrouter  # noqa: PLC0415 - see `_region`
+    from hermes.config.sections import openrouter  # noqa: PLC0415 - see `region`
 
     section = settings.of(openrouter.Section)
     if not section.response_cache:
@@ -322,7 +320,7 @@ def _cache_headers(settings: Settings, entry: ProviderEntry) -> dict[str, str]:
 
 
 def _guardrail(settings: Settings) -> JsonObject:
-    from hermes.config.sections import bedrock  # noqa: PLC0415 - see `_region`
+    from hermes.config.sections import bedrock  # noqa: PLC0415 - see `region`
 
     guardrail = settings.of(bedrock.Section).guardrail
     if not guardrail.guardrail_identifier:
@@ -366,25 +364,16 @@ def seconds(settings: Settings, variable: str, default: float) -> float:
 # -- servers of the user's own -----------------------------------------------------------------------------------
 
 
-def _own_providers(settings: Settings) -> dict[str, top_section.Provider]:
-    """Those that are not in the catalogue, or stand in for one of it with an address of their own."""
-    top = settings.of(top_section.Section)
-    named = {name.lower(): entry for name, entry in top.providers.items() if find_provider(name) is None}
-    return {entry.name.lower(): entry for entry in top.custom_providers if entry.name} | named
-
-
-def _own(settings: Settings, asked: Asked, section: model_section.Section, own: top_section.Provider) -> Resolved:
-    provider = (asked.provider or section.provider).lower()
-    base_url = asked.base_url or own.base_url
+def _own(settings: Settings, asked: Asked, claims: Sequence[Claim], own: top_section.Provider) -> Resolved:
+    said = address_of(claims)
+    provider, base_url = said.provider.lower(), said.base_url or own.base_url
     if not base_url:
         raise ConfigError(f"providers.{provider} has no base_url")
+    section = settings.of(model_section.Section)
     name = asked.name or (section.default if _is_configured(asked, section) else "") or own.model
     if not name and not is_loopback(base_url):
         raise UserError(f"name a model of {provider!r}: set model.default, or providers.{provider}.model")
     known = provider_of_host(base_url) or providers()["custom"]
     entry = replace(known, id=provider, kind="any" if known.kind == "key" else known.kind, env=(), headers={})
-    key = asked.api_key or own.api_key or (_variable(settings, own.key_env) if own.key_env else "")
-    endpoint = _endpoint(settings, asked, entry, own, base_url, name)
-    pool = asked.pool or _pool(settings, entry, [Credential(key)] if key else [])
-    first = pool.pick().key if pool else key
-    return Resolved(_with_key(endpoint, entry, first), entry, f"providers.{provider}", pool, tuple(own.models))
+    target = Target(claims=claims, entry=entry, base_url=base_url, is_own=True)
+    return _resolved(settings, asked, target, name, f"providers.{provider}")

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from hermes.models.answer_values import any_json, listing, mapping, words
 from hermes.models.catalogue import provider_of_host
-from hermes.models.classify import provider_error
+from hermes.models.classify import refusal
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError
 from hermes.scope import TurnScope
@@ -46,16 +46,19 @@ def auth_headers(endpoint: Endpoint) -> dict[str, str]:
     return {**endpoint.headers, **key}
 
 
-async def look(http: JsonHttp, base_url: str, headers: Mapping[str, str], model: str = "") -> ServerFacts:
+async def look(
+    http: JsonHttp, base_url: str, headers: Mapping[str, str], model: str = "", withheld: str = ""
+) -> ServerFacts:
     """Ask the server at `base_url` for its models and their windows; `ProviderError` when it does not answer.
 
     A list that tells windows is all that is read. Else the pages of the servers that people run at home are tried,
-    on the same host; `model` is the one whose window matters.
+    on the same host; `model` is the one whose window matters, `withheld` says which key was kept from the server.
     """
     try:
         listed = await http.get_json(f"{base_url.rstrip('/')}/models", headers, PAGE_S)
     except HttpError as error:
-        raise provider_error(error, "local", base_url) from error
+        asked = Endpoint(base_url=base_url, model=base_url, provider="local", withheld=withheld)
+        raise refusal(error, asked) from error
     entries = listing(listed.get("data") if isinstance(listed, Mapping) else listed)
     entries = [one for one in map(mapping, entries) if words(one.get("id"))]
     models = tuple(one["id"] for one in entries)

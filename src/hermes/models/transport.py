@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from hermes.errors import HermesError, ProviderError
-from hermes.models.classify import provider_error
+from hermes.models.classify import refusal
 from hermes.models.endpoint import Endpoint
 from hermes.models.http_errors import HttpError
 from hermes.models.reading import Reading
@@ -163,7 +163,7 @@ class HttpModel:
         return replace(event, message=replace(event.message, tool_calls=calls))
 
     def _told(self, error: HttpError | ProviderError, *, is_stream: bool) -> ProviderError:
-        found = error if isinstance(error, ProviderError) else provider_error(error, self.provider, self.name)
+        found = error if isinstance(error, ProviderError) else refusal(error, self.endpoint)
         if is_stream and found.reason == "format_error" and re.search(_NO_STREAM, str(found)):
             self._streams = False  # for as long as this model object lives: a session
             return ProviderError(

@@ -137,10 +137,10 @@ def _fallbacks(wanted: ModelOptions, settings: Settings) -> list[Asked]:
         entries: Sequence[Any] = top.fallback_providers or ([top.fallback_model] if top.fallback_model.model else [])
     else:
         entries = [given] if isinstance(given, Mapping | str) else list(given)
-    return [_fallback(entry) for entry in entries]
+    return [_fallback(entry, is_filed=given is None) for entry in entries]
 
 
-def _fallback(entry: Any) -> Asked:
+def _fallback(entry: Any, *, is_filed: bool) -> Asked:
     if isinstance(entry, str):
         provider, slash, model = entry.partition("/")
         entry = {"provider": provider, "model": model} if slash else {"model": entry}
@@ -152,7 +152,7 @@ def _fallback(entry: Any) -> Asked:
     if unknown or not entry.get("model"):
         raise UserError(f"a fallback needs a model and takes {', '.join(names)}; this one is {dict(entry)!r}")
     words: dict[str, Any] = {names[name]: str(value or "") for name, value in entry.items()}
-    return Asked(**words)
+    return Asked(**words, is_filed=is_filed)
 
 
 def _caps(section: spending_section.Section) -> Caps:

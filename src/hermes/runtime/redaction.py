@@ -53,6 +53,7 @@ def redactor_of(settings: Settings, *more: str | None) -> Redactor:
     made.register_all(settings.environ, is_secret_name)
     made.register_all(settings.secrets, is_secret_name)
     _register_tree(made, settings.tree)
+    _register_tree(made, settings.flags)
     for value in more:
         made.register(value or "", "api_key")
     return made

@@ -14,6 +14,7 @@ from hermes.errors import ProviderError, UserError
 from hermes.models.catalogue import ProviderEntry, find_provider, is_loopback, provider_of_host, providers
 from hermes.models.check import CheckResult, check_endpoint, require_model
 from hermes.models.http import HttpClient
+from hermes.models.key_homes import Home
 from hermes.models.resolve import Asked, Resolved, resolve
 from hermes.surfaces.cli.context import Cli
 
@@ -110,13 +111,14 @@ def save_choice(cli: Cli, choice: Choice, entry: ProviderEntry) -> list[str]:
             written.append(f"{key} = {value}")
         else:
             unset_key(cli.home, key)
+    is_usual = not choice.base_url or Home(provider=entry.id).has(choice.base_url)
+    variable = entry.env[0] if entry.env and is_usual else CUSTOM_KEY
     if choice.api_key:
-        variable = entry.env[0] if entry.env else CUSTOM_KEY
         set_env(paths.env_file(cli.home), variable, choice.api_key)
         written.append(f"{variable} in .env")
-        if not entry.env:
-            set_key(cli.home, "model.api_key", f"${{{CUSTOM_KEY}}}")
-    if entry.env or not choice.api_key:
+    if choice.api_key and variable == CUSTOM_KEY:  # the variable of a provider is for the provider's own hosts
+        set_key(cli.home, "model.api_key", f"${{{CUSTOM_KEY}}}")
+    else:
         unset_key(cli.home, "model.api_key")
     return written
 

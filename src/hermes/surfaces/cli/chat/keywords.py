@@ -26,10 +26,6 @@ def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
     effort = agent.reasoning_effort
     return {
         "model": chosen.default,
-        "provider": chosen.provider or None,
-        "base_url": chosen.base_url or None,
-        "api_key": chosen.api_key or None,
-        "api_mode": chosen.api_mode or None,
         "max_tokens": chosen.max_tokens,
         "reasoning_config": {"enabled": effort != "none", "effort": effort} if effort else None,
         "service_tier": agent.service_tier or None,

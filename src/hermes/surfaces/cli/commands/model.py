@@ -71,12 +71,15 @@ def _show(cli: Cli, as_json: bool) -> int:
         "has_key": bool(endpoint.api_key or endpoint.headers),
         "context_length": endpoint.context_length,
         "source": found.source,
+        "withheld": endpoint.withheld or None,
     }
     if as_json:
         cli.out.json(facts)
     elif found.entry.kind == "box":
         cli.out.line(f"{endpoint.model or 'SmolLM2-135M'} in the box ({endpoint.provider}, {found.source})")
     else:
+        if endpoint.withheld:
+            cli.out.note(endpoint.withheld)
         cli.out.line(
             f"{endpoint.model or 'the loaded model'} at {endpoint.base_url} ({endpoint.provider}, {found.source})"
         )

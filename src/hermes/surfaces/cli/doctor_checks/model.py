@@ -37,6 +37,7 @@ def run(cli: Cli) -> Iterable[Finding]:
             api_key=entry.api_key,
             key_env=entry.key_env,
             api_mode=entry.api_mode,
+            is_filed=True,
         )
         yield from _endpoint(cli, settings, asked, "fallback: ")
     if keys:
@@ -59,7 +60,9 @@ def _endpoint(cli: Cli, settings: Settings, asked: Asked, what: str) -> Iterable
     if entry.kind == "key" and not is_loopback(endpoint.base_url) and not (endpoint.api_key or entry.key_header):
         variable = entry.env[0] if entry.env else "SOME_API_KEY"
         where = f" (a key is made at {entry.signup})" if entry.signup else ""
-        yield problem(f"{shown}: {entry.name} needs a key{where}", f"hermes config set {variable} VALUE")
+        found_elsewhere = f"; {endpoint.withheld}" if endpoint.withheld else ""
+        why = f"{shown}: {entry.name} needs a key{where}{found_elsewhere}"
+        yield problem(why, f"hermes config set {variable} VALUE")
         return
     if not is_loopback(endpoint.base_url) and not cli.may_go_online:
         yield ok(f"{shown} (not asked; hermes doctor --online asks it)")

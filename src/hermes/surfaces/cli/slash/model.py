@@ -16,10 +16,7 @@ async def run(chat: Chat, words: str) -> None:
         chat.say(f"{chat.spent.model}; change it with {USAGE}")
         return
     name, provider, is_global = parsed(words)
-    changes = {"model__default": name}
-    if provider:
-        changes |= {"model__provider": provider, "model__base_url": "", "model__api_key": ""}
-    await chat.reconfigure(**changes)
+    await chat.reconfigure(**changes(name, provider))
     if await chat.exists():
         await chat.in_thread(chat.db.update_session_model, chat.session_id, name)
     kept = "for this run; the next request is not read from the provider's cache"
@@ -31,6 +28,12 @@ async def run(chat: Chat, words: str) -> None:
             await chat.in_thread(set_key, chat.cli.home, "model.default", name)
         kept = "from now on, written to config.yaml"
     chat.say(f"The model is {name} {kept}.")
+
+
+def changes(name: str, provider: str) -> dict[str, str]:
+    """The settings of this run that change; another provider has neither the address nor the key of the one before."""
+    other = {"model__provider": provider, "model__base_url": "", "model__api_key": ""} if provider else {}
+    return {"model__default": name, **other}
 
 
 def parsed(words: str) -> tuple[str, str, bool]:

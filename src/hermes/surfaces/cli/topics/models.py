@@ -7,6 +7,7 @@
   hermes config set agent.reasoning_effort high
 
 A server of your own: hermes model NAME --provider custom --base-url
-http://127.0.0.1:8000/v1. Keys are kept in .env, which only you can read, and are only
-sent where they belong. More: docs/models.md.
+http://127.0.0.1:8000/v1. Keys are kept in .env, which only you can read. A key goes to
+its own provider, or to the address it was written beside, and nowhere else.
+More: docs/models.md.
 """
