@@ -1,4 +1,8 @@
-"""Load foreign Python files under names of our own, with old imports rewritten; nothing is cached beside them."""
+"""Load foreign Python files under names of our own, with old imports rewritten; nothing is cached beside them.
+
+Each has an `os` of its own, which knows the variables of .env that the file asks for; files beside it that it imports
+share one per folder, with what all files of the folder ask for.
+"""
 
 import ast
 import hashlib
@@ -6,13 +10,15 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 from hermes.compat.names import OLD_ROOTS
 from hermes.compat.rewriting import rewritten
+from hermes.compat.tool_os import NAME, ToolOs, names_asked_for, with_own_os
+from hermes.config import paths
 
 _PREFIX = "hermes_foreign_"
 
@@ -33,6 +39,17 @@ def load_package(folder: Path) -> ModuleType:
     return _load(f"{package}.{folder.name}", folder / "__init__.py", is_package=True)
 
 
+def lend(module: ModuleType, names: Iterable[str]) -> None:
+    """Let `module`, and the files beside it that register nothing themselves, read `names` of .env."""
+    for known in (module.__dict__[NAME], _shared_os(module)):
+        known.names.update(names)
+
+
+def _shared_os(module: ModuleType) -> ToolOs:
+    own: ToolOs = sys.modules[module.__name__.partition(".")[0]].__dict__[NAME]
+    return own
+
+
 class ForeignLoader(importlib.machinery.SourceFileLoader):
     """Compiles from the source each time: bytecode with rewritten imports must not be left for others to find."""
 
@@ -40,8 +57,13 @@ class ForeignLoader(importlib.machinery.SourceFileLoader):
         path = self.get_filename(fullname)
         return self.source_to_code(self.get_data(path), path)
 
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__.setdefault(NAME, _shared_os(module))
+        lend(module, names_asked_for(ast.parse(self.get_data(self.path), filename=self.path)))
+        super().exec_module(module)
+
     def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]  # the stub lacks the keyword
-        tree = rewritten(ast.parse(data, filename=path))
+        tree = with_own_os(rewritten(ast.parse(data, filename=path)))
         return compile(tree, path, "exec", dont_inherit=True, optimize=_optimize)
 
 
@@ -68,6 +90,7 @@ def _package_of(folder: Path) -> str:
     if name not in sys.modules:
         package = ModuleType(name, f"Files of {real}")
         package.__path__ = [str(real)]
+        package.__dict__[NAME] = ToolOs(paths.env_file(paths.hermes_home()), set())
         sys.modules[name] = package
     if not any(isinstance(finder, _Neighbours) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Neighbours())  # before the ordinary finder, which would take the path as it is
@@ -77,6 +100,7 @@ def _package_of(folder: Path) -> str:
 def _load(name: str, path: Path, *, is_package: bool) -> ModuleType:
     spec = _spec(name, path, is_package=is_package)
     module = importlib.util.module_from_spec(spec)
+    module.__dict__[NAME] = ToolOs(paths.env_file(paths.hermes_home()), set())
     before = sys.modules.get(name)
     sys.modules[name] = module
     try:

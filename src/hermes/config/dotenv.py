@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hermes.config.atomic import write_private
@@ -30,6 +30,11 @@ def read_env(file: Path) -> dict[str, str]:
             raise ConfigError(f"{file}, line {number}: expected NAME=value")
         found[match[1]] = _unquoted(match[2])
     return found
+
+
+def lent(environ: Mapping[str, str], names: Iterable[str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """`environ` with those of the `secrets` of a .env that `names` asks for; what is exported wins."""
+    return {**{name: secrets[name] for name in names if name in secrets}, **environ}
 
 
 def set_env(file: Path, name: str, value: str) -> None:

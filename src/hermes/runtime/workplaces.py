@@ -41,6 +41,7 @@ def environment_for(options: AgentOptions, settings: Settings, parts: Shared, wo
             supervisor=parts.supervisor,
             home=settings.home,
             environ=settings.environ,
+            secrets=settings.secrets,
             launch_folder=options.tools.cwd or str(Path.cwd()),
             task_id=session_id,
             session_id=session_id,

@@ -286,6 +286,7 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
         supervisor=supervisor,
         home=settings.home,
         environ=os.environ,
+        secrets=settings.secrets,
         launch_folder=str(Path.cwd()),
         task_id=task_id,
         run_blocking=pool.run,

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
+from hermes.config import paths
+from hermes.config.dotenv import read_env
 from hermes.seams import Effects, ToolContext
 
 _MAX_PATH = 4096
@@ -93,9 +95,9 @@ class Needs(Struct, frozen=True):
     def missing(self) -> str:
         """Why the tool is not available, in one clause; empty when it is."""
         for name in self.env:
-            if not os.environ.get(name):
+            if not _is_set(name):
                 return f"{name} is not set"
-        if self.any_env and not any(os.environ.get(name) for name in self.any_env):
+        if self.any_env and not any(_is_set(name) for name in self.any_env):
             return f"none of {', '.join(self.any_env)} is set"
         for name in self.binaries:
             if shutil.which(name) is None:
@@ -110,6 +112,11 @@ class Needs(Struct, frozen=True):
     def __call__(self) -> bool:
         """Usable as a `check_fn`."""
         return not self.missing()
+
+
+def _is_set(variable: str) -> bool:
+    """In the environment or in .env, where a tool file that asks for it can read it."""
+    return bool(os.environ.get(variable) or read_env(paths.env_file(paths.hermes_home())).get(variable))
 
 
 def _importable(module: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from hermes.compat.loader import load_file
+from hermes.compat.loader import lend, load_file
 from hermes.config.paths import PROJECT_TOOLS
 from hermes.tools.discovery import BrokenFile, is_register_call, tree_registers
 from hermes.tools.manifest import stamp_of
@@ -133,7 +133,8 @@ def _run(path: Path, origin: Literal["home", "project", "plugin"], tools: ToolRe
     importlib.invalidate_caches()
     try:
         with tools.loading(origin, str(path)):
-            load_file(path)
+            module = load_file(path)
+        lend(module, [name for tool in _registered_by(path, tools) for name in tool.entry.requires_env])
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the border to a user's file
         log.info("tool file %s cannot be used: %s: %s", path, type(error).__name__, error)
         return BrokenFile.of(path, error)

@@ -45,6 +45,17 @@ async def test_a_task_may_have_its_own_folder_and_pass_variables(supervisor: Pro
     await environment.close()
 
 
+async def test_of_dotenv_commands_see_what_is_passed_through_by_name(
+    supervisor: ProcessSupervisor, tmp_path: Path
+) -> None:
+    secrets = {"OVEN_TOKEN": "t", "SPARE_TOKEN": "s", "OPENROUTER_API_KEY": "weaker", "PLAIN": "p"}
+    section = terminal.Section(sandbox="off", env_passthrough=("OVEN_TOKEN", "OPENROUTER_API_KEY"))
+    environment = create_environment(making(supervisor, tmp_path, section, secrets=secrets))
+    shown = await run(environment, "echo $OVEN_TOKEN,$SPARE_TOKEN,$OPENROUTER_API_KEY,$PLAIN")
+    assert shown.output == "t,,sk-secret,\n"
+    await environment.close()
+
+
 @pytest.mark.parametrize("backend", ["ssh", "docker", "singularity"])
 async def test_a_backend_that_cannot_be_had_is_an_error_and_never_the_host(
     supervisor: ProcessSupervisor, tmp_path: Path, backend: Literal["ssh", "docker", "singularity"]

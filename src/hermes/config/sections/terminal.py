@@ -37,7 +37,9 @@ class Section(SectionBase, frozen=True):
     keep_background: Annotated[
         bool, key("Let background processes run on when their session ends. They end with it otherwise.")
     ] = False
-    env_passthrough: Annotated[tuple[str, ...], key("Variables commands see although they look like secrets.")] = ()
+    env_passthrough: Annotated[
+        tuple[str, ...], key("Variables commands see although they look like secrets, or stand in .env.")
+    ] = ()
     shell_init_files: Annotated[tuple[str, ...], key("Files sourced when a session's shell is made.")] = ()
     auto_source_bashrc: Annotated[bool, key("Source ~/.bashrc when a session's shell is made.")] = True
     ssh_host: Annotated[str, key("Host of the ssh backend.", env="TERMINAL_SSH_HOST")] = ""

@@ -8,10 +8,12 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from hermes.config import paths
+from hermes.config.dotenv import lent, read_env
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Child, SpawnSpec, ToolContext
@@ -154,13 +156,20 @@ def _spec(order: Order, python: str, ctx: ToolContext, desk: Desk, place: _Place
     return SpawnSpec(
         argv=(python, *flags, place.main, f"{when:.3f}", str(place.stack), order.mode),
         cwd=ctx.environment.cwd if order.mode == "project" else folder,
-        env=child_environment(os.environ, order.passthrough, added),
+        env=child_environment(_lent(order.passthrough), order.passthrough, added),
         owner=ctx.call_id,
         merge_stderr=False,
         pass_fds=(place.stack,),
         await_start=False,
         max_processes=order.limits.max_processes,
     )
+
+
+def _lent(names: Sequence[str]) -> Mapping[str, str]:
+    """The environment, with those of .env that are passed through by name."""
+    if all(name in os.environ for name in names):
+        return os.environ
+    return lent(os.environ, names, read_env(paths.env_file(paths.hermes_home())))
 
 
 async def _attend(

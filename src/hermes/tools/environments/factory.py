@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hermes.config import paths
+from hermes.config.dotenv import lent
 from hermes.config.sections import terminal
 from hermes.errors import ConfigError
 from hermes.programs import split_path
@@ -38,6 +39,7 @@ class Making(Struct, frozen=True, kw_only=True):
     supervisor: Supervisor
     home: Path  # HERMES_HOME
     environ: Mapping[str, str]  # the runtime's own; commands see it scrubbed
+    secrets: Mapping[str, str] = {}  # of .env; commands see those that the settings name
     launch_folder: str  # where the person started Hermes
     task_id: str = "default"
     session_id: str = ""
@@ -45,6 +47,10 @@ class Making(Struct, frozen=True, kw_only=True):
     run_blocking: RunBlocking = in_daemon_thread
     ask_password: AskPassword | None = None  # for `sudo`, when somebody is there
     redactor: Redactor | None = None  # knows the runtime's secrets
+
+    def lookup(self, variable: str) -> str:
+        """A variable that is asked for by name, of the environment or of .env."""
+        return self.environ.get(variable, self.secrets.get(variable, ""))
 
 
 def create_environment(making: Making) -> Environment:
@@ -80,7 +86,7 @@ def _local(making: Making) -> Environment:
         writable=tuple(os.path.expanduser(path) for path in settings.sandbox_writable),  # noqa: PTH111
     )
     options = LocalOptions(
-        env=scrubbed(making.environ, settings.env_passthrough),
+        env=scrubbed(lent(making.environ, settings.env_passthrough, making.secrets), settings.env_passthrough),
         init_files=tuple(settings.shell_init_files),
         source_bashrc=settings.auto_source_bashrc,
         processes_folder=making.home / "processes",
@@ -91,7 +97,7 @@ def _local(making: Making) -> Environment:
         session={"HERMES_SESSION_ID": making.session_id} if making.session_id else {},
     )
     environment = LocalEnvironment(making.supervisor, folder, options, run_blocking=making.run_blocking)
-    environment.sudo_password = making.environ.get("SUDO_PASSWORD") or None
+    environment.sudo_password = making.lookup("SUDO_PASSWORD") or None
     return environment
 
 
@@ -172,8 +178,8 @@ def _daytona(making: Making) -> Environment:
         image=making.overrides.daytona_image or settings.daytona_image,
         task=making.task_id,
         persistent=settings.container_persistent,
-        api_key=making.environ.get("DAYTONA_API_KEY", ""),
-        api_url=making.environ.get("DAYTONA_API_URL", ""),
+        api_key=making.lookup("DAYTONA_API_KEY"),
+        api_url=making.lookup("DAYTONA_API_URL"),
         cpu=int(settings.container_cpu),
         memory_gb=max(1, settings.container_memory // 1024),
         disk_gb=min(10, max(1, settings.container_disk // 1024)),
@@ -221,4 +227,5 @@ def _forwarded(making: Making) -> dict[str, str]:
     for name in explicit:
         if not name.isidentifier():
             raise ConfigError(f"terminal.docker_forward_env: {name!r} is no name of a variable")
-    return {name: making.environ[name] for name in (*explicit, *passed) if name in making.environ}
+    named = (*explicit, *passed)
+    return {name: making.lookup(name) for name in named if name in making.environ or name in making.secrets}

@@ -64,6 +64,18 @@ def test_the_variables_a_skill_names_reach_its_commands(run: Run) -> None:
     assert ["length 7." in printed[0], "length 0." in printed[1]] == [True, True]
 
 
+def test_they_may_stand_in_dotenv(run: Run, home: Path) -> None:
+    (home / ".env").write_text("OVEN_TOKEN=tea-pot\nSPARE_TOKEN=kept\n")
+    show = calls("terminal", command="echo length ${#OVEN_TOKEN},${#SPARE_TOKEN}.")
+    code = "import os\nprint([name for name in ('OVEN_TOKEN', 'SPARE_TOKEN') if name in os.environ])"
+    with ServerThread([show, calls("execute_code", code=code), says("1"), show, says("2")]) as server:
+        told = run("chat", "-q", "x", "-s", "tabs", "--yolo", *model(server))
+        run("chat", "-q", "x", *model(server))
+    printed = [str(messages(server, number)[-1]["content"]) for number in (1, 2, 4)]
+    assert ["length 7,0." in printed[0], "['OVEN_TOKEN']" in printed[1], "length 0,0." in printed[2]] == [True] * 3
+    assert "OVEN_TOKEN" not in told.stderr
+
+
 def test_scripts_get_them_too_and_never_a_key_of_a_provider(run: Run, home: Path) -> None:
     (home / "skills" / "tabs" / "SKILL.md").write_text(
         "---\nrequired_environment_variables: [OVEN_TOKEN, LAB_KEY, OPENAI_API_KEY]\n---\nx"

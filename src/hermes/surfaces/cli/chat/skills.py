@@ -36,8 +36,9 @@ def loaded_skills(cli: Cli, wish: Wish, settings: Settings) -> tuple[Loaded | No
         for variable in skill.variables:
             if variable in own:
                 cli.out.note(f"{skill.name} asks for {variable}, a key of a model's provider; no command is given it.")
-            elif variable not in cli.environ:
-                cli.out.note(f"{skill.name} needs {variable}, which is not set; export it before you start.")
+            elif settings.lookup(variable) is None:
+                how = f"export it, or: hermes config set {variable} VALUE"
+                cli.out.note(f"{skill.name} needs {variable}, which is not set; {how}")
             else:
                 passed.append(variable)
     changed = {**settings.flags, "terminal.env_passthrough": list(dict.fromkeys(passed))}
