@@ -491,6 +491,16 @@ async def test_an_interrupt_in_a_round_of_too_many_calls_leaves_one_answer_for_e
     assert answered == [call["id"] for call in asked["tool_calls"]]
 
 
+@pytest.mark.usefixtures("echo_tool")
+async def test_a_turn_that_a_guardrail_stops_is_told_as_a_status(make_agent: MakeAgent) -> None:
+    told: list[tuple[str, str]] = []
+    rounds = [calls("echo", text="boom") for _ in range(9)]
+    agent = make_agent(*rounds, status_callback=lambda kind, message: told.append((kind, message)))
+    result = await agent.arun_conversation("Go")
+    assert result["turn_exit_reason"] == "guardrail_halt"
+    assert told == [("guardrail", f"the turn is stopped: {result['guardrail']['message']}")]
+
+
 EVENT_CALLBACKS = (
     "tool_progress_callback", "tool_start_callback", "tool_complete_callback", "thinking_callback",
     "reasoning_callback", "step_callback", "tool_gen_callback", "status_callback", "interim_assistant_callback",

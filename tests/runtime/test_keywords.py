@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
+from hermes.config import paths
 from hermes.errors import UserError
 from hermes.state import SessionDB
 from hermes.testing.model import ScriptedModel
@@ -39,6 +40,44 @@ def test_a_quiet_agent_logs_no_steps(tmp_path: Path, caplog: pytest.LogCaptureFi
         agent.run_conversation("go")
         agent.close()
     assert not [record for record in caplog.records if record.name == "hermes.turn"]
+
+
+def test_quiet_mode_leaves_out_the_steps_that_verbose_logging_tells(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        agent = AIAgent(
+            model=ScriptedModel(says("ok")), session_db=SessionDB(tmp_path / "s.db"), cwd=str(tmp_path),
+            verbose_logging=True, quiet_mode=True,
+        )  # fmt: skip
+        agent.run_conversation("go")
+        agent.close()
+    assert not [record for record in caplog.records if record.name == "hermes.turn"]
+
+
+async def test_a_keyword_wins_over_the_settings_also_when_it_is_the_usual_value(tmp_path: Path) -> None:
+    settings = "checkpoints: {enabled: true, max_snapshots: 3}\n"
+    (paths.made(paths.hermes_home()) / "config.yaml").write_text(settings)
+
+    async def checkpoints(**keywords: Any) -> Any:
+        agent = AIAgent(model=ScriptedModel(), cwd=str(tmp_path), **keywords)
+        made = (await agent._assembled()).services.checkpoints
+        await agent.aclose()
+        return made
+
+    assert await checkpoints(checkpoints_enabled=False) is None
+    assert (await checkpoints()).checkpoints.limits.max_snapshots == 3
+    assert (await checkpoints(checkpoint_max_snapshots=20)).checkpoints.limits.max_snapshots == 20
+    assert (await checkpoints(checkpoint_max_snapshots=None)).checkpoints.limits.max_snapshots == 3
+
+
+def test_none_stands_for_the_usual_value(tmp_path: Path) -> None:
+    agent = AIAgent(
+        model=ScriptedModel(says("ok")), session_db=SessionDB(tmp_path / "s.db"), cwd=str(tmp_path),
+        max_iterations=None, tool_delay=None, log_prefix=None,
+    )  # fmt: skip
+    assert agent.chat("go") == "ok"
+    agent.close()
 
 
 def test_the_session_keeps_where_in_a_chat_app_it_is(tmp_path: Path) -> None:

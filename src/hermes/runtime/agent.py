@@ -360,7 +360,7 @@ class AIAgent:
         return await self._prompt(told, FixedText("8-summary", "volatile", SYSTEM_NOTE), session_id=session_id)
 
     def _log_sink(self) -> Sink | None:
-        if not self._options.callbacks.verbose_logging:
+        if not self._options.callbacks.verbose_logging or self._options.callbacks.quiet_mode:
             return None
         from hermes.runtime.verbose import LogSink  # noqa: PLC0415 - for who asks
 

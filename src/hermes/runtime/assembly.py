@@ -257,11 +257,12 @@ def _hooks(settings: Settings, parts: Shared, environment: Environment, session_
 
 
 def _checkpoints(options: AgentOptions, settings: Settings, parts: Shared) -> "CallCheckpoints | None":
-    if not (options.tools.checkpoints_enabled or settings.of(checkpoints_section.Section).enabled):
+    is_asked = "checkpoints_enabled" in options.given
+    if not (options.tools.checkpoints_enabled if is_asked else settings.of(checkpoints_section.Section).enabled):
         return None
     from hermes.runtime.checkpointing import call_checkpoints  # noqa: PLC0415 - for sessions that take them
 
-    return call_checkpoints(options.tools, settings, parts)
+    return call_checkpoints(options, settings, parts)
 
 
 def _store(options: AgentOptions, settings: Settings, parts: Shared) -> EventStore:

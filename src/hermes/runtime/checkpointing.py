@@ -12,7 +12,7 @@ from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.settings import Settings
 from hermes.config.values import plain
 from hermes.context.checkpoints import CheckpointError, Checkpoints, Limits, Touch
-from hermes.runtime.options import ToolOptions
+from hermes.runtime.options import AgentOptions
 from hermes.runtime.shared import Shared
 from hermes.scope import unbroken
 from hermes.seams import ToolRules
@@ -85,19 +85,15 @@ class CallCheckpoints:
             ctx.emit(StatusChanged("warning", text))
 
 
-def call_checkpoints(options: ToolOptions, settings: Settings, parts: Shared) -> CallCheckpoints | None:
-    """The checkpoints that the agent's keywords or the settings ask for."""
-    section = settings.of(checkpoints_section.Section)
-    if not (options.checkpoints_enabled or section.enabled):
-        return None
-    limits = Limits.of(plain(section))
-    usual = ToolOptions()
-    if options.checkpoint_max_snapshots != usual.checkpoint_max_snapshots:
-        limits = replace(limits, max_snapshots=options.checkpoint_max_snapshots)
-    if options.checkpoint_max_total_size_mb != usual.checkpoint_max_total_size_mb:
-        limits = replace(limits, max_total_bytes=options.checkpoint_max_total_size_mb * 1_000_000)
-    if options.checkpoint_max_file_size_mb != usual.checkpoint_max_file_size_mb:
-        limits = replace(limits, max_file_bytes=options.checkpoint_max_file_size_mb * 1_000_000)
+def call_checkpoints(options: AgentOptions, settings: Settings, parts: Shared) -> CallCheckpoints:
+    """The checkpoints of an agent that takes them; a keyword that was given wins over the settings."""
+    limits, asked = Limits.of(plain(settings.of(checkpoints_section.Section))), options.tools
+    if "checkpoint_max_snapshots" in options.given:
+        limits = replace(limits, max_snapshots=asked.checkpoint_max_snapshots)
+    if "checkpoint_max_total_size_mb" in options.given:
+        limits = replace(limits, max_total_bytes=asked.checkpoint_max_total_size_mb * 1_000_000)
+    if "checkpoint_max_file_size_mb" in options.given:
+        limits = replace(limits, max_file_bytes=asked.checkpoint_max_file_size_mb * 1_000_000)
     return CallCheckpoints(Checkpoints(settings.home, parts.supervisor, parts.pool.run, limits, parts.clock.now))
 
 

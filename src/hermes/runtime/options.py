@@ -75,7 +75,9 @@ class CallbackOptions(Struct, frozen=True, kw_only=True):
     sudo_password_callback: Callback | None = None  # given a prompt, returns what was typed, or None
     sink: Sink | None = None
     verbose_logging: bool = False
-    quiet_mode: bool = False
+    quiet_mode: bool = (
+        False  # no step lines in the log, whatever `verbose_logging` says; an agent prints nothing anyway
+    )
     log_prefix_chars: int = 100
     log_prefix: str = ""
     save_trajectories: bool = False
@@ -121,6 +123,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     callbacks: CallbackOptions
     session: SessionOptions
     limits: LimitOptions
+    given: frozenset[str] = frozenset()  # the keywords that the caller wrote: their values win over the settings, too
 
 
 _GROUPS: dict[str, type[Struct]] = {
@@ -171,13 +174,15 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
         if value and name in _NOT_YET:
             raise UnsupportedOption(f"{name}={value!r} asks for {_NOT_YET[name]}, which this version does not have")
         refuse_unlike(name, value)
-        grouped[_OWNER[name]][name] = _usable(name, value)
+        if value is not None:
+            grouped[_OWNER[name]][name] = _usable(name, value)
     return AgentOptions(
         model=ModelOptions(**grouped["model"]),
         tools=ToolOptions(**grouped["tools"]),
         callbacks=CallbackOptions(**grouped["callbacks"]),
         session=SessionOptions(**grouped["session"]),
         limits=LimitOptions(**grouped["limits"]),
+        given=frozenset(name for group in grouped.values() for name in group),
     )
 
 

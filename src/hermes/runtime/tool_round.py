@@ -90,6 +90,7 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
     turn.pending += _result_rows(turn, round_, _steered(turn, results))
     halted = turn.guardrails.halted
     if halted is not None:
+        turn.ctx.sink.emit(StatusChanged("guardrail", f"the turn is stopped: {halted.message}"))
         turn.outcome.end("guardrail_halt", f"I stopped because {halted.message}", guardrail=to_builtins(halted))
 
 

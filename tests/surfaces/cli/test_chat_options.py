@@ -142,3 +142,9 @@ def read_all(number: int) -> str:
             break
         text += chunk
     return text.decode()
+
+
+def test_telling_more_and_telling_nothing_contradict_each_other(run: Run) -> None:
+    done = run("chat", "-q", "x", "-v", "-Q")
+    assert done.returncode == Exit.USAGE
+    assert "--verbose and --quiet contradict each other; use one of them." in done.stderr

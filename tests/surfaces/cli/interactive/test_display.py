@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from hermes.testing.replies import calls, says
+import pytest
+
+from hermes.testing.replies import calls, says, thinks
 from hermes.testing.server import ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
 from tests.surfaces.cli.interactive.terminal import CTRL_D, ENTER, ESC, answering
@@ -109,3 +111,16 @@ def test_a_question_of_the_gate_is_broken_between_words(start: Start, project: P
         screen.wait_for("Answer with one of the letters", "What you\nwere typing is kept.")
         screen.type(ESC)
         screen.wait_for("It is gone.")
+
+
+@pytest.mark.parametrize("settings", ["", "agent: {verbose: true}\n"])
+def test_a_verbose_conversation_shows_thoughts_and_more_of_what_tools_print(
+    start: Start, home: Path, settings: str
+) -> None:
+    (home / "config.yaml").write_text(settings)
+    words = ("chat",) if settings else ("chat", "-v")
+    script = answering({"Go": [thinks("A thought.") + calls("terminal", command="seq 301 320"), says("Done.")]})
+    with ServerThread(script) as server, start(server, *words) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"Go{ENTER}")
+        screen.wait_for("A thought.", "301", "312", "320", "Done.")

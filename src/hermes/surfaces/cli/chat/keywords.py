@@ -37,7 +37,7 @@ def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
         "disabled_toolsets": list(agent.disabled_toolsets) or None,
         "platform": wish.source,
         "pass_session_id": wish.pass_session_id,
-        "checkpoints_enabled": wish.checkpoints,
+        "checkpoints_enabled": wish.checkpoints or None,  # else the settings decide
         "skip_context_files": wish.ignore_rules,
         "skip_memory": wish.ignore_rules,
         "quiet_mode": wish.quiet,

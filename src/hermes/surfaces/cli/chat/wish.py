@@ -68,6 +68,8 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         raise UsageError("-z and -q both ask something; use one of them.")
     if oneshot is not None and options.get("provider") and not options.get("model"):
         raise UsageError("--provider needs --model here, so that the answer is not left to chance.")
+    if options.get("verbose") and options.get("quiet"):
+        raise UsageError("--verbose and --quiet contradict each other; use one of them.")
     if options.get("resume") is not None and options.get("continue_") is not None:
         raise UsageError("--resume and --continue both choose a session; use one of them.")
     if options.get("skills") and options.get("ignore_rules"):

@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from msgspec import structs
+
 from hermes import AIAgent
 from hermes.config.load import bound_settings
+from hermes.config.sections.agent import Section as Agent
 from hermes.config.sections.approvals import Section as Approvals
 from hermes.config.sections.display import Section as Display
 from hermes.config.sections.top import QuickCommand
@@ -87,6 +90,8 @@ class Chat:
         self.cli, self.wish, self.settings = start.cli, start.wish, start.settings
         self.db, self.face = db, face
         display = self.settings.of(Display)
+        if self.wish.verbose or self.settings.of(Agent).verbose:
+            display = structs.replace(display, tool_progress="verbose", show_reasoning=True)
         self.painter = Painter(self.cli.out, compact=display.compact)
         self.look = Look(display, display.show_reasoning, lambda: self.cwd)
         self.view = TurnView(face, self.painter, self.look)
