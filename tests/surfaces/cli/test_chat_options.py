@@ -148,3 +148,10 @@ def test_telling_more_and_telling_nothing_contradict_each_other(run: Run) -> Non
     done = run("chat", "-q", "x", "-v", "-Q")
     assert done.returncode == Exit.USAGE
     assert "--verbose and --quiet contradict each other; use one of them." in done.stderr
+
+
+def test_toolsets_without_a_name_are_refused_and_not_taken_for_all(run: Run) -> None:
+    for words in (("-t", ""), ("-t", " , ")):
+        done = run("chat", "-q", "x", *words)
+        assert done.returncode == Exit.USAGE
+        assert f"--toolsets {words[1]!r} names no toolset; leave it out, or see: hermes tools" in done.stderr

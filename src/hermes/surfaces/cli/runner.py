@@ -40,7 +40,7 @@ def both(name: str, **options: Any) -> Callable[[F], F]:
 @click.pass_obj
 def runner(cli: Cli, /, **options: Any) -> int:
     """Run one question with everything given on the command line."""
-    from hermes.surfaces.cli.chat.wish import Wish, names_in  # noqa: PLC0415 - help does without it
+    from hermes.surfaces.cli.chat.wish import Wish, named_toolsets  # noqa: PLC0415 - help does without it
 
     wish = Wish(
         question=options["query"],
@@ -48,8 +48,8 @@ def runner(cli: Cli, /, **options: Any) -> int:
         api_key=options["api_key"] or "",
         base_url=options["base_url"] or "",
         max_turns=options["max_turns"],
-        toolsets=names_in(options["enabled_toolsets"] or "") or None,
-        disabled_toolsets=names_in(options["disabled_toolsets"] or "") or None,
+        toolsets=named_toolsets("--enabled_toolsets", options["enabled_toolsets"]),
+        disabled_toolsets=named_toolsets("--disabled_toolsets", options["disabled_toolsets"]),
         verbose=options["verbose"],
         preview_chars=options["log_prefix_chars"],
         trajectories=options["save_trajectories"],

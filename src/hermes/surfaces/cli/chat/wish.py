@@ -81,7 +81,7 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         model=options.get("model") or "",
         provider=options.get("provider") or "",
         base_url=options.get("base_url") or "",
-        toolsets=names_in(toolsets) if toolsets else None,
+        toolsets=named_toolsets("--toolsets", toolsets),
         skills=tuple(dict.fromkeys(name for each in options.get("skills") or () for name in names_in(each))),
         max_turns=options.get("max_turns"),
         resume=options.get("resume"),
@@ -98,6 +98,15 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),
     )
+
+
+def named_toolsets(option: str, text: str | None) -> tuple[str, ...] | None:
+    """The toolsets that an option names; None when it was not given. One without a name would restrict nothing."""
+    if text is None:
+        return None
+    if not (names := names_in(text)):
+        raise UsageError(f"{option} {text!r} names no toolset; leave it out, or see: hermes tools")
+    return names
 
 
 def names_in(text: str) -> tuple[str, ...]:
