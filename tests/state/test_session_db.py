@@ -108,6 +108,14 @@ def test_titles_are_cleaned_unique_and_numbered(db: SessionDB) -> None:
     assert db.get_session_title("a") is None
 
 
+def test_the_next_number_of_a_title_without_room_is_free(db: SessionDB) -> None:
+    title = "t" * 100
+    for number in range(12):
+        db.create_session(f"s{number}", "cli")
+        assert db.set_session_title(f"s{number}", db.get_next_title_in_lineage(title))
+    assert db.get_session_title("s11") == "t" * 96 + " #12"
+
+
 def test_wildcards_in_a_title_are_plain_characters(db: SessionDB) -> None:
     for number, title in enumerate(("100%", "100% #2", "1000 #7", "a_b", "axb #4")):
         db.create_session(str(number), "cli")
@@ -180,6 +188,26 @@ def test_a_conversation_with_ancestors_leaves_replayed_words_out(db: SessionDB) 
 def test_memory_context_never_shows_in_a_conversation(db: SessionDB) -> None:
     talk(db, "s", "<memory-context>\nsecret\n</memory-context>\n\nhello")
     assert db.get_messages_as_conversation("s")[0]["content"] == "hello"
+
+
+def test_memory_context_never_shows_in_the_parts_of_a_message(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    parts = [{"type": "text", "text": "hi <memory-context>secret</memory-context>there"}, PARTS[1]]
+    db.append_message("s", "user", parts)
+    shown = db.get_messages_as_conversation("s")[0]["content"]
+    assert shown == [{"type": "text", "text": "hi there"}, PARTS[1]]
+
+
+def test_what_belongs_to_a_message_can_be_given_in_order(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "assistant", "text", "a tool", CALLS, "c1", 7, "stop")
+    row = db.get_messages("s")[0]
+    names = ("tool_name", "tool_calls", "tool_call_id", "token_count", "finish_reason")
+    assert [row[name] for name in names] == ["a tool", CALLS, "c1", 7, "stop"]
+    with pytest.raises(TypeError, match="multiple values for argument 'tool_name'"):
+        db.append_message("s", "tool", "x", "one", tool_name="two")
+    with pytest.raises(TypeError, match="takes 19 values, not 20"):
+        db.append_message("s", "tool", "x", *[None] * 17)
 
 
 def test_replace_and_clear_count_anew(db: SessionDB) -> None:

@@ -15,8 +15,14 @@ def next_free(conn: sqlite3.Connection, title: str) -> str:
     used = [number for _, _, number in numbered_like(conn, base)]
     if not used:
         return base
-    ending = f" #{max(1, *used) + 1}"
-    return base[: MAX_TITLE_CHARS - len(ending)] + ending
+    number = max(1, *used)
+    while True:
+        number += 1
+        ending = f" #{number}"
+        title = base[: MAX_TITLE_CHARS - len(ending)] + ending
+        # One that was cut to make room for its number may be in use, without beginning like this one.
+        if conn.execute("SELECT 1 FROM sessions WHERE title = ?", (title,)).fetchone() is None:
+            return title
 
 
 def numbered_like(conn: sqlite3.Connection, base: str) -> list[tuple[str, str, int]]:

@@ -172,9 +172,16 @@ def _as_dict(row: tuple[Any, ...], fetch: Fetch) -> Row:
 
 def _without_memory(message: Row) -> Row:
     content = message.get("content")
-    if isinstance(content, str) and "<memory-context>" in content:
-        return {**message, "content": _MEMORY_CONTEXT.sub("", content)}
-    return message
+    if isinstance(content, list):
+        return {**message, "content": [_without_memory_in(part, "text") for part in content]}
+    return _without_memory_in(message, "content")
+
+
+def _without_memory_in(holder: Row, name: str) -> Row:
+    text = holder.get(name)
+    if isinstance(text, str) and "<memory-context>" in text:
+        return {**holder, name: _MEMORY_CONTEXT.sub("", text)}
+    return holder
 
 
 def _without_replay(before: Sequence[Row], messages: list[Row]) -> list[Row]:

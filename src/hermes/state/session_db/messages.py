@@ -10,9 +10,7 @@ from hermes.errors import StoreError
 from hermes.state.codec import bind_text
 from hermes.state.session_db.base import DbBase, Row
 from hermes.state.session_db.rows import (
-    JSON_COLUMNS,
     MESSAGE_FIELDS,
-    TEXT_COLUMNS,
     NewMessage,
     delete_messages,
     message_dict,
@@ -20,21 +18,45 @@ from hermes.state.session_db.rows import (
     unreferenced,
 )
 
-_FIELDS = {*JSON_COLUMNS, *TEXT_COLUMNS, "content", "token_count", "observed", "timestamp"}
+_ORDER = (  # of values that are given without their names
+    "tool_name",
+    "tool_calls",
+    "tool_call_id",
+    "token_count",
+    "finish_reason",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "codex_reasoning_items",
+    "codex_message_items",
+    "platform_message_id",
+    "observed",
+    "effect_disposition",
+    "timestamp",
+    "api_content",
+    "status",
+)
 _BUMP = "UPDATE sessions SET message_count = message_count + 1, tool_call_count = tool_call_count + ? WHERE id = ?"
 
 
 class MessageCalls(DbBase):
     """Calls on the transcript of a session."""
 
-    def append_message(self, session_id: str, role: str, content: Any = None, **fields: Any) -> int:
+    def append_message(self, session_id: str, role: str, content: Any = None, *more: Any, **fields: Any) -> int:
         """Add a message and count it, durably; return its row id.
 
-        `fields`: tool_name, tool_calls, tool_call_id, token_count, finish_reason, reasoning, reasoning_content,
-        reasoning_details, codex_reasoning_items, codex_message_items, platform_message_id, observed,
+        `more` and `fields`, in this order: tool_name, tool_calls, tool_call_id, token_count, finish_reason, reasoning,
+        reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items, platform_message_id, observed,
         effect_disposition, timestamp, api_content, status. Lists and dicts come back as they went in.
         """
-        unknown = sorted(fields.keys() - _FIELDS)
+        if len(more) > len(_ORDER):
+            raise TypeError(f"append_message() takes {len(_ORDER) + 3} values, not {len(more) + 3}")
+        given = dict(zip(_ORDER, more, strict=False))
+        twice = sorted(given.keys() & fields.keys())
+        if twice:
+            raise TypeError(f"append_message() got multiple values for argument {twice[0]!r}")
+        fields |= given
+        unknown = sorted(fields.keys() - set(_ORDER))
         if unknown:
             raise TypeError(f"append_message() got an unexpected keyword argument {unknown[0]!r}")
         message = NewMessage(session_id, {**fields, "role": role, "content": content}, self._clock())
