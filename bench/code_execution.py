@@ -104,7 +104,7 @@ class Bench:
     async def call(self, name: str, **args: Any) -> dict[str, Any]:
         call = ToolCall(RandomIds().new("call"), name, json.dumps(args))
 
-        async def persist(_: object) -> None:
+        async def persist(*_: object) -> None:
             raise AssertionError("one call is one wave")
 
         (result,) = await run_calls(self.ctx, [call], persist)

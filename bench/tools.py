@@ -116,7 +116,7 @@ async def turn_dispatch(folder: Path) -> dict[str, float]:
     }
     numbers = itertools.count()
 
-    async def persist(_results: Sequence[ToolResult]) -> None:
+    async def persist(_results: Sequence[ToolResult], _starting: Sequence[ToolCall]) -> None:
         raise AssertionError("one call is one wave")
 
     tools = [tool(name, handler, SCHEMA, origin=origin) for name, (handler, origin) in kinds.items()]

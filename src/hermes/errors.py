@@ -10,10 +10,13 @@ HermesError
 ├── ProviderError             nobody, or the person: see `reason` and `retryable`
 ├── StoreError                the record could not be made durable; the turn fails visibly
 │   ├── StoreUnavailable      the store cannot be opened here, with the reason
-│   └── SessionMoved          the session went on meanwhile, here or under another id
+│   ├── SessionMoved          the session went on meanwhile, here or under another id
+│   ├── SessionInUse          another process or agent works on the session just now
+│   └── LeaseLost             somebody else took the session over while the turn was silent; the turn stops
 └── BudgetExceeded            a cap on money, tokens or time was reached before the call
 """
 
+import time
 from typing import Literal, TypeAlias
 
 ProviderReason: TypeAlias = Literal[
@@ -94,6 +97,23 @@ class StoreUnavailable(StoreError):
 
 class SessionMoved(StoreError):
     """A session cannot be continued from where it was read: it has newer messages, or goes on under another id."""
+
+
+class SessionInUse(StoreError):
+    """Somebody else works on the session. `holder` says who, since the time `since`."""
+
+    def __init__(self, session_id: str, holder: str, since: float) -> None:
+        self.holder, self.since = holder, since
+        began, now = time.localtime(since), time.localtime()
+        shown = time.strftime("%H:%M" if began[:3] == now[:3] else "%Y-%m-%d %H:%M", began)
+        super().__init__(
+            f"session {session_id!r} is in use by {holder} since {shown}; "
+            "wait, go on in a copy (--fork, /branch), or stop it there"
+        )
+
+
+class LeaseLost(StoreError):
+    """The session is no longer this turn's to write to. Nothing of the commit that found out was stored."""
 
 
 class BudgetExceeded(HermesError):

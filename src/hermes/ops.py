@@ -1,7 +1,8 @@
 """What can be written to the store, one struct per durable event. A commit takes several and writes all or none.
 
-Which rows share a transaction: the user message with its context; results of a batch with the next attempt's
-opening; an assistant message with its attempt's closing and the started rows of its calls.
+Which rows share a transaction: the user message with its context; results of a batch with the next attempt's opening,
+or with the marks of the calls that start next; an assistant message with its attempt's closing and the rows of its
+calls. A turn's first commit takes the session's lease, its last gives it back, and each between sees that it holds.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -12,6 +13,8 @@ from hermes.spend import NOTHING, SpendLimit, Spent
 from hermes.types import JsonObject, Message, ResultStatus, ToolCall, Usage
 
 Outcome: TypeAlias = Literal["ok", "partial", "failed", "cancelled", "unknown"]
+
+LEASE_S = 30.0  # how long a lease lasts that is not renewed
 
 
 class SessionCreated(Struct, frozen=True, gc=False, kw_only=True):
@@ -43,6 +46,35 @@ class SessionContinued(Struct, frozen=True, gc=False, kw_only=True):
     at: float
 
 
+class LeaseTaken(Struct, frozen=True, gc=False, kw_only=True):
+    """Become the one owner of a session, as whoever knows `fence`, a number that nobody else has.
+
+    `SessionInUse` while another owner is there; one whose process is gone, or that has not renewed its lease for
+    `LEASE_S`, is not. `SessionMoved` when the session is not as it was read: it has more or fewer than `message_count`
+    messages, or goes on under another id. `replaces` is a lease of the same owner that could not be given back.
+    """
+
+    session_id: str
+    fence: int
+    message_count: int = 0
+    replaces: int = 0
+
+
+class LeaseHeld(Struct, frozen=True, gc=False):
+    """`LeaseLost`, and nothing of the commit is stored, unless the lease is still held. `renews` keeps it longer."""
+
+    session_id: str
+    fence: int
+    renews: bool = False
+
+
+class LeaseReleased(Struct, frozen=True, gc=False):
+    """Give the session back, with the last commit that needs it; `LeaseLost` as above."""
+
+    session_id: str
+    fence: int
+
+
 class SessionChanged(Struct, frozen=True, gc=False):
     """Set columns of a session row. Names that are not columns are an error."""
 
@@ -69,10 +101,18 @@ class ContextAttached(Struct, frozen=True, gc=False):
 
 
 class CallJournalled(Struct, frozen=True, gc=False):
-    """A call is about to have effects. Without a closing row its outcome is unknown."""
+    """A call was asked for. Once it is started, and without a closing row, its outcome is unknown."""
 
     session_id: str
     call: ToolCall
+    is_started: bool = True  # else it waits for other calls; `CallBegun` tells when it no longer does
+
+
+class CallBegun(Struct, frozen=True, gc=False):
+    """A journalled call that was waiting is about to have effects."""
+
+    session_id: str
+    call_id: str
 
 
 class CallClosed(Struct, frozen=True, gc=False):
@@ -145,9 +185,13 @@ StoreOp: TypeAlias = (
     SessionCreated
     | SessionChanged
     | SessionContinued
+    | LeaseTaken
+    | LeaseHeld
+    | LeaseReleased
     | MessageAppended
     | ContextAttached
     | CallJournalled
+    | CallBegun
     | CallClosed
     | AttemptOpened
     | AttemptClosed
@@ -159,7 +203,19 @@ class OpenCall(Struct, frozen=True, gc=False):
     """A journalled call without a closing row."""
 
     call: ToolCall
-    started_at: float
+    started_at: float  # 0 when it never was
+
+    @property
+    def is_started(self) -> bool:
+        return self.started_at > 0
+
+
+class Lease(Struct, frozen=True, gc=False):
+    """Who works on a session, and since when."""
+
+    fence: int
+    holder: str  # in words
+    since: float
 
 
 class SessionRecord(Struct, frozen=True, gc=False, kw_only=True):
@@ -184,3 +240,4 @@ class SessionRecord(Struct, frozen=True, gc=False, kw_only=True):
     earlier: tuple[str, ...] = ()  # the sessions that compressions made it of, oldest first
     compress_after: float = 0.0  # no compression before this time, because the last one failed
     idle_compressions: int = 0  # in a row, that hardly made it shorter
+    lease: Lease | None = None  # of whoever works on it, if somebody does

@@ -207,7 +207,17 @@ class Commentary(Struct, frozen=True, gc=False, tag="commentary"):
 
 
 StatusKind: TypeAlias = Literal[
-    "compression", "fallback", "option", "probe", "quarantine", "retry", "sandbox", "secret", "waiting", "warning"
+    "compression",
+    "fallback",
+    "guardrail",
+    "option",
+    "probe",
+    "quarantine",
+    "retry",
+    "sandbox",
+    "secret",
+    "waiting",
+    "warning",
 ]
 
 

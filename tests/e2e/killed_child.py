@@ -1,4 +1,4 @@
-"""Run turns until killed. Everything the store acknowledges, and every effect of a tool, is told on a pipe or a file.
+"""Run turns until killed. What the store acknowledges, what is shown, and every effect is told on a pipe or in a file.
 
 python killed_child.py HOME SESSION EFFECTS SEED
 """
@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hermes import AIAgent
 from hermes.ops import MessageAppended, SessionRecord, StoreOp
 from hermes.seams import Effects, EventStore
@@ -18,6 +20,15 @@ from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import Reply, calls, calls_with, says
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits
+from hermes.types import CallFinished, CallStarted, Event, TurnFinished, TurnStarted
+
+
+class Lines:
+    """The events that tell of something stored, as `--json` shows them."""
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, TurnStarted | CallStarted | CallFinished | TurnFinished):
+            os.write(1, msgspec.json.encode(event) + b"\n")
 
 
 class TellingStore:
@@ -54,12 +65,13 @@ def add_effect_tool(effects: Path) -> None:
         await asyncio.sleep(random.random() / 500)
         return tool_result(done=args["key"])
 
+    words = {"key": {"type": "string"}, "lane": {"type": "integer"}}
     schema = {
         "name": "effect",
         "description": "Do it.",
-        "parameters": {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]},
+        "parameters": {"type": "object", "properties": words, "required": ["key", "lane"]},
     }
-    traits = Traits(effects=lambda args, _: Effects(writes=frozenset({f"key:{args['key']}"})))
+    traits = Traits(effects=lambda args, _: Effects(writes=frozenset({f"lane:{args['lane']}"})))
     registry.register(name="effect", toolset="testing", schema=schema, handler=effect, is_async=True, traits=traits)
 
 
@@ -67,8 +79,10 @@ def script(rng: random.Random, seed: str) -> list[Reply]:
     lines: list[Reply] = []
     for turn in range(200):
         for step in range(rng.randrange(3)):
-            keys = [f"{seed}.{turn}.{step}.{n}" for n in range(rng.randrange(1, 4))]
-            asked = [calls("effect", key=key) for key in keys]
+            keys = [f"{seed}.{turn}.{step}.{n}" for n in range(rng.randrange(1, 6))]
+            asked = [calls("effect", key=key, lane=rng.randrange(3)) for key in keys]
+            if rng.randrange(20) == 0:
+                asked.append(calls("terminal", command="sleep 3600 & sleep 0.02"))
             lines.append(sum(asked[1:], asked[0]) + says("working"))
         if rng.randrange(5) == 0:
             lines.append(calls_with("effect", '{"key": "cut'))
@@ -81,7 +95,8 @@ async def main() -> None:
     add_effect_tool(Path(effects))
     rng = random.Random(seed)
     store = TellingStore(SqliteStore(Path(home) / "state.db"))
-    agent = AIAgent(model=ScriptedModel(*script(rng, seed)), store=store, session_id=session_id, cwd=home)
+    model = ScriptedModel(*script(rng, seed))
+    agent = AIAgent(model=model, store=store, session_id=session_id, cwd=home, sink=Lines())
     os.write(1, b"ready\n")
     for _ in range(200):
         await agent.arun_conversation("go on")

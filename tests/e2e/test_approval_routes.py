@@ -91,8 +91,8 @@ class Room:
         """One call through the kernel's executor, as a model makes it."""
         self.calls += 1
 
-        async def persist(results: Sequence[ToolResult]) -> None:
-            raise AssertionError("one call is one wave")
+        async def persist(results: Sequence[ToolResult], _: Sequence[ToolCall]) -> None:
+            assert not results, "one call is one wave"
 
         (result,) = await run_calls(self.ctx, [ToolCall(f"c{self.calls}", name, json.dumps(args))], persist)
         answer: dict[str, Any] = json.loads(text_of(result.content))

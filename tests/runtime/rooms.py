@@ -72,11 +72,11 @@ class Room:
     events: Events
     hooks: Hooks
     guardrails: Guardrails
-    persisted: list[list[str]] = field(default_factory=list)
+    persisted: list[tuple[list[str], list[str]]] = field(default_factory=list)  # results, and calls that start
 
     async def run(self, *calls: ToolCall) -> list[ToolResult]:
-        async def persist(results: Sequence[ToolResult]) -> None:
-            self.persisted.append([result.call_id for result in results])
+        async def persist(results: Sequence[ToolResult], starting: Sequence[ToolCall]) -> None:
+            self.persisted.append(([result.call_id for result in results], [call.id for call in starting]))
 
         return await run_calls(self.ctx, calls, persist, self.guardrails)
 

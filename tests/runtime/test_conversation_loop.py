@@ -74,7 +74,10 @@ async def test_a_question_is_answered_and_stored_in_two_commits(make_agent: Make
     assert (result["completed"], result["turn_exit_reason"]) == (True, "text_response(finish_reason=stop)")
     assert [(m["role"], m["content"]) for m in result["messages"]] == [("user", "Hi"), ("assistant", "Hello there.")]
     kinds = [[type(op).__name__ for op in commit] for commit in store.commits]
-    assert kinds == [["SessionCreated", "MessageAppended", "AttemptOpened"], ["AttemptClosed", "MessageAppended"]]
+    assert kinds == [
+        ["SessionCreated", "LeaseTaken", "MessageAppended", "AttemptOpened"],
+        ["AttemptClosed", "MessageAppended", "LeaseReleased"],
+    ]
     model.assert_finished()
 
 
@@ -89,10 +92,10 @@ async def test_a_tool_round_takes_two_commits_and_the_model_sees_the_result(make
     assert [json.loads(text_of(m.content)) for m in answers] == [{"echoed": "a"}, {"echoed": "b"}]
     kinds = [[type(op).__name__ for op in commit] for commit in store.commits]
     assert kinds == [
-        ["SessionCreated", "MessageAppended", "AttemptOpened"],
-        ["AttemptClosed", "MessageAppended", "CallJournalled", "CallJournalled"],
-        ["MessageAppended", "CallClosed", "MessageAppended", "CallClosed", "AttemptOpened"],
-        ["AttemptClosed", "MessageAppended"],
+        ["SessionCreated", "LeaseTaken", "MessageAppended", "AttemptOpened"],
+        ["LeaseHeld", "AttemptClosed", "MessageAppended", "CallJournalled", "CallJournalled"],
+        ["LeaseHeld", "MessageAppended", "CallClosed", "MessageAppended", "CallClosed", "AttemptOpened"],
+        ["AttemptClosed", "MessageAppended", "LeaseReleased"],
     ]
     assert result["api_calls"] == 2
 

@@ -132,7 +132,7 @@ async def through_the_executor(batch: list[Effects], seed: int, folder: Path) ->
     async with room(folder, *tools) as it:
         results = await it.run(*asked)
     assert [result.call_id for result in results] == [call.id for call in asked]
-    kept = [call_id for wave in it.persisted for call_id in wave]
+    kept = [call_id for results_, _ in it.persisted for call_id in results_]
     assert len(kept) == len(set(kept)), "no result is kept twice"
     return state, [json.loads(text_of(result.content))["seen"] for result in results]
 

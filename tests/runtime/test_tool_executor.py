@@ -51,7 +51,7 @@ async def test_disjoint_calls_overlap_and_results_keep_the_call_order(tmp_path: 
     async with room(tmp_path, writer) as it:
         results = await it.run(*(ToolCall(name, "w", json.dumps({"path": name})) for name in ("a", "b", "c")))
     assert [body(result.content)["path"] for result in results] == ["a", "b", "c"]
-    assert it.persisted == [], "one wave only: the kernel commits its results"
+    assert it.persisted == [([], ["a", "b", "c"])], "one wave only: the kernel commits its results"
 
 
 async def test_conflicting_calls_run_in_order_and_each_wave_is_persisted_before_the_next(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_conflicting_calls_run_in_order_and_each_wave_is_persisted_before_
             ToolCall("4", "w", '{"path": "real"}'),
         )
     assert ran == ["1", "3", "2", "4"]
-    assert it.persisted == [["1", "3"], ["2"]]
+    assert it.persisted == [([], ["1", "3"]), (["1", "3"], ["2"]), (["2"], ["4"])]
     assert [result.call_id for result in results] == ["1", "2", "3", "4"]
 
 
@@ -140,7 +140,7 @@ async def test_an_interrupt_leaves_events_for_what_ended_and_what_began(tmp_path
     assert stopped.is_set()
     assert it.events.started() == ["1", "2"]
     assert it.events.finished() == ["1"]
-    assert it.persisted == [["1"]]
+    assert it.persisted == [([], ["1"]), (["1"], ["2"])]
 
 
 async def test_a_call_past_its_limit_is_stopped_and_its_outcome_is_unknown(tmp_path: Path) -> None:

@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 
-from hermes.errors import SessionMoved, StoreError
+from hermes.errors import LeaseLost, SessionInUse, SessionMoved, StoreError
 from hermes.ops import (
     ApprovalRecorded,
     AttemptClosed,
     AttemptOpened,
+    CallBegun,
     CallClosed,
     CallJournalled,
     ContextAttached,
+    LeaseHeld,
+    LeaseReleased,
+    LeaseTaken,
     MessageAppended,
     SessionChanged,
     SessionContinued,
@@ -187,6 +191,86 @@ async def test_a_started_call_stays_open_until_it_is_closed(store: EventStore) -
     record = await store.load("s")
     assert record is not None
     assert [run.call for run in record.open_calls] == [inner]
+
+
+async def test_a_call_that_waits_is_not_started_until_that_is_told(store: EventStore) -> None:
+    await begin(store)
+    waits = ToolCall("c2", "todo", "{}")
+    await store.commit(
+        MessageAppended("s", Message(role="assistant", tool_calls=(CALL, waits))),
+        CallJournalled("s", CALL),
+        CallJournalled("s", waits, is_started=False),
+    )
+    record = await store.load("s")
+    assert record is not None
+    assert [(run.call.id, run.is_started) for run in record.open_calls] == [("c1", True), ("c2", False)]
+
+    await store.commit(CallClosed("s", "c1", "ok"), CallBegun("s", "c2"))
+    record = await store.load("s")
+    assert record is not None
+    assert [(run.call, run.is_started) for run in record.open_calls] == [(waits, True)]
+
+
+# -- one owner at a time ---------------------------------------------------------------------------------------------
+
+
+async def test_a_session_has_one_owner_until_it_is_given_back(store: EventStore) -> None:
+    await store.commit(SessionCreated(session_id="s", source="cli"), LeaseTaken(session_id="s", fence=1))
+    record = await store.load("s")
+    assert record is not None
+    assert record.lease is not None
+    assert record.lease.fence == 1
+    with pytest.raises(SessionInUse, match="session 's' is in use by another agent of this process"):
+        await store.commit(
+            LeaseTaken(session_id="s", fence=2), MessageAppended("s", Message(role="user", content="lost"))
+        )
+    assert await messages_of(store) == ()
+
+    await store.commit(LeaseHeld("s", 1), MessageAppended("s", Message(role="user", content="kept")))
+    await store.commit(LeaseHeld("s", 1, renews=True))
+    await store.commit(LeaseReleased("s", 1))
+    await store.commit(LeaseTaken(session_id="s", fence=2, message_count=1))
+    for late in (LeaseHeld("s", 1), LeaseHeld("s", 1, renews=True), LeaseReleased("s", 1)):
+        with pytest.raises(LeaseLost):
+            await store.commit(MessageAppended("s", Message(role="user", content="late")), late)
+    assert [message.content for message in await messages_of(store)] == ["kept"]
+
+
+async def test_an_owner_replaces_its_own_lease(store: EventStore) -> None:
+    await begin(store)
+    await store.commit(LeaseTaken(session_id="s", fence=1))
+    await store.commit(LeaseTaken(session_id="s", fence=2, replaces=1))
+    with pytest.raises(LeaseLost):
+        await store.commit(LeaseHeld("s", 1))
+    await store.commit(LeaseReleased("s", 2))
+
+
+async def test_a_session_is_taken_as_it_was_read_or_not_at_all(store: EventStore) -> None:
+    await begin(store)
+    row = await said(store, "s", "one")
+    with pytest.raises(SessionMoved):
+        await store.commit(LeaseTaken(session_id="s", fence=1, message_count=0))
+    await store.commit(goes_on("s", "t", row))
+    with pytest.raises(SessionMoved):
+        await store.commit(LeaseTaken(session_id="s", fence=1, message_count=1))
+    with pytest.raises(StoreError):
+        await store.commit(LeaseTaken(session_id="nowhere", fence=1))
+    await store.commit(LeaseTaken(session_id="t", fence=1))
+
+
+async def test_the_lease_goes_on_with_the_session_of_its_owner_and_of_nobody_else(store: EventStore) -> None:
+    await begin(store)
+    row = await said(store, "s", "one")
+    await store.commit(LeaseTaken(session_id="s", fence=1, message_count=1))
+    await store.commit(LeaseHeld("s", 1), goes_on("s", "t", row))
+    await store.commit(LeaseHeld("s", 1))
+    with pytest.raises(SessionInUse):
+        await store.commit(LeaseTaken(session_id="t", fence=2))
+
+    await store.commit(goes_on("t", "u", 0))
+    with pytest.raises(LeaseLost):
+        await store.commit(LeaseHeld("t", 1))
+    await store.commit(LeaseTaken(session_id="u", fence=2))
 
 
 async def test_a_part_of_a_session_can_be_loaded(store: EventStore) -> None:

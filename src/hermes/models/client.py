@@ -53,6 +53,7 @@ class CallPlan(Struct, frozen=True, kw_only=True):
     purpose: str
     session_id: str | None
     before: Sequence[StoreOp] = ()
+    on_stored: Callable[[], None] = lambda: None  # called when `before` is durable
     on_delta: Callable[[ModelDelta], None] = lambda _: None
     on_status: Callable[[Notice], None] = lambda _: None
     repair: Repair = lambda _request, _error: None
@@ -185,14 +186,14 @@ class _Flight(Struct, eq=False):
         request = self._request
         if client._output_limits or (endpoint is not None and endpoint.max_tokens):
             request = self._limited(endpoint)
-        if model.name not in client._warned:
-            self._warn(model)
-        if warning := client._options.windows.warning(model.name, endpoint):
-            self._plan.on_status(StatusChanged("warning", warning))
         try:
             refusal = await self._open(attempt, request)
             if refusal is not None:
                 await self._wait_for_room(attempt, request, refusal)
+            if model.name not in client._warned:
+                self._warn(model)
+            if warning := client._options.windows.warning(model.name, endpoint):
+                self._plan.on_status(StatusChanged("warning", warning))
             response = await self._ask(attempt, request, endpoint)
         except (StoreError, BudgetExceeded):
             raise  # nothing was opened, so there is nothing to close
@@ -254,7 +255,9 @@ class _Flight(Struct, eq=False):
                 self.unwritten = before
             raise
         finally:
-            if not attempt.is_open:
+            if attempt.is_open:
+                self._plan.on_stored()
+            else:
                 book.not_opened(attempt)
         return None
 
@@ -277,6 +280,7 @@ class _Flight(Struct, eq=False):
         if before:
             async with self._scope.cleanup():
                 await self._client._store.commit(*before)
+            self._plan.on_stored()
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -291,7 +295,7 @@ class _Flight(Struct, eq=False):
 
     async def _probe(self, request: ModelRequest) -> ModelResponse:
         """One request of the runtime's own to the model in use, in the ledger like any other."""
-        plan = CallPlan(purpose="probe", session_id=None, before=self.unwritten)
+        plan = CallPlan(purpose="probe", session_id=None, before=self.unwritten, on_stored=self._plan.on_stored)
         self.unwritten = ()
         inner = _Flight(self._client, plan, self._scope, request, plan.before)
         try:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.sections import agent as agent_section
-from hermes.errors import ProviderError, UserError
-from hermes.ops import MessageAppended, SessionChanged, SessionRecord, StoreOp
+from hermes.errors import ProviderError, SessionInUse, SessionMoved, StoreError, UserError
+from hermes.ops import MessageAppended, SessionRecord, StoreOp
 from hermes.runtime import session_rows
 from hermes.runtime.assembly import Assembly, assemble
 from hermes.runtime.budget import IterationBudget
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hermes.models.windows import Window
     from hermes.runtime.compression import Compression
 
+MAX_STARTS = 3  # of a turn whose session somebody else had while it was beginning
 log = logging.getLogger("hermes")
 
 
@@ -62,6 +63,8 @@ class AIAgent:
         self._watch: ContextWatch | None = None
         self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
         self._told: set[str] = set()  # what of an existing session is not as asked, and was said
+        self._is_elsewhere = False  # somebody else works on the session, as far as is known here
+        self._news = ""  # from background processes, that no turn has stored yet
         self.iteration_budget = self._options.limits.iteration_budget or IterationBudget(
             self._options.limits.max_iterations
         )
@@ -157,7 +160,8 @@ class AIAgent:
         if self._watch is not None:
             self._watch.end()
         if self._assembly is not None:
-            await self._assembly.close(*(() if keep_background else (*self._earlier, self.session_id)))
+            is_kept = keep_background or self._is_elsewhere
+            await self._assembly.close(*(() if is_kept else (*self._earlier, self.session_id)))
 
     # -- one turn, step by step ----------------------------------------------------------------------------------
 
@@ -176,9 +180,21 @@ class AIAgent:
         try:
             parts = self._assembly or await self._assembled()
             scope.timeout_s = parts.turn_timeout_s
-            return await self._run(parts, said, self._heard(parts, sink), scope)
+            heard = self._heard(parts, sink)
+            for _ in range(MAX_STARTS - 1):
+                try:
+                    return await self._run(parts, said, heard, scope)
+                except SessionMoved as error:  # nothing of the turn is stored yet, and it begins again
+                    if scope.cancelled or scope.expired:
+                        raise
+                    log.info("the turn begins anew: %s", error)
+                    self._scope = scope = TurnScope("turn", timeout_s=parts.turn_timeout_s)
+            return await self._run(parts, said, heard, scope)
+        except SessionInUse:
+            self._is_elsewhere = True
+            raise
         finally:
-            self._end_work()
+            await self._end_work()
 
     def _begin_work(self) -> TurnScope:
         """Take the agent for one piece of work, the only one until `_end_work`; an interrupt ends its scope."""
@@ -188,9 +204,19 @@ class AIAgent:
         self._interrupt_message = None
         return scope
 
-    def _end_work(self) -> None:
-        self._scope = None
-        self._turn_lock.release()
+    async def _end_work(self) -> None:
+        """Whatever happened, the session is free again, and so is the agent."""
+        scope, self._scope = self._scope, None
+        try:
+            store = self._assembly.store if self._assembly is not None else None
+            if store is not None and scope is not None and (release := store.lease.releasing()):
+                store.lease.rest()
+                async with scope.cleanup():
+                    await store.commit(*release)
+        except (StoreError, TimeoutError) as error:
+            log.warning("session %s could not be given back, and is free in a short while: %s", self.session_id, error)
+        finally:
+            self._turn_lock.release()
 
     def _heard(self, parts: Assembly, sink: Sink | None) -> Sink:
         """Where the events of a piece of work go: without secrets to whoever listens."""
@@ -210,7 +236,9 @@ class AIAgent:
             heard = self._heard(parts, sink)
             record = await parts.store.load(self.session_id)
             if record is not None and record.continued_by:
-                await self._follow_stored(record.continued_by)
+                record = await self._follow_stored(record.continued_by)
+            if record is not None:
+                await parts.store.take(record)
             compression, done = self._compressing(), None
             wish = Wish(session_id=self.session_id, sink=heard, scope=scope, focus=focus or "", force=True)
             async with scope:
@@ -220,8 +248,10 @@ class AIAgent:
                 return {"status": "unchanged", "session_id": self.session_id, "reason": why}
             self._follow(done.record)
             return done.as_dict()
+        except (SessionInUse, SessionMoved) as error:
+            return {"status": "unchanged", "session_id": self.session_id, "reason": str(error)}
         finally:
-            self._end_work()
+            await self._end_work()
 
     def _compressing(self) -> "Compression":
         from hermes.runtime.compression import Compression  # noqa: PLC0415 - paid by the first compression
@@ -282,23 +312,20 @@ class AIAgent:
             opening = session_rows.reopened(parts, record, system, view)
         turn = self._new_turn(said, view, system, scope, sink, history)
         turn.model_config = config
-        turn.pending = [*opening, *pending, self._user_row(turn, said)]
-        if record is not None:
-            ids = (*self._earlier, self.session_id)
-            if news := await news_from_background(parts.services.environment, *ids):
-                turn.tell(news)
+        turn.pending = [*opening, parts.store.taking(), *pending, self._user_row(turn, said)]
+        if record is not None and (news := await self._heard_meanwhile(parts)):
+            turn.tell(news)
         parts.client.new_turn()
         turn.watch.begin(turn, is_new=record is None)
-        sink.emit(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
+        turn.untold.append(TurnStarted(self.session_id, turn.ctx.turn_id, parts.client.model.name))
         if record is not None and record.system_prompt:
-            self._tell_kept(sink, view, session_rows.unheeded(self._options, said.system_message, config))
-        stood_in = parts.services.environment.cwd
+            turn.untold += self._kept(view, session_rows.unheeded(self._options, said.system_message, config))
+        parts.store.lease.on_lost = lambda: scope.cancel("the session is somebody else's")
         await run_turn(turn)
+        self._is_elsewhere, self._news = parts.store.lease.lost is not None, ""
         self._outcome = outcome = turn.outcome
         if outcome.interrupted:
             outcome.interrupt_message = self._interrupt_message
-        if parts.services.environment.cwd != stood_in:  # it stands there for the next process, too
-            await parts.store.commit(SessionChanged(self.session_id, {"cwd": parts.services.environment.cwd}))
         asked = parts.client.model
         outcome.base_url = asked.base_url
         if not outcome.model:  # nobody has answered
@@ -311,15 +338,14 @@ class AIAgent:
         sink.emit(outcome.record(self.session_id, turn.ctx.turn_id))
         return outcome.as_dict(self.session_id, list(turn.history.dicts))
 
-    def _tell_kept(self, sink: Sink, view: ToolView, unheeded: str) -> None:
-        """Say once what the session keeps although something else is asked for now."""
+    def _kept(self, view: ToolView, unheeded: str) -> list[StatusChanged]:
+        """What the session keeps although something else is asked for now, said once."""
         told = [unheeded] if unheeded else []
         if barred := sorted(view.barred()):
             told.append(f"switched off by the toolsets of this run, and not run if the model asks: {', '.join(barred)}")
-        for sentence in told:
-            if sentence not in self._told:
-                self._told.add(sentence)
-                sink.emit(StatusChanged("option", sentence))
+        fresh = [sentence for sentence in told if sentence not in self._told]
+        self._told.update(fresh)
+        return [StatusChanged("option", sentence) for sentence in fresh]
 
     async def _past(self, parts: Assembly, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
         """The stored session, its history for this turn, and what must be stored to make the two agree."""
@@ -332,12 +358,19 @@ class AIAgent:
             if record.continued_by:
                 warm, record = None, await self._follow_stored(record.continued_by)
             self._earlier = record.earlier if record is not None else ()
+        parts.store.refuse_used(record)
         if said.history is not None:
             given = [parts.services.redactor.redact_all(dict(message)) for message in said.history]
             return record, *from_caller(given, record, self.session_id)
         if warm is not None:
             return record, warm, []
         return record, *(from_record(record) if record is not None else (History(), []))
+
+    async def _heard_meanwhile(self, parts: Assembly) -> str:
+        """News from background processes. They tell it once, so it is kept until a turn has stored it."""
+        news = await news_from_background(parts.services.environment, *self._earlier, self.session_id)
+        self._news = "\n".join(filter(None, (self._news, news)))
+        return self._news
 
     async def _prompt(self, told: str | None, *more: PromptSource, session_id: str = "") -> str:
         parts, options = self._parts, self._options.session
@@ -398,6 +431,8 @@ class AIAgent:
             max_iterations=limits.max_iterations,
             max_calls=parts.settings.of(agent_section.Section).max_calls_per_message,
             steer=self._steer,
+            lease=parts.store.lease,
+            stood_in=parts.services.environment.cwd,
             prefill=parts.prefill,
             tool_delay_s=self._options.tools.tool_delay,
             guardrails=Guardrails(parts.guardrails),

@@ -1,13 +1,13 @@
 """The conversation loop: ask the model, store, run its tools, store, until there is an answer or a reason to stop.
 
-Two commits per iteration: an assistant message with its ledger row and the started rows of its calls; then the
-results together with the opening of the next attempt. Nothing is acted upon before it is committed.
+Two commits per iteration: an assistant message with its ledger row and the rows of its calls; then the results
+together with the opening of the next attempt. Nothing is acted upon, or shown as done, before it is committed.
 """
 
 from functools import partial
 from typing import assert_never
 
-from hermes.errors import BudgetExceeded, ProviderError, StoreError
+from hermes.errors import BudgetExceeded, LeaseLost, ProviderError, SessionInUse, SessionMoved, StoreError
 from hermes.models.client import Answer, CallPlan
 from hermes.runtime.context_watch import AGAIN_AFTER
 from hermes.runtime.mending import mended
@@ -44,32 +44,60 @@ TOO_LONG = (
 )
 NO_SUMMARY = "The limit of model calls for this turn was reached, and no summary could be had."
 WARN_AT = 0.75
+LOST = "session_lost"  # the reason of a turn whose session somebody else took over
 MAX_REFUSALS = 3  # of a prompt that is too long, in one turn
 _TOO_LONG_REASONS = ("context_overflow", "payload_too_large")
 
 
 async def run_turn(turn: Turn) -> None:
-    """Run the turn to its end. On return the outcome says how it ended, and all of it is stored."""
+    """Run the turn to its end. On return the outcome says how it ended, and all of it is stored.
+
+    `SessionInUse` or `SessionMoved` when it could not begin: somebody else has the session, or had it since it was
+    read. Then nothing of the turn is stored and nothing was shown.
+    """
     scope, outcome = turn.ctx.scope, turn.outcome
     try:
         async with scope:
             await _converse(turn)
+    except (SessionInUse, SessionMoved) as error:
+        if not turn.lease.fence:
+            raise
+        _failed(turn, error)
     except ProviderError as error:
         text = f"{error}{TOO_LONG}" if error.reason in _TOO_LONG_REASONS else str(error)
         outcome.end("all_retries_exhausted_no_response", failed=True, error=text, error_reason=error.reason)
     except BudgetExceeded as error:
         outcome.end("spend_cap_reached", failed=True, error=str(error))
     except StoreError as error:
-        outcome.end(f"local_processing_error({type(error).__name__})", failed=True, error=str(error))
-        turn.pending.clear()
-    if scope.cancelled:
+        _failed(turn, error)
+    if turn.lease.lost is not None:
+        _failed(turn, turn.lease.lost)
+    elif scope.cancelled:
         outcome.end("interrupted_by_user", outcome.final_response, interrupted=True)
     elif scope.expired:
         late = f"the {scope.timeout_s:g} s are over that a turn may take (agent.turn_timeout)"
         outcome.end("deadline_exceeded", outcome.final_response, failed=True, error=late)
     outcome.pending_steer = turn.steer.take() or None
-    if turn.pending:
-        await turn.commit()
+    await _close(turn)
+
+
+def _failed(turn: Turn, error: StoreError) -> None:
+    """What is not stored did not happen, for whoever goes on with the session."""
+    reason = LOST if isinstance(error, LeaseLost) else f"local_processing_error({type(error).__name__})"
+    turn.outcome.end(reason, failed=True, error=str(error))
+    turn.drop()
+
+
+async def _close(turn: Turn) -> None:
+    """Store what is left and give the session back, unless the turn's last commit has done that already."""
+    ending = turn.ending()
+    if not turn.pending and not ending:
+        return
+    try:
+        await turn.commit(*ending)
+    except StoreError as error:
+        turn.outcome.exit_reason = ""  # however it ended, that is not what the store has
+        _failed(turn, error)
 
 
 async def _converse(turn: Turn) -> None:
@@ -142,7 +170,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     ctx, outcome, emit = turn.ctx, turn.outcome, turn.ctx.sink.emit
     outcome.api_calls += 1
     outcome.streamed = False
-    emit(StepStarted(outcome.api_calls, turn.ran))
+    turn.untold.append(StepStarted(outcome.api_calls, turn.ran))
     request = turn.request(tools)
 
     def on_delta(delta: ModelDelta) -> None:
@@ -154,6 +182,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
         purpose=purpose,
         session_id=ctx.session_id,
         before=turn.take_pending(),
+        on_stored=turn.show,
         on_delta=on_delta,
         on_status=emit,
         repair=partial(mended, turn),
@@ -178,7 +207,7 @@ async def _take(turn: Turn, answer: Answer) -> None:
         case RunTools():
             await run_tools(turn, answer)
         case Finish(text=text, reason=reason, partial=partial, broken_by=why):
-            await _store(turn, answer)
+            await _store(turn, answer, is_last=True)
             turn.outcome.end(reason, text, completed=not partial, partial=partial, error=why or None)
         case Continue():
             await _store(turn, answer)
@@ -206,9 +235,9 @@ async def _take(turn: Turn, answer: Answer) -> None:
             assert_never(step)
 
 
-async def _store(turn: Turn, answer: Answer) -> None:
+async def _store(turn: Turn, answer: Answer, *, is_last: bool = False) -> None:
     row = turn.remember(answer.response.message)
-    await turn.commit(answer.closing, row)
+    await turn.commit(answer.closing, row, *(turn.ending() if is_last else ()))
 
 
 def _warn_of_limit(turn: Turn) -> None:
@@ -236,5 +265,5 @@ async def _sum_up(turn: Turn) -> None:
         turn.pending.append(answer.closing)
         turn.outcome.end(reason, text if text.strip() else NO_SUMMARY)
         return
-    await _store(turn, answer)
+    await _store(turn, answer, is_last=True)
     turn.outcome.end(reason, text)

@@ -12,12 +12,14 @@ from hermes.context.marks import PREFIX
 from hermes.dicts import from_dict, to_dict
 from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
 from hermes.runtime.repairs import QUARANTINED_IMAGES, without_pictures
-from hermes.runtime.requests import OUTCOME_UNKNOWN, UnitBuilder
-from hermes.types import ImagePart, JsonObject, Message, ToolCall, text_of
+from hermes.runtime.requests import NOT_RUN, OUTCOME_UNKNOWN, UnitBuilder
+from hermes.types import ImagePart, JsonObject, Message, ResultStatus, ToolCall, text_of
 
 PICTURE_CHARS = 6_400  # what a picture takes of a window, in characters of text
 _SHOWN_CHARS = 300
 _MAX_NESTED = 16  # calls in calls that are told apart; an id that a model wrote may hold any number of slashes
+_STARTED: ResultStatus = "unknown"  # what becomes of a call that a crash left without a result
+_WAITING: ResultStatus = "cancelled"
 
 
 class History(Struct):
@@ -85,7 +87,8 @@ def _size(text: str) -> int:
 def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:
     """The stored past, and the rows that close what a crash left open.
 
-    A call that was started and has no result is answered once with "outcome unknown" and never run again by itself.
+    A call that was started and has no result is answered once with "outcome unknown" and never run again by itself;
+    one that was still waiting for others is told as not run.
     """
     history = History()
     for message in record.messages:
@@ -124,18 +127,14 @@ def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
     answered = {message.tool_call_id for message in record.messages if message.role == "tool"}
     made = _made_by(record.open_calls)
     ops: list[StoreOp] = []
-    for call in _unanswered(record.messages, record.open_calls):
+    for one in _unanswered(record.messages, record.open_calls):
+        call, status = one.call, _STARTED if one.is_started else _WAITING
         # A call that another call made is no part of the transcript; the one that made it tells of it.
-        if call.call.id in asked and call.call.id not in answered:
-            result = Message(
-                role="tool",
-                content=OUTCOME_UNKNOWN + _made_meanwhile(made.get(call.call.id, ())),
-                tool_call_id=call.call.id,
-                tool_name=call.call.name,
-                status="unknown",
-            )
+        if call.id in asked and call.id not in answered:
+            text = OUTCOME_UNKNOWN + _made_meanwhile(made.get(call.id, ())) if one.is_started else NOT_RUN
+            result = Message(role="tool", content=text, tool_call_id=call.id, tool_name=call.name, status=status)
             ops.append(MessageAppended(record.session_id, result))
-        ops.append(CallClosed(record.session_id, call.call.id, "unknown"))
+        ops.append(CallClosed(record.session_id, call.id, status))
     return ops
 
 

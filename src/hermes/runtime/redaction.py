@@ -150,7 +150,7 @@ def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
 
 CLEANERS: dict[type, Callable[[Any, Redactor], StoreOp]] = {  # what is stored in place of an op; others hold no words
     MessageAppended: lambda op, redactor: MessageAppended(op.session_id, clean_message(op.message, redactor)),
-    CallJournalled: lambda op, redactor: CallJournalled(op.session_id, clean_call(op.call, redactor)),
+    CallJournalled: lambda op, redactor: msgspec.structs.replace(op, call=clean_call(op.call, redactor)),
     ContextAttached: lambda op, redactor: ContextAttached(op.session_id, redactor.redact(op.text)),
     AttemptClosed: _clean_closed,
     ApprovalRecorded: _clean_approval,

@@ -30,6 +30,9 @@ OUTCOME_UNKNOWN = (
     "Outcome unknown: this call was started, and the runtime stopped before its result was recorded. "
     "It may or may not have taken effect. Check before you repeat it."
 )
+NOT_RUN = (
+    "Not run: the runtime stopped before this call was started. It had no effect. Call it again if it is still wanted."
+)
 EMPTY = "(empty)"
 NO_ANSWER = "(no answer was given)"
 CONTINUES = "(the conversation continues)"

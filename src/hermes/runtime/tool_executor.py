@@ -24,7 +24,7 @@ from hermes.tools.results import error_content, failure_of, sanitise_error, with
 from hermes.tools.validation import CallRefused, parse_arguments, refuse_unknown
 from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult, text_of
 
-Persist: TypeAlias = Callable[[Sequence[ToolResult]], Awaitable[None]]
+Persist: TypeAlias = Callable[[Sequence[ToolResult], Sequence[ToolCall]], Awaitable[None]]
 
 MAX_PARALLEL = 8
 AT_ONCE = 32  # calls that are looked at before the loop may hear of something else, such as an interrupt
@@ -53,18 +53,20 @@ async def run_calls(
     *,
     delay_s: float = 0.0,
 ) -> list[ToolResult]:
-    """Run `calls`, each of which the kernel has journalled already; return their results in call order.
+    """Run `calls`; return their results in call order.
 
-    Calls run side by side when what they read and write is disjoint, in ordered waves otherwise. After each wave but
-    the last, `persist` is awaited with the results so far that it has not seen, so that a later wave never runs on a
-    result that a crash could take back; the last wave's results are returned for the kernel to commit.
+    Calls run side by side when what they read and write is disjoint, in ordered waves otherwise. Before a call starts,
+    `persist` was awaited with it, and with the results so far that were not persisted yet: a later wave never runs on a
+    result that a crash could take back, and after a crash nobody wonders about a call that was only waiting. It is
+    awaited at least once, before anything runs, with no call when none may run. The last wave's results are returned
+    for the kernel to commit.
 
     Whatever a handler raises becomes a result that the model reads. A cancellation of the turn passes through: every
     call that ended has sent its `CallFinished` by then, and every call that began its `CallStarted`. When a guardrail
     halts (`guardrails.halted`), calls that had not started are answered without being run. `delay_s` is waited
     between waves.
     """
-    batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch)
+    batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch, persist)
     done: list[ToolResult] = []
     pending: deque[Prepared] = deque()
     for place, call in enumerate(calls, 1):  # all are checked before any of them runs
@@ -75,17 +77,21 @@ async def run_calls(
             done.append(batch.refused(call, ready))
         if place % AT_ONCE == 0:
             await asyncio.sleep(0)
-    kept = 0
+    if not pending:
+        await persist(done, ())
+    is_first, kept = True, 0
     while pending:
         waves = await batch.planned(pending)
         while waves:
-            done += await batch.run(waves.popleft())
-            if not (waves or pending):
-                break
-            await persist(done[kept:])
-            kept = len(done)
-            if delay_s > 0:
+            wave = waves.popleft()
+            if delay_s > 0 and not is_first:
+                await persist(done[kept:], ())
+                kept = len(done)
                 await ctx.scope.sleep(delay_s)
+            # Those that find no place at once are persisted when they get one.
+            await persist(done[kept:], [one.call for one in wave[:MAX_PARALLEL]])
+            is_first, kept = False, len(done)
+            done += await batch.run(wave)
             if ctx.services.environment.cwd != batch.planned_in:
                 left = sorted((one for wave in waves for one in wave), key=lambda one: one.place)
                 pending.extendleft(reversed(left))
@@ -132,6 +138,7 @@ class _Batch(Struct):
     ctx: TurnContext
     guardrails: Guardrails
     left: float  # characters that further results may have
+    persist: Persist
     planned_in: str = ""  # the working directory that the waves were worked out in
     done: dict[str, _Done] = field(default_factory=dict)  # those of the wave whose results may yet be shortened
 
@@ -172,7 +179,10 @@ class _Batch(Struct):
         else:
             places = asyncio.Semaphore(MAX_PARALLEL)
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._in_place(places, one), name=one.call.id) for one in wave]
+                tasks = [
+                    group.create_task(self._in_place(places, one, must_wait=place >= MAX_PARALLEL), name=one.call.id)
+                    for place, one in enumerate(wave)
+                ]
             results = [task.result() for task in tasks]
         size = _size(results)
         if size > self.left:
@@ -193,8 +203,10 @@ class _Batch(Struct):
             for result in results
         ]
 
-    async def _in_place(self, places: asyncio.Semaphore, one: Prepared) -> ToolResult:
+    async def _in_place(self, places: asyncio.Semaphore, one: Prepared, *, must_wait: bool) -> ToolResult:
         async with places:
+            if must_wait:
+                await self.persist((), [one.call])
             return await self._run_one(one)
 
     async def _run_one(self, one: Prepared) -> ToolResult:

@@ -6,8 +6,9 @@ from functools import cache
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
+from hermes.errors import StoreError
 from hermes.models.client import Answer
-from hermes.ops import CallClosed, CallJournalled, StoreOp
+from hermes.ops import CallBegun, CallClosed, CallJournalled, StoreOp
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.steps import HOUSEKEEPING, Progress
 from hermes.runtime.turn import Turn
@@ -46,17 +47,15 @@ async def run_tools(turn: Turn, answer: Answer) -> None:
     calls, beyond = asked[: turn.max_calls], asked[turn.max_calls :]
     message = replace(answer.response.message, tool_calls=asked)
     text = text_of(message.content)
-    row = turn.remember(message)
-    rows = _unrun_rows(turn, beyond)
-    await turn.commit(answer.closing, row, *[CallJournalled(ctx.session_id, call) for call in calls], *rows)
+    turn.pending += [answer.closing, turn.remember(message), *_unrun_rows(turn, beyond)]
     if text.strip():
-        ctx.sink.emit(Commentary(text, already_streamed=turn.outcome.streamed))
-    ctx.sink.emit(BlockClosed())
+        turn.untold.append(Commentary(text, already_streamed=turn.outcome.streamed))
+    turn.untold.append(BlockClosed())
     if beyond:
         told = (
             f"the model asked for {len(wanted)} tool calls at once; the first {len(calls)} are run, the others are not"
         )
-        ctx.sink.emit(StatusChanged("warning", told))
+        turn.untold.append(StatusChanged("warning", told))
     await _run_round(turn, calls)
     turn.ran = ran = tuple([call.name for call in calls])
     if not READS.issuperset(ran):
@@ -75,19 +74,28 @@ async def run_tools(turn: Turn, answer: Answer) -> None:
 
 
 async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
-    """Run the calls; whatever happens, each of them has exactly one result in the history afterwards."""
+    """Run the calls; whatever happens, each of them has exactly one result in the history afterwards.
+
+    The first commit holds the message that asks for them, which ones are about to start, and which ones wait.
+    """
     round_ = ToolRound(turn.ctx.sink, turn.outcome, calls)
     ctx = replace(turn.ctx, sink=round_)
+    session_id = ctx.session_id
 
-    async def persist(results: Sequence[ToolResult]) -> None:
-        await turn.commit(*_result_rows(turn, round_, results))
+    async def persist(results: Sequence[ToolResult], starting: Sequence[ToolCall]) -> None:
+        rows: list[StoreOp] = [CallBegun(session_id, call.id) for call in starting]
+        if not round_.begun and not round_.kept:
+            rows = [CallJournalled(session_id, call, call in starting) for call in calls]
+        round_.begun.update([call.id for call in starting])
+        await turn.commit(*rows, *_result_rows(turn, round_, results))
 
     try:
         results = await _run_calls()(ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
-    except BaseException:
-        turn.pending += _result_rows(turn, round_, round_.after_interrupt())
+    except BaseException as error:
+        if not isinstance(error.__cause__, StoreError):  # else the calls themselves may not be stored
+            turn.pending += _result_rows(turn, round_, round_.after_interrupt())
         raise
-    turn.pending += _result_rows(turn, round_, _steered(turn, results))
+    turn.pending += _result_rows(turn, round_, _steered(turn, round_, results))
     halted = turn.guardrails.halted
     if halted is not None:
         turn.ctx.sink.emit(StatusChanged("guardrail", f"the turn is stopped: {halted.message}"))
@@ -108,6 +116,7 @@ def _result_rows(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult])
         if result.call_id in round_.kept:
             continue
         round_.kept.add(result.call_id)
+        turn.untold += round_.told(result)
         message = Message(
             role="tool",
             content=result.content,
@@ -131,16 +140,20 @@ def _unrun_rows(turn: Turn, calls: Sequence[ToolCall]) -> list[StoreOp]:
     ]
 
 
-def _steered(turn: Turn, results: Sequence[ToolResult]) -> Sequence[ToolResult]:
+def _steered(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult]) -> Sequence[ToolResult]:
     """What the user said meanwhile goes to the model with the last result, not as a turn of its own."""
     said = turn.steer.take() if results else ""
     if not said:
         return results
     from hermes.tools.results import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
 
-    last = results[-1]
-    content = with_note(last.content, "_user", f"[The user says meanwhile: {said}]")
-    return [*results[:-1], replace(last, content=content)]
+    words = f"[The user says meanwhile: {said}]"
+    fresh = [result for result in results if result.call_id not in round_.kept]
+    if not fresh:  # all of them are stored, and what is stored is not changed
+        turn.tell(words)
+        return results
+    last = fresh[-1]
+    return [*fresh[:-1], replace(last, content=with_note(last.content, "_user", words))]
 
 
 def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
@@ -159,26 +172,42 @@ def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 class ToolRound(Struct):
-    """`Sink` that follows a round by its events and passes them on."""
+    """`Sink` that follows a round by its events and passes on what is stored; the rest waits for the result's row."""
 
     inner: Sink
     outcome: Outcome
     calls: Sequence[ToolCall]
+    begun: set[str] = field(default_factory=set)  # calls whose row says that they were started
     started: set[str] = field(default_factory=set)
     finished: dict[str, ToolResult] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)  # calls whose results are in the history
+    held: dict[str, list[CallStarted | CallFinished]] = field(default_factory=dict)  # by call
 
     def after_interrupt(self) -> list[ToolResult]:
         """A result for every call of the round, in order: its own, "cut off" if it was running, else "skipped"."""
         return [self.finished.get(call.id) or self._cut(call) for call in self.calls]
 
+    def told(self, result: ToolResult) -> list[CallStarted | CallFinished]:
+        """The events of a call that are to be shown once this result of it is stored."""
+        events = self.held.pop(result.call_id, [])
+        return [replace(event, result=result) if isinstance(event, CallFinished) else event for event in events]
+
     def emit(self, event: Event) -> None:
         if isinstance(event, CallStarted):
             self.started.add(event.call.id)
+            is_stored = event.call.id in self.begun
         elif isinstance(event, CallFinished):
             self.finished[event.call.id] = event.result
             self.outcome.saw(event)
-        self.inner.emit(event)
+            is_stored = False
+        else:
+            self.inner.emit(event)
+            return
+        # A call that another call made is none of the round's; it has stored its own rows.
+        if is_stored or all(event.call.id != call.id for call in self.calls):
+            self.inner.emit(event)
+        else:
+            self.held.setdefault(event.call.id, []).append(event)
 
     def _cut(self, call: ToolCall) -> ToolResult:
         if call.id in self.started:

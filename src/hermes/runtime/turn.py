@@ -1,5 +1,6 @@
 """A turn under way: what stays the same for all its requests, and what it has come to so far."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -7,19 +8,20 @@ from msgspec import Struct, field
 
 from hermes.errors import ProviderError
 from hermes.models.client import ModelClient
-from hermes.ops import ContextAttached, MessageAppended, StoreOp
+from hermes.ops import ContextAttached, MessageAppended, SessionChanged, StoreOp
 from hermes.runtime.budget import IterationBudget
 from hermes.runtime.context import TurnContext
 from hermes.runtime.context_watch import ContextWatch
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.history import History
+from hermes.runtime.lease import SessionLease
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.redaction import clean_message
 from hermes.runtime.requests import sendable
 from hermes.runtime.steering import SteerBox
 from hermes.runtime.steps import Progress
 from hermes.seams import ModelRequest, RequestOptions, Unit
-from hermes.types import JsonObject, Message, ToolDefinition
+from hermes.types import Event, JsonObject, Message, ToolDefinition
 
 
 class Turn(Struct, kw_only=True):
@@ -35,12 +37,15 @@ class Turn(Struct, kw_only=True):
     max_iterations: int
     max_calls: int  # of one answer, that are run
     steer: SteerBox
+    lease: SessionLease
     guardrails: Guardrails = field(default_factory=Guardrails)
     tool_delay_s: float = 0.0
     prefill: tuple[Unit, ...] = ()
     outcome: Outcome = field(default_factory=Outcome)
     progress: Progress = field(default_factory=Progress)
     pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
+    untold: list[Event] = field(default_factory=list)  # what nobody is shown before that is committed
+    stood_in: str = ""  # the folder, as the session's row has it
     ran: tuple[str, ...] = ()  # the tools of the last round
     model_config: JsonObject = field(default_factory=dict)  # of the session's row
     earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
@@ -71,8 +76,37 @@ class Turn(Struct, kw_only=True):
         return ops
 
     async def commit(self, *ops: StoreOp) -> None:
-        """Write what is pending and `ops`; an interrupt meanwhile takes effect when it is known to be written."""
-        await self.ctx.services.store.commit(*self.take_pending(), *ops)
+        """Write what is pending and `ops`, then show what waited for it.
+
+        An interrupt meanwhile takes effect when it is known to be written.
+        """
+        try:
+            await self.ctx.services.store.commit(*self.take_pending(), *ops)
+        except asyncio.CancelledError as stopped:
+            if stopped.__cause__ is None:
+                self.show()
+            raise
+        self.show()
+
+    def show(self) -> None:
+        """Everything that waited to be shown is stored now."""
+        if self.untold:
+            events, self.untold = self.untold, []
+            for event in events:
+                self.ctx.sink.emit(event)
+
+    def drop(self) -> None:
+        """Nothing more of this turn can be stored, so nothing more of it is shown."""
+        self.pending, self.untold = [], []
+
+    def ending(self) -> list[StoreOp]:
+        """What the last commit of the turn tells beside its own: where the session stands now, and that it is free."""
+        if not self.lease.fence:
+            return []  # given back already, or somebody else's by now
+        cwd = self.ctx.services.environment.cwd
+        moved: list[StoreOp] = [] if cwd == self.stood_in else [SessionChanged(self.session_id, {"cwd": cwd})]
+        self.stood_in = cwd
+        return [*moved, *self.lease.releasing()]
 
     def request(self, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
         """All that was said so far, for a call with these tools."""

@@ -1,14 +1,27 @@
 """Histories of sessions that were just talked to, so that a long one is not read and built anew for every turn."""
 
+import asyncio
 import threading
 from collections import OrderedDict
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, structs
 
-from hermes.ops import MessageAppended, SessionChanged, SessionContinued, SessionCreated, SessionRecord, StoreOp
+from hermes.errors import LeaseLost, SessionInUse
+from hermes.ops import (
+    LeaseHeld,
+    LeaseReleased,
+    LeaseTaken,
+    MessageAppended,
+    SessionChanged,
+    SessionContinued,
+    SessionCreated,
+    SessionRecord,
+    StoreOp,
+)
 from hermes.redact import Redactor
 from hermes.runtime.history import History
+from hermes.runtime.lease import SessionLease
 from hermes.runtime.redaction import CLEANERS
 from hermes.seams import EventStore
 from hermes.state.versions import Version
@@ -16,6 +29,7 @@ from hermes.state.versions import Version
 MAX_SESSIONS = 64
 MAX_CHARS = 16_000_000
 _RECORD_OPS = frozenset({SessionChanged, SessionContinued, SessionCreated})  # those that change what a record says
+LeaseOp: TypeAlias = LeaseHeld | LeaseReleased | LeaseTaken
 
 
 class Warm(Struct, frozen=True):
@@ -23,6 +37,7 @@ class Warm(Struct, frozen=True):
 
     history: History
     last_row: int
+    message_count: int
     record: SessionRecord | None = None
     version: Version | None = None
 
@@ -65,7 +80,7 @@ class Versioned(Protocol):
 
 
 class TrackedStore:
-    """A session's way to the store, past which no secret gets.
+    """A session's way to the store, past which no secret gets, and no write to a session that is another's by now.
 
     It knows the newest message row, and so what a warm history lacks.
     """
@@ -78,33 +93,86 @@ class TrackedStore:
         self._record: SessionRecord | None = None  # as it was read last
         self._version: Version | None = None  # of the session then
         self._commits = 0  # of ours, since then
+        self._count = 0  # of the session's messages, as the store counts them
         self.last_row = 0
+        self.lease = SessionLease(self.commit)
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
-        """Write `ops` without their secrets."""
-        session_id, clean_ops, newest = self._session_id, list(ops), -1
+        """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours."""
+        session_id, clean_ops, newest, added = self._session_id, list(ops), -1, 0
+        lease: LeaseOp | None = None
         for place, op in enumerate(ops):
             if isinstance(op, MessageAppended):
                 if op.session_id == session_id:
-                    newest = place
+                    newest, added = place, added + 1
                 if op.is_clean:
                     continue
             elif type(op) in _RECORD_OPS:
                 self._version = None
+            elif isinstance(op, LeaseOp):
+                lease = op
             if (clean := CLEANERS.get(type(op))) is not None:
                 clean_ops[place] = clean(op, self._redactor)
-        rows = await self._inner.commit(*clean_ops)
+        is_shown = lease is None and self.lease.fence != 0
+        if is_shown:
+            lease = self.lease.held()
+            clean_ops.insert(0, lease)
+        rows = await self._written(clean_ops, lease)
+        if is_shown:
+            rows = rows[1:]
         if newest >= 0:
             self.last_row = rows[newest]
+            self._count += added
         if ops and ops[-1].session_id == session_id:
             self._commits += 1  # the store has counted it, too; where it alone does, the session is read again
         return rows
+
+    async def _written(self, ops: list[StoreOp], lease: LeaseOp | None) -> tuple[int, ...]:
+        """Commit; what that means for the lease is noted also when the caller was cancelled meanwhile."""
+        try:
+            rows = await self._inner.commit(*ops)
+        except LeaseLost as error:
+            assert lease is not None
+            self.lease.lose(lease.fence, error)
+            raise
+        except asyncio.CancelledError as stopped:
+            if stopped.__cause__ is None:
+                self._note(lease)
+            elif isinstance(stopped.__cause__, LeaseLost) and lease is not None:
+                self.lease.lose(lease.fence, stopped.__cause__)
+            raise
+        if lease is not None:
+            self._note(lease)
+        return rows
+
+    def _note(self, lease: LeaseOp | None) -> None:
+        if isinstance(lease, LeaseTaken):
+            self.lease.taken(lease)
+        elif isinstance(lease, LeaseReleased):
+            self.lease.released()
+
+    def taking(self) -> LeaseTaken:
+        """What makes the session ours, as it was read; part of the first commit of a turn."""
+        return self.lease.taking(self._session_id, self._count)
+
+    async def take(self, record: SessionRecord) -> None:
+        """Make the session of `record`, which was just read, ours at once."""
+        self.refuse_used(record)
+        await self.commit(self.lease.taking(record.session_id, record.message_count))
+
+    def refuse_used(self, record: SessionRecord | None) -> None:
+        """`SessionInUse` when somebody else works on the session."""
+        used = record.lease if record is not None else None
+        if record is not None and used is not None and used.fence != self.lease.fence:
+            raise SessionInUse(record.session_id, used.holder, used.since)
 
     def follow(self, record: SessionRecord) -> None:
         """The session goes on as this one."""
         self._session_id = record.session_id
         self._version = None
+        self._count = record.message_count
         self.last_row = record.messages[-1].id or 0 if record.messages else 0
+        self.lease.moved(record.session_id)
 
     async def load_warm(self, cache: WarmHistories) -> tuple[History | None, SessionRecord | None]:
         """The history up to now if the cache has it and the store agrees, and the session's record.
@@ -115,6 +183,7 @@ class TrackedStore:
         version = self._versioned.version(self._session_id) if self._versioned is not None else None
         if warm is not None and warm.record is not None and version is not None and version == warm.version:
             self._record, self._version, self._commits = warm.record, version, 0
+            self.last_row, self._count = warm.last_row, warm.message_count
             return warm.history, warm.record
         found, record = await self._read(warm)
         self._record, self._version, self._commits = record, version, 0
@@ -127,6 +196,7 @@ class TrackedStore:
         agrees = record is not None and record.message_count == len(warm.history.dicts) + len(record.messages)
         if record is None or not agrees or record.open_calls:
             return None, await self._load_whole()
+        self.last_row, self._count = warm.last_row, record.message_count
         for message in record.messages:
             warm.history.add(message, record.contexts.get(message.id or -1, ""))
             self.last_row = message.id or self.last_row
@@ -142,12 +212,13 @@ class TrackedStore:
         """Leave the history for the next turn, and the record when nothing but this turn can have changed it."""
         version = self._version.after(self._commits) if self._version is not None else None
         record = self._record if version is not None else None
-        if record is not None and (record.messages or record.open_calls):
-            record = structs.replace(record, messages=(), contexts={}, open_calls=())
-        cache.keep(self._inner, self._session_id, Warm(history, self.last_row, record, version))
+        if record is not None and (record.messages or record.open_calls or record.lease):
+            record = structs.replace(record, messages=(), contexts={}, open_calls=(), lease=None)
+        cache.keep(self._inner, self._session_id, Warm(history, self.last_row, self._count, record, version))
 
     async def _load_whole(self) -> SessionRecord | None:
         record = await self._inner.load(self._session_id)
+        self._count = record.message_count if record is not None else 0
         if record is not None and record.messages:
             self.last_row = record.messages[-1].id or 0
         return record

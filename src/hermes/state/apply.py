@@ -20,15 +20,20 @@ from hermes.ops import (
     ApprovalRecorded,
     AttemptClosed,
     AttemptOpened,
+    CallBegun,
     CallClosed,
     CallJournalled,
     ContextAttached,
+    LeaseHeld,
+    LeaseReleased,
+    LeaseTaken,
     MessageAppended,
     SessionChanged,
     SessionContinued,
     SessionCreated,
     StoreOp,
 )
+from hermes.state import leases
 from hermes.state.codec import Blobs, bind_text, encode_content, encode_json, sha256
 from hermes.state.rotation import continued
 from hermes.state.schema import SESSION_COLUMNS
@@ -74,6 +79,7 @@ _COUNT_MESSAGES = (
 _OPEN_CALL = (
     "INSERT INTO tool_runs(session_id, call_id, name, message_id, call, owner, started_at) VALUES (?,?,?,?,?,?,?)"
 )
+_BEGIN_CALL = "UPDATE tool_runs SET started_at = ? WHERE session_id = ? AND status IS NULL AND call_id = ?"
 _CLOSE_CALL = "UPDATE tool_runs SET status = ?, duration_ms = ? WHERE session_id = ? AND status IS NULL AND call_id = ?"
 _OPEN_ATTEMPT = (
     "INSERT INTO attempts(attempt_id, session_id, purpose, provider, model, base_url, owner, started_at, held_usd,"
@@ -169,7 +175,7 @@ class MessageRow(Struct, frozen=True, gc=False):
 class Plan:
     """One commit, its messages encoded. The bytes in `found` must be on disk before `run`; `run` may be repeated."""
 
-    __slots__ = ("_at", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions", "found")
+    __slots__ = ("_at", "_fence", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions", "found")
 
     def __init__(
         self, ops: Sequence[StoreOp], owner: str, sums: Sums | None = None, versions: Versions | None = None
@@ -189,6 +195,7 @@ class Plan:
         """Execute inside the caller's transaction; a row id per op, 0 where an op changes a row it did not make."""
         self._totals: defaultdict[str, _Totals] = defaultdict(_Totals)
         self._row_of_call: dict[tuple[str, str], int] = {}
+        self._fence = 0
         answer = tuple([_STEPS[type(op)](self, conn, op) for op in self._ops])
         for session_id, totals in self._totals.items():
             totals.add(conn, session_id)
@@ -212,7 +219,11 @@ class Plan:
         message_id = self._row_of_call.get((op.session_id, call.id))
         packed = None if message_id is not None else bind_text(encode_json(dicts.call_to_dict(call)))
         what = (op.session_id, bind_text(call.id), bind_text(call.name), message_id, packed)
-        return conn.execute(_OPEN_CALL, (*what, self._owner, self._at)).lastrowid or 0
+        return conn.execute(_OPEN_CALL, (*what, self._owner, self._at if op.is_started else 0.0)).lastrowid or 0
+
+    def _begin_call(self, conn: sqlite3.Connection, op: CallBegun) -> int:
+        conn.execute(_BEGIN_CALL, (self._at, op.session_id, bind_text(op.call_id)))
+        return 0
 
     def _close_call(self, conn: sqlite3.Connection, op: CallClosed) -> int:
         conn.execute(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, bind_text(op.call_id)))
@@ -242,6 +253,15 @@ class Plan:
         conn.execute(_ATTACH, (newest, bind_text(op.text)))
         return newest
 
+    def _hold(self, conn: sqlite3.Connection, op: LeaseHeld) -> int:
+        self._fence = op.fence
+        return leases.hold(conn, op, self._at)
+
+    def _continue(self, conn: sqlite3.Connection, op: SessionContinued) -> int:
+        made = continued(conn, op, lambda: _create(conn, op.child, self._at))
+        leases.move(conn, op.session_id, op.child.session_id, self._fence)
+        return made
+
     def _approve(self, conn: sqlite3.Connection, op: ApprovalRecorded) -> int:
         words = tuple(bind_text(word) for word in (op.route, op.tool, op.action))
         rest = (op.verdict, op.scope, bind_text(op.rule), bind_text(op.reason), op.decided_by)
@@ -251,13 +271,17 @@ class Plan:
 _STEPS: dict[type, Callable[[Plan, sqlite3.Connection, Any], int]] = {  # every `StoreOp`, as planned
     MessageRow: Plan._append,
     CallJournalled: Plan._journal,
+    CallBegun: Plan._begin_call,
     CallClosed: Plan._close_call,
     AttemptOpened: Plan._open_attempt,
     AttemptClosed: Plan._close_attempt,
     ContextAttached: Plan._attach,
     SessionCreated: lambda plan, conn, op: _create(conn, op, plan._at),
     SessionChanged: lambda _, conn, op: _change(conn, op),
-    SessionContinued: lambda plan, conn, op: continued(conn, op, lambda: _create(conn, op.child, plan._at)),
+    SessionContinued: Plan._continue,
+    LeaseTaken: lambda plan, conn, op: leases.take(conn, op, plan._owner, plan._at),
+    LeaseHeld: Plan._hold,
+    LeaseReleased: lambda _, conn, op: leases.release(conn, op),
     ApprovalRecorded: Plan._approve,
 }
 

@@ -4,17 +4,28 @@ import functools
 import os
 from pathlib import Path
 
+_SEPARATOR = "/"  # between the parts of a place; no name of a machine holds one
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_PIDS = Path("/proc/self/ns/pid")
+_ENDED = ("Z", "X")  # states of a process that is gone and only not yet waited for
+
 
 def this_process() -> str:
-    """`host:pid:start`, unique to this process on this machine."""
-    return f"{_host()}:{os.getpid()}:{_start_of(os.getpid())}"
+    """`place:pid:start`, unique to this process."""
+    return f"{_place()}:{os.getpid()}:{_stat_of(os.getpid())[1]}"
 
 
 def may_be_alive(owner: str) -> bool:
-    """False only when it is certain that the process is gone."""
-    host, _, pid_and_start = owner.partition(":")
+    """False only when it is certain that the process is gone.
+
+    Nothing is certain about one of another machine, of another boot of this one (a copy of a machine has its name, too)
+    or of another container: a pid means something else there.
+    """
+    place, _, pid_and_start = owner.partition(":")
     pid, _, start = pid_and_start.partition(":")
-    if host != _host() or not pid.isdigit():
+    # An owner of an earlier version has the name of the machine alone.
+    here = _place() if _SEPARATOR in place else _host()
+    if place != here or not pid.isdigit():
         return True
     try:
         os.kill(int(pid), 0)
@@ -22,7 +33,31 @@ def may_be_alive(owner: str) -> bool:
         return False
     except PermissionError:
         return True
-    return start in ("", _start_of(int(pid)))
+    state, started = _stat_of(int(pid))
+    return state not in _ENDED and start in ("", started)
+
+
+def described(owner: str) -> str:
+    """The process in words."""
+    place, _, pid_and_start = owner.partition(":")
+    pid = pid_and_start.partition(":")[0]
+    if owner == this_process():
+        return f"another agent of this process (pid {pid})"
+    host, here = place.partition(_SEPARATOR)[0], _place()
+    if host != _host():
+        return f"pid {pid} on {host}"
+    return f"pid {pid}" if place in (here, _host()) else f"pid {pid} of another container or boot"
+
+
+@functools.cache
+def _place() -> str:
+    """Where pids are those of this process: the machine, its boot, the namespace."""
+    try:
+        boot = _BOOT.read_text(encoding="ascii").strip()
+        pids = _PIDS.readlink().name
+    except OSError:
+        return _host()  # no /proc here: the name alone must do
+    return _SEPARATOR.join((_host(), boot[:8], "".join(filter(str.isdigit, pids))))
 
 
 @functools.cache
@@ -30,9 +65,11 @@ def _host() -> str:
     return os.uname().nodename
 
 
-def _start_of(pid: int) -> str:
+def _stat_of(pid: int) -> tuple[str, str]:
+    """The state of a process and when it started; both empty where that cannot be told."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""  # no /proc here: the pid alone must do
-    return stat.rpartition(")")[2].split()[19]
+        return "", ""
+    fields = stat.rpartition(")")[2].split()
+    return fields[0], fields[19]

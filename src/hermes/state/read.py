@@ -13,6 +13,7 @@ from hermes.errors import StoreError
 from hermes.ops import OpenCall, SessionRecord
 from hermes.state.apply import TEXT_REF
 from hermes.state.codec import Column, Fetch, decode_content, decode_json, read_text
+from hermes.state.leases import lease_of
 from hermes.state.rotation import COMPRESSION, line_before, tip_of
 from hermes.types import Message, ToolCall, Usage
 
@@ -30,10 +31,11 @@ _SESSION = (
     " cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, title, message_count, model_config,"
     " end_reason, parent_session_id, compression_failure_cooldown_until, compression_fallback_streak,"
     " (SELECT id FROM messages WHERE session_id = ?1 ORDER BY timestamp DESC, id DESC LIMIT 1),"
-    " EXISTS (SELECT 1 FROM tool_runs WHERE session_id = ?1 AND status IS NULL)"
+    " EXISTS (SELECT 1 FROM tool_runs WHERE session_id = ?1 AND status IS NULL),"
+    " EXISTS (SELECT 1 FROM leases WHERE session_id = ?1)"
     " FROM sessions WHERE id = ?1"
 )
-_NEWEST, _HAS_OPEN_CALLS = -2, -1  # the columns of _SESSION that are no fields of a record
+_NEWEST, _HAS_OPEN_CALLS, _HAS_LEASE = -3, -2, -1  # the columns of _SESSION that are no fields of a record
 _MESSAGES = f"SELECT {MESSAGE_FIELDS} FROM messages WHERE session_id = ? AND active = 1 AND id > ?"
 _CONTEXTS = (
     "SELECT c.message_id, c.text FROM messages m JOIN request_context c ON c.message_id = m.id"
@@ -100,6 +102,7 @@ def _record(conn: sqlite3.Connection, session_id: str, head: tuple[Any, ...]) ->
         earlier=tuple(earlier),
         compress_after=head[17] or 0.0,
         idle_compressions=head[18] or 0,
+        lease=lease_of(conn, session_id) if head[_HAS_LEASE] else None,
     )
 
 

@@ -14,11 +14,16 @@ from hermes.state.codec import Blobs
 from hermes.state.search import mark
 from hermes.state.session_db.rows import recount
 from hermes.state.sqlite_store import SqliteStore
-from hermes.types import Message
+from hermes.types import Message, ResultStatus
 
 UNKNOWN_TEXT = (
     '{"status": "unknown", "error": "The process ended while this call was running. It may or may not have taken '
     'effect: check before you do it again."}'
+)
+
+
+NOT_RUN_TEXT = (
+    '{"status": "cancelled", "error": "Not run: the process ended before this call was started. It had no effect."}'
 )
 
 
@@ -104,16 +109,20 @@ class _Repair:
 
     def _close_calls(self, conn: sqlite3.Connection) -> None:
         rows = conn.execute(
-            "SELECT id, session_id, call_id, name, owner FROM tool_runs WHERE status IS NULL"
+            "SELECT id, session_id, call_id, name, owner, started_at FROM tool_runs WHERE status IS NULL"
         ).fetchall()
-        answered = closed = 0
-        for run_id, session_id, call_id, name, begun_by in rows:
+        answered = closed = unrun = 0
+        for run_id, session_id, call_id, name, begun_by, started_at in rows:
             if owner.may_be_alive(begun_by):
                 continue
-            conn.execute("UPDATE tool_runs SET status = 'unknown' WHERE id = ?", (run_id,))
-            closed += 1
-            answered += _answer(conn, session_id, call_id, name)
+            status: ResultStatus = "unknown" if started_at else "cancelled"
+            conn.execute("UPDATE tool_runs SET status = ? WHERE id = ?", (status, run_id))
+            closed, unrun = closed + bool(started_at), unrun + (not started_at)
+            text = UNKNOWN_TEXT if started_at else NOT_RUN_TEXT
+            told = Message(role="tool", content=text, tool_call_id=call_id, tool_name=name, status=status)
+            answered += _answer(conn, session_id, told)
         self._say(closed, "tool calls had started and never ended: their outcome is now recorded as unknown")
+        self._say(unrun, "tool calls had never started: they are now recorded as not run")
         self._say(answered, "of them were answered in the transcript, so that the model is told")
 
     def _close_attempts(self, conn: sqlite3.Connection) -> None:
@@ -154,8 +163,9 @@ class _Repair:
             self._done.append(f"{count} {what}")
 
 
-def _answer(conn: sqlite3.Connection, session_id: str, call_id: str, name: str) -> int:
-    """Append an "outcome unknown" result, if the turn still waits for it at the end of the transcript."""
+def _answer(conn: sqlite3.Connection, session_id: str, message: Message) -> int:
+    """Append a result, if the turn still waits for it at the end of the transcript."""
+    call_id = message.tool_call_id
     rows: list[tuple[Any, ...]] = conn.execute(
         "SELECT role, tool_calls, tool_call_id FROM messages WHERE session_id = ? AND active = 1"
         " ORDER BY id DESC LIMIT 200",
@@ -166,7 +176,6 @@ def _answer(conn: sqlite3.Connection, session_id: str, call_id: str, name: str) 
             continue
         if role != "assistant" or f'"{call_id}"' not in str(tool_calls):
             return 0
-        message = Message(role="tool", content=UNKNOWN_TEXT, tool_call_id=call_id, tool_name=name, status="unknown")
         at = conn.execute("SELECT max(timestamp) FROM messages WHERE session_id = ?", (session_id,)).fetchone()[0]
         encode_message(MessageAppended(session_id, message), Blobs(), at).add(conn)
         conn.execute("UPDATE sessions SET message_count = message_count + 1 WHERE id = ?", (session_id,))

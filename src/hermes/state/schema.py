@@ -2,7 +2,7 @@
 
 import sqlite3
 
-SCHEMA_VERSION = 2  # a new one is also an entry in schema_history.py
+SCHEMA_VERSION = 3  # a new one is also an entry in schema_history.py
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
@@ -95,7 +95,7 @@ TABLES: dict[str, dict[str, str]] = {
         "message_id": "INTEGER",  # the assistant message that holds the call; without one, `call` does
         "call": "TEXT",
         "owner": "TEXT NOT NULL",
-        "started_at": "REAL NOT NULL",
+        "started_at": "REAL NOT NULL",  # 0 while it waits for other calls
         "status": "TEXT",
         "duration_ms": "REAL",
     },
@@ -137,6 +137,14 @@ TABLES: dict[str, dict[str, str]] = {
         "at": "REAL NOT NULL",
     },
     "blob_refs": {"digest": "TEXT NOT NULL", "message_id": "INTEGER NOT NULL"},
+    # Who works on a session just now; the row goes when its turn ends.
+    "leases": {
+        "fence": "INTEGER PRIMARY KEY",
+        "session_id": "TEXT NOT NULL UNIQUE",
+        "owner": "TEXT NOT NULL",
+        "since": "REAL NOT NULL",
+        "renewed_at": "REAL NOT NULL",
+    },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {
         "session_id": "TEXT PRIMARY KEY",

@@ -41,6 +41,9 @@ HISTORY: tuple[dict[str, str], ...] = (
     {  # schema 2: what caps count while an attempt's own figures are not known
         "attempts": "held_usd held_tokens",
     },
+    {  # schema 3: who works on a session just now
+        "leases": "fence session_id owner since renewed_at",
+    },
 )
 
 

@@ -7,14 +7,20 @@ from typing import Any, assert_never
 
 import msgspec
 
-from hermes.errors import SessionMoved, StoreError
+from hermes.errors import LeaseLost, SessionInUse, SessionMoved, StoreError
 from hermes.ops import (
+    LEASE_S,
     ApprovalRecorded,
     AttemptClosed,
     AttemptOpened,
+    CallBegun,
     CallClosed,
     CallJournalled,
     ContextAttached,
+    Lease,
+    LeaseHeld,
+    LeaseReleased,
+    LeaseTaken,
     MessageAppended,
     OpenCall,
     SessionChanged,
@@ -38,6 +44,11 @@ class _Session:
     open_calls: list[OpenCall] = field(default_factory=list)
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Usage.__struct_fields__, 0))
     cost_usd: float | None = None
+    lease: Lease | None = None
+    renewed_at: float = 0.0
+
+    def held(self) -> Lease | None:
+        return self.lease if time.time() - self.renewed_at < LEASE_S else None
 
 
 @dataclass
@@ -47,6 +58,7 @@ class _State:
     closed: dict[str, AttemptClosed] = field(default_factory=dict)
     approvals: list[ApprovalRecorded] = field(default_factory=list)
     rows: int = 0
+    fence: int = 0  # that the commit under way has shown
 
 
 class MemoryStore:
@@ -101,6 +113,7 @@ class MemoryStore:
             earlier=_earlier(self._state, session_id),
             compress_after=columns.get("compression_failure_cooldown_until") or 0.0,
             idle_compressions=columns.get("compression_fallback_streak") or 0,
+            lease=session.held(),
         )
 
     async def put_blob(self, data: bytes) -> str:
@@ -142,16 +155,21 @@ class MemoryStore:
 def _copy(state: _State, touched: set[str]) -> _State:
     sessions = dict(state.sessions)
     for name in touched & sessions.keys():
-        old = sessions[name]
-        sessions[name] = _Session(
-            dict(old.columns),
-            list(old.messages),
-            dict(old.contexts),
-            list(old.open_calls),
-            dict(old.totals),
-            old.cost_usd,
-        )
+        sessions[name] = _copied(sessions[name])
     return _State(sessions, dict(state.attempts), dict(state.closed), list(state.approvals), state.rows)
+
+
+def _copied(old: _Session) -> _Session:
+    return _Session(
+        dict(old.columns),
+        list(old.messages),
+        dict(old.contexts),
+        list(old.open_calls),
+        dict(old.totals),
+        old.cost_usd,
+        old.lease,
+        old.renewed_at,
+    )
 
 
 def _apply(state: _State, op: StoreOp) -> int:
@@ -163,6 +181,10 @@ def _apply(state: _State, op: StoreOp) -> int:
             _change(state, op)
         case SessionContinued():
             _continue(state, op)
+        case LeaseTaken():
+            _take(state, op)
+        case LeaseHeld() | LeaseReleased():
+            _hold(state, op)
         case MessageAppended():
             message = msgspec.structs.replace(op.message, id=state.rows, timestamp=op.message.timestamp or time.time())
             _session(state, op.session_id).messages.append(message)
@@ -170,11 +192,9 @@ def _apply(state: _State, op: StoreOp) -> int:
             return _attach(_session(state, op.session_id), op)
         case CallJournalled():
             calls = state.sessions[op.session_id].open_calls if op.session_id in state.sessions else []
-            calls.append(OpenCall(op.call, time.time()))
-        case CallClosed():
-            session = state.sessions.get(op.session_id)
-            if session is not None:
-                session.open_calls = [run for run in session.open_calls if run.call.id != op.call_id]
+            calls.append(OpenCall(op.call, time.time() if op.is_started else 0.0))
+        case CallBegun() | CallClosed():
+            _move_call(state.sessions.get(op.session_id), op)
         case AttemptOpened():
             if op.attempt_id in state.attempts:
                 raise StoreError(f"attempt {op.attempt_id!r} was opened twice")
@@ -187,6 +207,15 @@ def _apply(state: _State, op: StoreOp) -> int:
         case _:
             assert_never(op)
     return state.rows
+
+
+def _move_call(session: _Session | None, op: CallBegun | CallClosed) -> None:
+    for place, run in enumerate(session.open_calls if session else ()):
+        if session is not None and run.call.id == op.call_id:
+            session.open_calls[place : place + 1] = (
+                [OpenCall(run.call, time.time())] if isinstance(op, CallBegun) else []
+            )
+            return
 
 
 def _session(state: _State, session_id: str) -> _Session:
@@ -222,7 +251,34 @@ def _continue(state: _State, op: SessionContinued) -> None:
     title = old.columns.get("title")
     _create(state, msgspec.structs.replace(op.child, title=None))
     inherited = {"source": old.columns["source"], "user_id": old.columns.get("user_id")}
-    state.sessions[op.child.session_id].columns |= {**inherited, "title": title and _numbered(state, title)}
+    child = state.sessions[op.child.session_id]
+    child.columns |= {**inherited, "title": title and _numbered(state, title)}
+    if old.lease is not None and old.lease.fence == state.fence:
+        child.lease, child.renewed_at = old.lease, old.renewed_at
+    old.lease = None
+
+
+def _take(state: _State, op: LeaseTaken) -> None:
+    session = _session(state, op.session_id)
+    lease = session.held()
+    if lease is not None and lease.fence != op.replaces:
+        raise SessionInUse(op.session_id, lease.holder, lease.since)
+    if len(session.messages) != op.message_count or _tip(state, op.session_id) is not None:
+        raise SessionMoved(f"session {op.session_id!r} has moved on")
+    session.renewed_at = time.time()
+    session.lease = Lease(op.fence, "another agent of this process", session.renewed_at)
+
+
+def _hold(state: _State, op: LeaseHeld | LeaseReleased) -> None:
+    name = next((name for name, one in state.sessions.items() if one.lease and one.lease.fence == op.fence), None)
+    if name is None:
+        raise LeaseLost(f"session {op.session_id!r} was taken over by another agent")
+    state.fence = op.fence
+    session = state.sessions[name] = _copied(state.sessions[name])
+    if isinstance(op, LeaseReleased):
+        session.lease = None
+    elif op.renews:
+        session.renewed_at = time.time()
 
 
 def _numbered(state: _State, title: str) -> str:

@@ -18,6 +18,7 @@ from hermes.errors import SessionNotFound
 from hermes.state import SessionDB
 from hermes.state.schema import MESSAGE_COLUMNS
 from hermes.surfaces.cli.chat.resume import resumed_session
+from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.output import Output
@@ -129,7 +130,7 @@ def check_only(home: Path, expected: Messages) -> None:
 def resume(home: Path, expected: Messages) -> None:
     cli = Cli(home=home, environ={}, out=Output.of_process({}))
     for name in sorted({session for session, _ in expected.values()}):
-        assert resumed_session(cli, resume=name, continue_=None, source="cli") == name
+        assert resumed_session(cli, Wish(resume=name)) == name
         with SessionDB(home / "state.db") as db:
             record = db.store.load_sync(name)
         assert record is not None
@@ -137,7 +138,7 @@ def resume(home: Path, expected: Messages) -> None:
         assert {each for each in expected.values() if each[0] == name} <= loaded
     if not expected:
         with pytest.raises(SessionNotFound):
-            resumed_session(cli, resume="nobody", continue_=None, source="cli")
+            resumed_session(cli, Wish(resume="nobody"))
 
 
 def recovered(path: Path, scratch: Path) -> dict[int, tuple[str, str]]:

@@ -62,8 +62,8 @@ class Room:
         self.calls += 1
         call = ToolCall(f"call_{self.calls}", "execute_code", json.dumps({"code": code}))
 
-        async def persist(results: Sequence[ToolResult]) -> None:
-            raise AssertionError("one call is one wave")
+        async def persist(results: Sequence[ToolResult], _: Sequence[ToolCall]) -> None:
+            assert not results, "one call is one wave"
 
         (result,) = await run_calls(self.ctx, [call], persist)
         self.results.append(result)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.config import paths
-from hermes.errors import BudgetExceeded, HermesError, ProviderError, UserError
+from hermes.errors import BudgetExceeded, HermesError, ProviderError, SessionInUse, UserError
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.output import Output, OutputLost, is_text
@@ -134,6 +134,8 @@ def _code_of(error: HermesError) -> Exit:
             return Exit.REFUSED if error.reason == "policy_blocked" else Exit.PROVIDER
         case BudgetExceeded():
             return Exit.BUDGET
+        case SessionInUse():
+            return Exit.IN_USE
         case _:
             return Exit.FAILED
 

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from click import UsageError
+
 from hermes.surfaces.cli.context import Cli
 
 
@@ -15,6 +17,8 @@ def run_chat(cli: Cli, options: Mapping[str, Any]) -> int:
     given = {name: value for name, value in options.items() if value not in (None, False, ())}
     wish = wish_from({**cli.chat, **given})
     if wish.question is None and not wish.as_json and not wish.quiet and is_terminal(sys.stdin):
+        if wish.wait:
+            raise UsageError("--wait is for a question (-q); in a conversation, what you type can wait.")
         from hermes.surfaces.cli.interactive import run_interactive  # noqa: PLC0415 - a question does without it
 
         return run_interactive(cli, wish)

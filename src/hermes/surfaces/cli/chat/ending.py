@@ -8,16 +8,21 @@ from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.ops import SessionChanged
 from hermes.runtime.shared import shared
+from hermes.seams import EventStore
 
 CLOSED = "cli_close"
 
 
 async def close_session(settings: Settings, session_id: str) -> None:
     """Note that nobody works on the session any more, so that it can be pruned one day. Resuming opens it again."""
-    file = paths.state_file(settings.home)
-    if file.exists():
-        store = shared.store(file, settings.of(state_section.Section).durability)
-        await store.commit(SessionChanged(session_id, {"ended_at": time.time(), "end_reason": CLOSED}))
+    if paths.state_file(settings.home).exists():
+        changes = {"ended_at": time.time(), "end_reason": CLOSED}
+        await session_store(settings).commit(SessionChanged(session_id, changes))
+
+
+def session_store(settings: Settings) -> EventStore:
+    """Where the sessions of this home are, as the agents of this process write to it."""
+    return shared.store(paths.state_file(settings.home), settings.of(state_section.Section).durability)
 
 
 def prune_if_due(settings: Settings) -> str:

@@ -19,7 +19,7 @@ from hermes.config.sections import approvals
 from hermes.config.settings import Settings
 from hermes.runtime.shared import shared
 from hermes.seams import Sink
-from hermes.surfaces.cli.chat.ending import close_session, prune_if_due
+from hermes.surfaces.cli.chat.ending import close_session, prune_if_due, session_store
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.keywords import agent_keywords, note_unknown_toolsets
@@ -35,9 +35,11 @@ from hermes.surfaces.cli.loading import settle_soon
 from hermes.surfaces.cli.output import cut
 from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import Logged, logging_as_set, session_tag, turn_log
+from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
+    from hermes.surfaces.cli.chat.session_line import SessionLine
 
 REMINDED = 2  # exchanges shown when a session goes on
 
@@ -58,7 +60,7 @@ class _Run(Struct, frozen=True, kw_only=True):
 def answer(cli: Cli, wish: Wish) -> int:
     """Run the turn that `wish` asks for; the exit code."""
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
-    session_id = resumed_session(cli, resume=wish.resume, continue_=wish.continue_, source=wish.source)
+    session_id = resumed_session(cli, wish)
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
@@ -106,9 +108,13 @@ async def _turn(run: _Run) -> int:
 
         enable_session_yolo(agent.session_id)
 
+    line = _line(run, agent, listener) if wish.wait else None
+
     def stop() -> None:
         if approval is not None:
             approval.stop()
+        if line is not None:
+            line.stop()
         agent.interrupt()
 
     listener.on_gone = stop
@@ -117,15 +123,29 @@ async def _turn(run: _Run) -> int:
         with _signals(stop):
             question = await _question(run, skills)
             settle_soon(asyncio.get_running_loop())
+            ask = agent.arun_conversation if line is None else line.turn
             # A session that goes on has its prompt; the skills are in the question then.
-            told = skills if run.session_id is None else None
-            result = await agent.arun_conversation(question, system_message=told)
+            result = await ask(question, system_message=skills if run.session_id is None else None)
     finally:
         await agent.aclose()
-    await close_session(settings, agent.session_id)
+    if exit_code(result) is not Exit.IN_USE:
+        await close_session(settings, agent.session_id)
     if wish.trajectories or wish.sample:
         _save(run, result)
     return _tell(cli, wish, listener, result)
+
+
+def _line(run: _Run, agent: AIAgent, listener: "_Listener") -> "SessionLine":
+    """What waits for the session, and tells so."""
+    from hermes.surfaces.cli.chat.session_line import SessionLine  # noqa: PLC0415 - for who waits
+
+    def tell(status: StatusChanged) -> None:
+        if listener.lines is not None:
+            listener.lines.emit(status)
+        elif not run.wish.quiet:
+            run.cli.out.note(f"· {status.message}")
+
+    return SessionLine(agent, session_store(run.settings), tell)
 
 
 async def _question(run: _Run, skills: str | None) -> Any:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from hermes.config import paths
 from hermes.errors import SessionNotFound
+from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
@@ -13,23 +14,38 @@ SHOWN = 5  # candidates told of a beginning that fits several
 MAX_TITLE_CHARS = 100
 
 
-def resumed_session(cli: Cli, *, resume: str | None, continue_: str | None, source: str) -> str | None:
-    """The id of the session to go on with; None for a new one; `SessionNotFound` when the named one is not there."""
-    if resume is None and continue_ is None:
+def resumed_session(cli: Cli, wish: Wish) -> str | None:
+    """The id of the session to go on with; None for a new one; `SessionNotFound` when the named one is not there.
+
+    With `wish.fork` it is that of a copy, which is made now.
+    """
+    if wish.resume is None and wish.continue_ is None:
         return None
     if not paths.state_file(cli.home).exists():
         raise SessionNotFound("there are no sessions yet; start one with: hermes chat -q …")
     from hermes.state import SessionDB  # noqa: PLC0415 - a new session does without it
 
     with SessionDB(paths.state_file(cli.home)) as db:
-        if resume is not None:
-            return db.resolve_resume_session_id(find_session(db, resume))
-        if continue_:
-            return db.resolve_resume_session_id(find_session(db, continue_))
-        newest = db.list_sessions_rich(source=source, limit=1, order_by_last_active=True)
-        if not newest:
-            raise SessionNotFound(f"there is no earlier session from {source!r}; see: hermes sessions list")
-        return db.resolve_resume_session_id(str(newest[0]["id"]))
+        found = db.resolve_resume_session_id(_wanted(db, wish))
+        if not wish.fork:
+            return found
+        from hermes.surfaces.cli.session_copy import copied  # noqa: PLC0415 - rare
+
+        copy = copied(db, found)
+        if not wish.quiet and not wish.as_json:
+            cli.out.note(f"This is a copy now, {copy}; the original is {found}.")
+        return copy
+
+
+def _wanted(db: "SessionDB", wish: Wish) -> str:
+    if wish.resume is not None:
+        return find_session(db, wish.resume)
+    if wish.continue_:
+        return find_session(db, wish.continue_)
+    newest = db.list_sessions_rich(source=wish.source, limit=1, order_by_last_active=True)
+    if not newest:
+        raise SessionNotFound(f"there is no earlier session from {wish.source!r}; see: hermes sessions list")
+    return str(newest[0]["id"])
 
 
 def find_session(db: "SessionDB", name: str) -> str:

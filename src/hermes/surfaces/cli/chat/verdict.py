@@ -20,6 +20,8 @@ def exit_code(result: Mapping[str, Any]) -> Exit:
         return Exit.BUDGET
     if reason == "guardrail_halt":
         return Exit.TOOL
+    if reason == "session_lost":
+        return Exit.IN_USE
     if reason.startswith("local_processing_error"):
         return Exit.FAILED
     if result.get("failed") or reason == "partial_stream_recovery":
@@ -60,6 +62,8 @@ def why_for(code: Exit, result: Mapping[str, Any]) -> str:
             return "stopped because tools kept failing"
         case Exit.CANCELLED:
             return "Stopped"
+        case Exit.IN_USE:
+            return error
         case Exit.FAILED:
             return f"{error}; see: hermes doctor"
         case _:

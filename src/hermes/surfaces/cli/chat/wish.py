@@ -25,6 +25,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     max_turns: int | None = None
     resume: str | None = None
     continue_: str | None = None  # "" is the newest session
+    fork: bool = False
+    wait: bool = False
     source: str = "cli"
     as_json: bool = False
     quiet: bool = False
@@ -72,6 +74,9 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         raise UsageError("--verbose and --quiet contradict each other; use one of them.")
     if options.get("resume") is not None and options.get("continue_") is not None:
         raise UsageError("--resume and --continue both choose a session; use one of them.")
+    for name in ("fork", "wait"):
+        if options.get(name) and options.get("resume") is None and options.get("continue_") is None:
+            raise UsageError(f"--{name} needs a session; name one with --resume, or take the newest with --continue.")
     if options.get("skills") and options.get("ignore_rules"):
         raise UsageError("--ignore-rules leaves skills out; leave out --skills.")
     toolsets = options.get("toolsets")
@@ -86,6 +91,8 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         max_turns=options.get("max_turns"),
         resume=options.get("resume"),
         continue_=options.get("continue_"),
+        fork=bool(options.get("fork")),
+        wait=bool(options.get("wait")),
         source=options.get("source") or "cli",
         as_json=bool(options.get("as_json")),
         quiet=bool(options.get("quiet")) or oneshot is not None,

@@ -31,7 +31,7 @@ AnyFace = TerminalFace | PlainFace
 def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
-    session_id = resumed_session(cli, resume=wish.resume, continue_=wish.continue_, source=wish.source)
+    session_id = resumed_session(cli, wish)
     loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=False)
     consent_to_hooks(cli, settings, may_ask=True)
