@@ -260,7 +260,7 @@ async def test_interrupt_during_a_retry_wait_ends_the_turn(make_agent: MakeAgent
             if isinstance(event, StatusChanged):
                 sleeping.set()
 
-    error = ProviderError("busy", reason="rate_limit", retryable=True, retry_after_s=3600)
+    error = ProviderError("busy", reason="rate_limit", retryable=True, retry_after_s=300)
     agent = make_agent(error, says("next"), sink=Waiting())
     result = await interrupted_while(agent, sleeping.wait())
     assert result["turn_exit_reason"] == "interrupted_by_user"
