@@ -1,7 +1,10 @@
 """Secrets are hidden in every coat, files survive a read and a write, and source code is left alone."""
 
 import base64
+import itertools
 import json
+import random
+import re
 import string
 from urllib.parse import quote
 
@@ -61,13 +64,57 @@ def test_a_value_printed_one_character_a_line_is_hidden() -> None:
     assert MARKER.fullmatch(hidden)
 
 
-@pytest.mark.parametrize("lead", ["", "a", "ab"])
-def test_base64_of_a_registered_value_is_reported(lead: str) -> None:
-    redactor = Redactor()
-    redactor.register(_SECRET, name="API_KEY")
-    encoded = base64.b64encode((lead + _SECRET + " tail").encode()).decode()
-    assert [found.name for found in redactor.find_encoded(f"x {encoded} y")] == ["API_KEY"]
-    assert redactor.find_encoded("nothing here") == []
+def parted(text: str, before: str, between: str) -> str:
+    return between.join(f"{before}{byte:02x}" for byte in text.encode())
+
+
+@pytest.mark.parametrize("secret", [_SECRET, "Zt7Qw3", 'pä"ss wörd/+1', "aaaaaaaa", "0" * 40, "k" * 200])
+@pytest.mark.parametrize("lead", ["", "a", "ab", "abc", "abcd"])
+def test_a_registered_value_is_hidden_in_other_alphabets(secret: str, lead: str) -> None:
+    redactor = Redactor([secret])
+    raw = f"{lead}{secret} tail".encode()
+    of_it = [
+        base64.b32encode,
+        *([base64.b64encode, base64.urlsafe_b64encode, base64.encodebytes] if len(secret) > 6 else []),
+    ]
+    texts = [encode(raw).decode() for encode in of_it]
+    texts += [
+        raw.hex(),
+        raw.hex().upper(),
+        "f" + raw.hex(),
+        raw.hex(":"),
+        raw.hex(" "),
+        raw.hex(" ", 2),
+        raw.hex(" ", -8),
+    ]
+    texts += [parted(secret, "0x", ", "), parted(secret, "%", ""), parted(secret, "\\x", ""), parted(secret, "", "-")]
+    texts += ["\n".join(raw.hex()[at : at + 30] for at in range(0, 2 * len(raw), 30))]  # as `xxd -p` folds it
+    for text in texts:
+        hidden = redactor.redact(f"a {text} b")
+        assert MARKER.search(hidden), text
+        assert redactor.restore(hidden) == f"a {text} b"
+        kept = re.sub(r"[^0-9a-z]|0x", "", MARKER.sub("", hidden).lower())
+        assert secret.encode().hex()[:12] not in kept
+
+
+@pytest.mark.parametrize("secret", [_SECRET, "pA9xK2vB7mQ4"])
+def test_nothing_of_a_value_is_left_beside_the_marker(secret: str) -> None:
+    """The digits at its ends hold some bits of it."""
+    redactor = Redactor([secret])
+    for before, after in itertools.product(range(6), repeat=2):
+        raw = b"~" * before + secret.encode() + b"~" * after
+        for encode, bits in ((base64.b32encode, 5), (base64.b64encode, 6)):
+            hidden = redactor.redact(encode(raw).decode().rstrip("="))
+            left, _, right = hidden.partition("⟦")
+            assert len(left) * bits <= before * 8
+            assert len(right.partition("⟧")[2]) * bits < (after * 8) + bits
+
+
+def test_hashes_and_pictures_without_a_known_value_stay() -> None:
+    redactor = Redactor([_SECRET, "Zt7Qw3pA9xK2"])
+    rng = random.Random(7)
+    for text in (rng.randbytes(3000).hex(), base64.b64encode(rng.randbytes(3000)).decode(), "DEADBEEF" * 40):
+        assert redactor.redact(text) is text
 
 
 @pytest.mark.parametrize(

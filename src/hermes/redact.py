@@ -4,14 +4,15 @@ A secret becomes a marker such as `⟦secret#3f9a1c207b44⟧`: no program prints
 value, and the `Redactor` that made it can turn it back into the bytes it stands for.
 """
 
-import base64
 import hashlib
 import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, quote_plus
+
+from hermes.encoded_secrets import EncodedSecrets
 
 MARKER = re.compile("⟦secret#([0-9a-f]{12})⟧")
 _MIN_REGISTERED = 6
@@ -72,7 +73,6 @@ _BREAK = re.compile(
     r"[\\\r\n\x00-\x08\x0b\x0c\x0e-\x1f\u200b-\u200d\ufeff]"
     r"(?:(?<=\\)\\*(?:[\r\n]+[ \t]*|[nr]|u00[01][0-9a-fA-F]|u200[b-d]|ufeff)?|(?<=[\r\n])[\r\n]*[ \t]*|(?<![\\\r\n]))"
 )
-_BASE64_RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}")
 _MIN_LEARNT = 12
 _MAX_LEARNT = 500
 _OPEN_CHARS = 8192
@@ -91,21 +91,13 @@ _MEMO_CHARS = 2_000_000
 _MEMO_LEAST = 8  # shorter texts are scanned faster than looked up and kept
 
 
-class Found(NamedTuple):
-    """A registered secret seen in another coat: base64 is reported, since a part of it may be cut at any place."""
-
-    name: str
-    form: str
-    position: int
-
-
 class Redactor:
     """Holds the secrets of one runtime. Registering and redacting are cheap; nothing is written anywhere."""
 
     def __init__(self, secrets: Iterable[str] = (), *, is_on: bool = True) -> None:
         self._originals: dict[str, str] = {}
         self._forms: dict[str, str] = {}
-        self._base64: dict[str, str] = {}
+        self._encoded = EncodedSecrets()
         self._names: dict[str, str] = {}
         self._has_blanks = False
         self._is_on = is_on
@@ -116,7 +108,7 @@ class Redactor:
             self.register(secret)
 
     def register(self, value: str, name: str = "") -> bool:
-        """Treat `value` as a secret from now on, in its plain, JSON, URL and line-broken forms.
+        """Treat `value` as a secret from now on: plain, as JSON, in a URL, over lines, as hex, base32 and base64.
 
         False when it is too short or too common a word to be hidden without harm.
         """
@@ -130,8 +122,7 @@ class Redactor:
         for form in _forms(value):
             self._forms.setdefault(_BREAK.sub("", form), value)
             self._has_blanks = self._has_blanks or " " in form or "\t" in form
-        for form in _base64_forms(value):
-            self._base64.setdefault(form, value)
+        self._encoded.add(value)
         return True
 
     @property
@@ -260,17 +251,6 @@ class Redactor:
 
         return MARKER.sub(original, text) if "⟦" in text else text
 
-    def find_encoded(self, text: str) -> list[Found]:
-        """Where registered secrets occur as base64, so that a sink can report or refuse it; each secret once."""
-        if not self._base64 or not self._is_on:
-            return []
-        runs = [(found.start(), found.group()) for found in _BASE64_RUN.finditer(text)]
-        if not runs:
-            return []
-        joined = "\n".join(run for _, run in runs)
-        hit = {value: form for form, value in self._base64.items() if form in joined}
-        return [Found(self._names.get(value, ""), "base64", text.find(form)) for value, form in hit.items()]
-
     def holds_secret(self, text: str) -> bool:
         """Whether `redact` would change `text`."""
         return self.redact(text) != text
@@ -279,10 +259,10 @@ class Redactor:
         """Search the text without its line breaks, then hide the stretch of the real text that was hit."""
         # JSON is full of escaped line ends; without them most texts have few breaks left, and no reason to look closer.
         quick = _BREAK.sub("", text.replace("\\n", ""))
-        if not any(form in quick for form in self._forms):
+        if not any(form in quick for form in self._forms) and not self._encoded.are_in(quick):
             return text
         joined = _BREAK.sub("", text)
-        spans = self._hits(joined)
+        spans = [*self._hits(joined), *self._encoded.spans(joined)]
         if not spans:
             return text
         breaks = [(found.start(), found.end()) for found in _BREAK.finditer(text)]
@@ -508,19 +488,6 @@ def _forms(value: str) -> set[str]:
     if "\n" in value:
         forms |= {line for line in (part.strip() for part in value.splitlines()) if len(line) >= 16}
     return {form for form in forms if len(form) >= _MIN_REGISTERED}
-
-
-def _base64_forms(value: str) -> set[str]:
-    """The stable middle of the value's base64 at each of the three byte offsets."""
-    raw = value.encode("utf-8", "surrogatepass")
-    forms = set()
-    for lead in range(3):
-        encoded = base64.b64encode(b"\0" * lead + raw).decode()
-        start = (lead * 8 + 5) // 6
-        core = encoded.rstrip("=")[start:-2]
-        if len(core) >= 8:
-            forms |= {core, core.translate(str.maketrans("+/", "-_"))}
-    return forms
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -52,3 +52,36 @@ def test_what_was_loaded_does_not_follow_later_changes_of_the_environment(
     settings = load_settings()
     monkeypatch.setenv("SOME_API_KEY", "later")
     assert settings.lookup("SOME_API_KEY") is None
+
+
+SECRET = "kQ7wZ3tP9xB2mV5n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"model: {{api_key: {SECRET}, base_url: 'http://127.0.0.1:9/v1'}}",
+        f"model: {{base_url: 'http://me:{SECRET}@127.0.0.1:9/v1'}}",
+        f"providers: {{lab: {{base_url: 'http://127.0.0.1:9', headers: {{x-team: {SECRET}}}}}}}",
+        f"custom_providers: [{{name: lab, base_url: 'http://127.0.0.1:9', api_key: {SECRET}}}]",
+        f"terminal: {{docker_env: {{THING: {SECRET}}}}}",
+        f"web: {{tavily_api_key: {SECRET}}}",
+        f"prefill_messages_file: ghp_{SECRET}{SECRET}{SECRET}",
+    ],
+)
+def test_no_second_copy_is_made_of_a_key(home: Path, text: str) -> None:
+    """One that an earlier version has left is removed, too."""
+    load_settings(home, environ={})
+    assert list(paths.cache_dir(home).iterdir()), "nothing was kept, so nothing is tried"
+    paths.config_file(home).write_text(f"{text}\nagent: {{max_turns: 7}}\n")
+    assert load_settings(home, environ={}).of(agent.Section).max_turns == 7
+    kept = [file for file in home.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
+    assert kept == [paths.config_file(home)]
+    assert not list(paths.cache_dir(home).glob("config*"))
+
+
+def test_a_reference_to_a_key_is_kept(home: Path) -> None:
+    paths.config_file(home).write_text("model: {api_key: '${SOME_API_KEY}'}\n")
+    load_settings(home, environ={"SOME_API_KEY": SECRET})
+    (kept,) = paths.cache_dir(home).glob("config*")
+    assert SECRET not in kept.read_text()

@@ -1,4 +1,4 @@
-"""Fifty planted secrets in a real run: none of them is stored, logged, shown or sent, in any coat but base64."""
+"""Fifty planted secrets in a real run: none of them is stored, logged, shown or sent, in any coat."""
 
 import base64
 import json
@@ -68,9 +68,14 @@ def assigned_secrets() -> dict[str, str]:
 def forms(secret: str) -> set[bytes]:
     """Every coat a secret must not be found in."""
     texts = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    texts |= {quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    texts |= {quote(secret), quote(secret, safe=""), quote_plus(secret), *encodings(secret)}
     lines = {line for line in secret.split("\n") if len(line) > 30 and "-----" not in line}
     return {text.encode() for text in texts | lines if text.count("\n") == 0}
+
+
+def encodings(secret: str) -> list[str]:
+    raw = secret.encode()
+    return [raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode(), base64.b64encode(raw).decode()]
 
 
 def leaks(data: bytes, planted: list[str]) -> list[str]:
@@ -113,10 +118,9 @@ def test_no_planted_secret_is_stored_logged_shown_or_sent(tmp_path: Path) -> Non
     )
     (work / "wrapped.txt").write_text("\n".join("\n".join(v[i : i + 7] for i in range(0, len(v), 7)) for v in known))
     (work / "cut.txt").write_text("\n".join("\x00".join((v[:5], v[5:11], v[11:])) for v in known))
-    encoded = base64.b64encode(env["SERVICE_0_TOKEN"].encode()).decode()
-    (work / "encoded.txt").write_text(encoded)
+    (work / "encoded.txt").write_text("\n".join(form for value in known for form in encodings(value)))
     (work / "big.txt").write_text("\n".join(f"{'filler ' * 30}{value}" for value in known * 40))
-    files = ["shapes.txt", ".env", "known.txt", "known.json", "known.url", "wrapped.txt"]
+    files = ["encoded.txt", "shapes.txt", ".env", "known.txt", "known.json", "known.url", "wrapped.txt"]
     script = [
         *(calls("read_file", path=name) for name in files),
         calls("search_files", pattern="value|Zq7", path="."),
@@ -128,6 +132,7 @@ def test_no_planted_secret_is_stored_logged_shown_or_sent(tmp_path: Path) -> Non
         ),
         calls("process", action="list"),
         calls("execute_code", code="print(open('known.txt').read()); print(repr(open('known.json').read()))"),
+        calls("execute_code", code="for v in open('known.txt', 'rb'): print(v.strip().hex())"),
         calls("execute_code", code="raise RuntimeError(open('known.txt').read())"),
         calls("write_file", path="copy.txt", content=f"token: {shaped[0]}\n"),
         says(f"Done: {dotenv['PROVIDER_0_API_KEY']}"),
@@ -173,5 +178,4 @@ def test_no_planted_secret_is_stored_logged_shown_or_sent(tmp_path: Path) -> Non
     assert leaks(done.stderr, planted) == []
     assert b"Done: " in done.stdout
     assert leaks(done.stdout, planted) == []
-    assert re.search(rb"holds a secret \(SERVICE_0_TOKEN\) as base64", done.stderr)
     assert (work / "copy.txt").read_text() == f"token: {shaped[0]}\n"

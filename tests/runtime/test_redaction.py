@@ -153,7 +153,7 @@ def test_an_event_without_secrets_is_passed_on_as_it_is() -> None:
 SINKS = {
     "TrackedStore": "redactor",
     "CleanSink": "redactor",
-    "clean_answer": "redactor",
+    "clean_content": "redactor",
     "FileShelf": "redact",
     "KeptHistory": "redact",
     "_Formatter": "redact",

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from hermes.config.atomic import write_private
+from hermes.config.section import is_secret
 from hermes.errors import ConfigError, UserError
 from hermes.typed import from_json
 
@@ -14,7 +15,8 @@ Tree = dict[str, Any]
 Stamp = tuple[int, int, int]
 
 MAX_DEPTH = 100
-_CACHE_FORMAT = 1
+_CACHE_FORMAT = 2
+_MAPS_OF_SECRETS = ("headers", "env", "docker_env")  # whose names are the user's own and tell nothing
 _trees: dict[Path, tuple[Stamp, Tree]] = {}  # a cache: what was read from a file that has not changed since
 
 
@@ -141,12 +143,29 @@ def _recall(kept: Path, stamp: Stamp) -> Tree | None:
 
 
 def _remember(kept: Path, stamp: Stamp, tree: Tree) -> None:
+    """Keep the parsed form, unless it holds a key in plain: then config.yaml stays its only copy."""
     try:
+        if _holds_secret(tree):
+            kept.unlink(missing_ok=True)
+            return
         encoded = msgspec.json.encode(_Kept(_CACHE_FORMAT, stamp, tree))
         if from_json(encoded, _Kept).tree == tree:  # dates and the like do not survive JSON
             write_private(kept, encoded.decode())
-    except (UserError, TypeError, msgspec.MsgspecError):
+    except (UserError, OSError, TypeError, msgspec.MsgspecError):
         return  # a home that cannot be written to is read all the same
+
+
+def _holds_secret(value: Any, name: str = "") -> bool:
+    if isinstance(value, dict):
+        is_all = name in _MAPS_OF_SECRETS
+        return any(_holds_secret(item, "secret" if is_all else str(key)) for key, item in value.items())
+    if isinstance(value, list):
+        return any(_holds_secret(item, name) for item in value)
+    if not isinstance(value, str) or not value or value.startswith("${"):
+        return False
+    from hermes.redact import Redactor  # noqa: PLC0415 - only when config.yaml has changed
+
+    return is_secret(name) or Redactor().holds_secret(value)
 
 
 @cache

@@ -89,7 +89,7 @@ class LocalModel:
             endpoint = replace(endpoint, context_length=window, asks_window=name in facts.unloaded)
         self._endpoint = endpoint
         self._model = make_model(self._endpoint, self._http)
-        kept = f"{self.base_url} {name}"
+        kept = probe_name(self.base_url, name)
         known = kept_probe(self._cache, kept)
         if known is None or (known.window != window and window is not None):
             known = Probe(window=window, is_announced=known is not None and known.is_announced)
@@ -136,6 +136,12 @@ class LocalModel:
         if answer.message.tool_calls:
             return False
         return True if parse_text_calls(text_of(answer.message.content))[1] else None
+
+
+def probe_name(base_url: str, model: str) -> str:
+    """Under which name a model is kept: its address, without a password in it, and its own."""
+    scheme, _, rest = base_url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]} {model}"
 
 
 def kept_probe(file: Path, name: str) -> Probe | None:

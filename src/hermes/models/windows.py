@@ -19,7 +19,7 @@ from hermes.config.sections import context as context_section
 from hermes.errors import HermesError
 from hermes.models.daemon import in_daemon_thread
 from hermes.models.endpoint import Endpoint
-from hermes.models.local import Probe, keep_probe, kept_probe
+from hermes.models.local import Probe, keep_probe, kept_probe, probe_name
 from hermes.models.server_facts import JsonHttp, auth_headers, look
 
 ASK_S = 5.0  # in all, however many pages of the server are read
@@ -67,7 +67,7 @@ class WindowMemory:
 
     def told(self, file: Path, endpoint: Endpoint) -> Told:
         """What is known now; nobody is asked."""
-        key = (file, _name(endpoint))
+        key = (file, probe_name(endpoint.base_url, endpoint.model))
         found = self._told.get(key)
         if found is None:
             kept = kept_probe(file, key[1])
@@ -81,7 +81,7 @@ class WindowMemory:
 
     async def ask(self, file: Path, endpoint: Endpoint) -> None:
         """Ask, unless somebody just did. Takes `ASK_S` at most, and raises nothing but a cancellation."""
-        key = (file, _name(endpoint))
+        key = (file, probe_name(endpoint.base_url, endpoint.model))
         locks = self._asking.setdefault(asyncio.get_running_loop(), {})
         async with locks.setdefault(key, asyncio.Lock()):
             if not self.is_due(file, endpoint):
@@ -106,7 +106,7 @@ class WindowMemory:
 
     async def announce(self, file: Path, endpoint: Endpoint) -> None:
         """A person has been told that nobody knows; never again, in any process."""
-        key = (file, _name(endpoint))
+        key = (file, probe_name(endpoint.base_url, endpoint.model))
         self._told[key] = replace(self.told(file, endpoint), is_announced=True)
         await self._keep(key, is_announced=True)
 
@@ -215,9 +215,5 @@ async def beside(main: Coroutine[Any, Any, Result], aside: Coroutine[Any, Any, N
     return result
 
 
-def _name(endpoint: Endpoint) -> str:
-    return f"{endpoint.base_url} {endpoint.model}"
-
-
 def _key(name: str, endpoint: Endpoint | None) -> str:
-    return _name(endpoint) if endpoint is not None else name
+    return probe_name(endpoint.base_url, endpoint.model) if endpoint is not None else name

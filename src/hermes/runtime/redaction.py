@@ -26,7 +26,7 @@ from hermes.ops import (
 )
 from hermes.redact import Redactor, StreamedText
 from hermes.runtime.outcome import Outcome
-from hermes.seams import Sink, ToolContext
+from hermes.seams import Sink
 from hermes.tools.environments.hygiene import is_secret_name
 from hermes.types import (
     NO_THOUGHTS,
@@ -36,11 +36,9 @@ from hermes.types import (
     ImagePart,
     Message,
     ReasoningDelta,
-    StatusChanged,
     TextDelta,
     TextPart,
     ToolCall,
-    text_of,
     thoughts_of,
 )
 
@@ -190,15 +188,3 @@ class CleanSink:
     def _pass_on(self, delta: TextDelta | ReasoningDelta) -> None:
         if delta.text:
             self._inner.emit(delta)
-
-
-def clean_answer(tool: str, content: Content, ctx: ToolContext, redactor: Redactor) -> Content:
-    """What a tool gave, without secrets: before it is cut, shelved or shown to anybody.
-
-    A secret in it as base64 is told and not replaced: a part of that may be cut anywhere.
-    """
-    for found in redactor.find_encoded(text_of(content)):
-        which = f" ({found.name})" if found.name else ""
-        log.warning("the result of %s holds a secret%s as base64", tool, which)
-        ctx.emit(StatusChanged("secret", f"the result of {tool} holds a secret{which} as base64"))
-    return clean_content(content, redactor)

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
-from hermes.runtime.redaction import clean_answer
+from hermes.runtime.redaction import clean_content
 from hermes.runtime.scheduling import Waves
 from hermes.scope import CallInterrupted
 from hermes.seams import ToolRules, ToolView
@@ -303,7 +303,8 @@ async def _contained(call_ctx: CallContext, one: Prepared) -> tuple[Content, Res
         return tool_error(f"{name} was cancelled; part of it may have taken effect."), "unknown"
     if call_ctx.route != "code":
         # What a script's own calls return stays whole: it may write that to a file, and a marker must not get there.
-        content = clean_answer(name, content, call_ctx, services.redactor)
+        # Before it is cut, shelved or shown to anybody: of half a secret nothing is known.
+        content = clean_content(content, services.redactor)
     return content, "failed" if failure_of(content) else "ok"
 
 
