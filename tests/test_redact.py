@@ -6,13 +6,18 @@ import json
 import random
 import re
 import string
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.redact import MARKER, Redactor, UnknownMarker
+from hermes.redact import _SHAPES, MARKER, Redactor, StreamedText, UnknownMarker
 
 _SECRET = 'pA9"x/y+z=\\k&7Qw3Zt'
 _PLAIN = [
@@ -182,3 +187,51 @@ def test_reading_and_writing_back_keeps_every_byte(before: str, secret: str, aft
     redactor = Redactor([secret])
     text = before + secret + after
     assert redactor.restore(redactor.redact(text)) == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(_SHAPES).flatmap(lambda shape: st.from_regex(rf"\A{shape[1]}\Z".replace(r"(?<=\d{8})", ""))))
+def test_no_shape_is_overlooked_for_want_of_a_sign(value: str) -> None:
+    hidden = Redactor().redact(f"1234567890{value} is it" if value.startswith(":AA") else f"{value} is it")
+    assert MARKER.search(hidden)
+
+
+def test_a_long_text_is_looked_through_once() -> None:
+    """It passes several sinks, and is not kept for that."""
+    redactor, text = Redactor(["pA9-x-y-z-k-7Qw3Zt"]), "the quick brown fox_jumps-over.it: all\n" * 100_000
+    first, second = (_seconds(lambda: redactor.redact(text)) for _ in range(2))
+    assert second < first / 2, f"{first:.3f} s and then {second:.3f} s of processor time"
+    redactor.register("fox_jumps-over")
+    assert "fox_jumps-over" not in redactor.redact(text)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def test_a_flood_without_blanks_takes_few_steps_a_piece() -> None:
+    """Each piece is looked at as a whole, never letter by letter."""
+    letters = random.Random(1).choices(string.ascii_letters + string.digits, k=1 << 16)
+    stream, piece, steps = StreamedText(Redactor(["pA9-x-y-z-k-7Qw3Zt"])), "".join(letters), Counter[str]()
+
+    def count(_frame: FrameType, event: str, _arg: object) -> None:
+        steps[event] += 1
+
+    sys.setprofile(count)
+    try:
+        given = "".join([stream.add(piece) for _ in range(8)])
+    finally:
+        sys.setprofile(None)
+    assert given + stream.rest() == piece * 8
+    assert steps["call"] + steps["c_call"] < 8 * 400, steps
+
+
+@given(st.text(alphabet="ab\n\\ \x00n", max_size=60), st.integers(min_value=0, max_value=60))
+def test_a_secret_that_is_cut_anywhere_is_hidden_in_a_stream(noise: str, cut: int) -> None:
+    secret = "abba\\nabab-Zq9"
+    text = f"{noise}{secret}{noise}"
+    stream = StreamedText(Redactor([secret]))
+    shown = stream.add(text[:cut]) + stream.add(text[cut:]) + stream.rest()
+    assert "abab-Zq9" not in shown

@@ -9,7 +9,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote, quote_plus
 
 from hermes.encoded_secrets import EncodedSecrets
@@ -52,7 +52,19 @@ _SHAPES: tuple[tuple[str, str], ...] = (
 )
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----")
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----")
-_COMPILED = tuple((word, re.compile(pattern)) for word, pattern in _SHAPES)
+# One sign that stands in all values of a shape ("" where there is none): looking for it costs a tenth of looking for
+# the word, and a text without it, such as base64, needs no further look.
+_SIGNS = {"gh": "_", "xox": "-", "eyJ": "."}
+
+
+def _sign(word: str) -> str:
+    return _SIGNS.get(word) or next((letter for letter in word if not letter.isalnum()), "")
+
+
+_COMPILED = {
+    sign: tuple((word, re.compile(pattern)) for word, pattern in _SHAPES if _sign(word) == sign)
+    for sign in sorted({_sign(word) for word, _ in _SHAPES})
+}
 
 # Values beside a telling word. The words are found by plain search, and an expression is tried only where one stands:
 # searching for the expressions themselves costs a hundred times as much.
@@ -85,10 +97,20 @@ _OPEN_VALUE = re.compile(
     r"|(?:key|token|secret|passw\w{0,4}|passphrase|credential|pwd|bearer|basic)[\"']?\s{0,8}(?:=>|=|:|\s)\s{0,8}[\"']?[^\s\"']{1,300}\Z"
 )
 _LONGEST_WORD = 4096
+_LONGEST_GAP = 64  # between two words; what is longer costs a closer look
 _LONGEST_KEY = 16 * 1024
 _MEMO_TEXTS = 512
 _MEMO_CHARS = 2_000_000
 _MEMO_LEAST = 8  # shorter texts are scanned faster than looked up and kept
+
+
+# A text itself, or what stands for a long one, which is not kept alive: its length, twice its hash (of all of it and of
+# all but its first character). Hashes have a key that is new in every process, so no text can be made to fit.
+_MemoKey: TypeAlias = str | tuple[int, int, int]
+
+
+def _memo_key(text: str) -> _MemoKey:
+    return text if len(text) <= _MEMO_CHARS // 4 else (len(text), hash(text), hash(text[1:]))
 
 
 class Redactor:
@@ -101,7 +123,7 @@ class Redactor:
         self._names: dict[str, str] = {}
         self._has_blanks = False
         self._is_on = is_on
-        self._clean: dict[str, None] = {}  # texts without secrets, newest last: one passes several sinks
+        self._clean: dict[_MemoKey, None] = {}  # texts without secrets, newest last: one passes several sinks
         self._clean_chars = 0
         self._learnt = 0
         for secret in secrets:
@@ -144,14 +166,16 @@ class Redactor:
         """Where a registered secret begins that may go on behind the end of `text`; its length when none does."""
         if not self._is_on or not self._forms or not text:
             return len(text)
-        tail_from = max(0, len(text) - _OPEN_CHARS)
-        kept: list[int] = []  # the places in `text` that are no breaks
-        done = tail_from
-        for found in _BREAK.finditer(text, tail_from):
-            kept.extend(range(done, found.start()))
+        done = max(0, len(text) - _OPEN_CHARS)
+        pieces: list[str] = []  # the text between the breaks
+        places: list[int] = []  # where each piece stands in `text`
+        for found in _BREAK.finditer(text, done):
+            places.append(done)
+            pieces.append(text[done : found.start()])
             done = found.end()
-        kept.extend(range(done, len(text)))
-        joined = "".join(text[place] for place in kept)
+        places.append(done)
+        pieces.append(text[done:])
+        joined = "".join(pieces)
         longest = max((_overlap(joined, form) for form in self._forms), default=0)
         if not longest:
             return len(text)
@@ -159,7 +183,7 @@ class Redactor:
         for hit, end in self._hits(joined):
             if hit < start < end:
                 start = hit  # a whole secret whose end is also the beginning of another
-        return kept[start]
+        return _place_of(start, pieces, places)
 
     def register_all(self, values: Mapping[str, str], is_secret: Callable[[str], bool]) -> None:
         """Register the values whose names tell that they are secret, and those that look like nothing else."""
@@ -169,7 +193,7 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """`text` with every secret replaced by its marker; text without secrets comes back unchanged."""
-        if not self._is_on or len(text) < _MIN_REGISTERED or text in self._clean:
+        if not self._is_on or len(text) < _MIN_REGISTERED or _memo_key(text) in self._clean:
             return text
         hidden = self._hidden(text)
         if len(hidden) >= _MEMO_LEAST:
@@ -220,10 +244,9 @@ class Redactor:
             self.register(value)
 
     def _remember(self, text: str) -> None:
-        if len(text) > _MEMO_CHARS // 4:
-            return
-        self._clean[text] = None
-        self._clean_chars += len(text)
+        key = _memo_key(text)
+        self._clean[key] = None
+        self._clean_chars += len(key)
         while len(self._clean) > _MEMO_TEXTS or self._clean_chars > _MEMO_CHARS:
             oldest = next(iter(self._clean))
             del self._clean[oldest]
@@ -373,7 +396,7 @@ class StreamedText:
         key = text.rfind("-----BEGIN", 0, cut)
         if key >= 0 and len(text) - key < _LONGEST_KEY and not _KEY_END.search(text, key, cut):
             cut = key
-        if cut and _ENDED.search(text, 0, cut) and not self._redactor.has_blanks:
+        if cut and _ENDED.search(text, max(0, cut - _LONGEST_GAP), cut) and not self._redactor.has_blanks:
             return cut  # no registered value goes on behind a blank
         before = self._given
         return max(0, self._redactor.open_from(before + text[:cut]) - len(before)) if cut else 0
@@ -402,13 +425,16 @@ _PLACEHOLDER = re.compile(
 
 def _shaped(text: str) -> Iterator[tuple[int, int]]:
     """Where values stand that tell by their own shape what they are."""
-    for word, pattern in _COMPILED:
-        place = text.find(word)
-        while place >= 0:
-            found = pattern.match(text, place)
-            if found is not None:
-                yield _with_digits(text, found) if word == ":AA" else found.span()
-            place = text.find(word, place + 1)
+    for sign, shapes in _COMPILED.items():
+        if sign not in text:
+            continue
+        for word, pattern in shapes:
+            place = text.find(word)
+            while place >= 0:
+                found = pattern.match(text, place)
+                if found is not None:
+                    yield _with_digits(text, found) if word == ":AA" else found.span()
+                place = text.find(word, place + 1)
 
 
 def _with_digits(text: str, found: re.Match[str]) -> tuple[int, int]:
@@ -470,6 +496,15 @@ def _looks_secret(value: str) -> bool:
             kinds >= 2 and len(value) >= 12 and bool(re.search(r"\d", value)) and "." not in value and "_" not in value
         )
     return len(set(value)) > 4 and bool(re.search(r"[0-9!@#%^*+=~|]", value))
+
+
+def _place_of(joined_place: int, pieces: list[str], places: list[int]) -> int:
+    """Where a place in the joined pieces stands in the text that they are of."""
+    for piece, place in zip(pieces, places, strict=True):
+        if joined_place < len(piece):
+            return place + joined_place
+        joined_place -= len(piece)
+    raise AssertionError("a place beyond the text")
 
 
 def _overlap(text: str, form: str) -> int:
