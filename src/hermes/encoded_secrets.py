@@ -17,6 +17,7 @@ _LEAST_RUN = 10  # of digits; a value of 6 characters has 12 in hex, 10 in base3
 _PAIR = r"[ :,%-]{0,2}(?:0?x)?[0-9A-Fa-f]{2}"
 _HEX_RUN = re.compile(rf"[0-9A-Fa-f]{{2}}(?:{_PAIR}){{5,}}")
 _PAIRS = re.compile(_PAIR)
+_LONG_RUN = re.compile(rb"[^ ]{%d,}" % _LEAST_RUN)
 _PARTING = b" :,%-xX\\"
 _SHORTEST_HEX = b"h" * 12
 _BASE32_RUN = re.compile(rf"[A-Z2-7]{{{_LEAST_RUN},}}")
@@ -105,7 +106,7 @@ def _forms(value: str) -> _Forms:
 
 
 def _long(blanked: bytes) -> list[bytes]:
-    return [run for run in blanked.split() if len(run) >= _LEAST_RUN]
+    return _LONG_RUN.findall(blanked)
 
 
 def _any_in(forms: Iterable[str], runs: list[bytes]) -> bool:
