@@ -1,9 +1,11 @@
 """Replace small private files whole: the old text or the new one, never half of it."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from hermes.config.paths import made
+from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
 
 
@@ -20,5 +22,6 @@ def write_private(file: Path, text: str) -> None:
             os.fsync(out.fileno())
         temporary.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UserError(f"cannot write {str(file)!r}: {error.strerror}") from error
+        with suppress(OSError):  # a read-only disk does not even let a file go that is not there
+            temporary.unlink()
+        raise UserError(f"cannot write {str(file)!r}: {reason_of(error)}") from error

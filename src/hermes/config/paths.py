@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
 
 DEFAULT_PROFILE = "default"
@@ -94,7 +95,7 @@ def made(folder: Path) -> Path:
                 each.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise UserError(
-                f"cannot make the folder {str(folder)!r}: {error.strerror}; set HERMES_HOME to one you can write to"
+                f"cannot make the folder {str(folder)!r}: {reason_of(error)}; or set HERMES_HOME to another one"
             ) from error
     return folder
 

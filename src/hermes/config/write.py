@@ -13,7 +13,7 @@ from hermes.config.section import SectionBase, bare, keys_of, struct_inside
 from hermes.config.settings import unknown_key
 from hermes.config.values import BadValue, fit_text, plain
 from hermes.config.yaml_file import parse
-from hermes.errors import ConfigError
+from hermes.errors import ConfigError, UserError
 
 
 def set_key(home: Path, key: str, text: str) -> Any:
@@ -155,7 +155,10 @@ def _save(file: Path, document: Any) -> None:
     if document:
         _ruamel().dump(document, out)
     draft = file.with_name(f".{file.name}.draft")
-    write_private(draft, out.getvalue())
+    try:
+        write_private(draft, out.getvalue())
+    except UserError as error:  # nobody knows of the draft
+        raise UserError(str(error).replace(str(draft), str(file))) from error
     try:
         checked(draft, parse(draft), {})
     except ConfigError as error:

@@ -152,8 +152,10 @@ def kept_probe(file: Path, name: str) -> Probe | None:
 def keep_probe(file: Path, name: str, probe: Probe) -> None:
     """Keep `probe` beside what is kept about others."""
     kept = {**_read(file), name: probe}
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_private(file, msgspec.json.encode(kept).decode())
+    try:
+        write_private(file, msgspec.json.encode(kept).decode())
+    except UserError as error:  # a cache: it is asked again the next time
+        _log.warning("%s", error)
 
 
 def _read(file: Path) -> dict[str, Probe]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from hermes.disk_trouble import reason_of
 from hermes.errors import StoreError
 from hermes.state.codec import sha256
 
@@ -35,7 +36,7 @@ class BlobFolder:
         try:
             self._write(path, data)
         except OSError as error:
-            raise StoreError(f"cannot store {len(data)} bytes at {str(path)!r}: {error.strerror}") from error
+            raise StoreError(f"cannot store {len(data)} bytes at {str(path)!r}: {reason_of(error)}") from error
         return digest
 
     def get(self, digest: str) -> bytes:

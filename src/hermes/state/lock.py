@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from hermes.disk_trouble import reason_of
 from hermes.errors import StoreError, StoreUnavailable
 
 _COUNTER = struct.Struct("=q")
@@ -38,7 +39,7 @@ class FairLock:
         try:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StoreUnavailable(f"cannot open the lock file {str(self.path)!r}: {error.strerror}") from error
+            raise StoreUnavailable(f"cannot open the lock file {str(self.path)!r}: {reason_of(error)}") from error
         try:
             self._check_exclusion()
         except BaseException:

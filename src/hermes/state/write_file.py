@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes.disk_trouble import full_disk, reason_of
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.state import schema
 from hermes.state.codec import Fetch
@@ -68,7 +69,7 @@ class WriteFile:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise StoreUnavailable(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+            raise StoreUnavailable(f"cannot make the folder {str(folder)!r}: {reason_of(error)}") from error
         self._lock.open()
         try:
             self._lock.acquire()
@@ -78,10 +79,10 @@ class WriteFile:
                 self._lock.release()
         except sqlite3.Error as error:
             self._lock.close()
-            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {error}") from error
+            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {full_disk(folder) or error}") from error
         except OSError as error:
             self._lock.close()
-            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {error.strerror}") from error
+            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {reason_of(error)}") from error
         except BaseException:
             self._lock.close()
             raise

@@ -142,6 +142,13 @@ class _PrivateFile(RotatingFileHandler):
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         return os.fdopen(handle, self.mode, encoding="utf-8", errors="replace")
 
+    def close(self) -> None:
+        """Lines that waited for room on a full disk go now, and take nobody with them."""
+        try:
+            super().close()
+        except OSError:  # the file is closed all the same
+            return
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class's name
         """A full disk loses a log line; it never speaks into the user's terminal."""
 

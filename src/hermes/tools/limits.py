@@ -1,10 +1,11 @@
 """Keep results small enough to send: what is too long becomes head, tail, counts and a handle to the whole."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
+from hermes.disk_trouble import reason_of
 from hermes.seams import ResultShelf, ToolRules
 from hermes.tools.registry import DEFAULT_RESULT_CHARS, tool_result
 from hermes.types import Content, TextPart, text_of
@@ -75,26 +76,46 @@ async def spill(contents: Mapping[str, tuple[str, Content]], left: float, shelf:
 
 async def _kept(name: str, text: str, shelf: ResultShelf, shown: int = _SHOWN) -> str:
     data = text.encode()
-    return digest(text, await shelf.put(name, data), len(data), shown)
+    handle, loss = await handle_or_loss(shelf.put(name, data))
+    return digest(text, handle, len(data), shown, loss)
 
 
-def digest(text: str, handle: str, size_bytes: int, shown: int = _SHOWN) -> str:
-    """The ends of `text`, `shown` characters of it, and how to get at the rest."""
+async def handle_or_loss(putting: Awaitable[str]) -> tuple[str, str]:
+    """The handle of what goes on the shelf, or why the disk did not take it: what can be shown is shown anyway."""
+    try:
+        return await putting, ""
+    except OSError as error:
+        return "", reason_of(error)
+
+
+async def kept_output(putting: Awaitable[str]) -> dict[str, str]:
+    """The same as a part of a result that shows the ends of an output."""
+    handle, loss = await handle_or_loss(putting)
+    return {"full_output_lost": f"the whole output could not be kept: {loss}"} if loss else {"full_output": handle}
+
+
+def digest(text: str, handle: str, size_bytes: int, shown: int = _SHOWN, loss: str = "") -> str:
+    """The ends of `text`, `shown` characters of it, and how to get at the rest, or why it could not be kept."""
     tail_chars = shown // 3
     head, tail = _cut_head(text[: shown - tail_chars]), text[-tail_chars:]
     newline = tail.find("\n")
     if 0 <= newline < tail_chars // 2:
         tail = tail[newline + 1 :]
+    hint = (
+        f"The whole result could not be kept ({loss}); ask for less at once."
+        if loss
+        else f"The whole result is kept. read_file(path={handle!r}) pages through it by line; "
+        f"search_files(path={handle!r}, pattern=…) searches in it."
+    )
     return tool_result(
         truncated=True,
-        handle=handle,
+        handle=handle or None,
         chars=len(text),
         bytes=size_bytes,
         lines=text.count("\n") + (not text.endswith("\n")),
         head=head,
         tail=tail,
-        _hint=f"The whole result is kept. read_file(path={handle!r}) pages through it by line; "
-        f"search_files(path={handle!r}, pattern=…) searches in it.",
+        _hint=hint,
     )
 
 

@@ -37,3 +37,18 @@ def test_no_secret_reaches_the_disk_while_the_command_still_runs(tmp_path: Path)
     assert spool.path is not None
     assert SECRET.encode() not in spool.path.read_bytes()
     spool.finish()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a file that takes nothing")
+def test_a_disk_that_takes_no_more_costs_the_whole_and_not_what_is_shown(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, memory_bytes=1000)
+    spool.add(b"a" * 1500)
+    assert spool.path is not None
+    kept, spool._file = spool._file, Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the spool closes it
+    assert kept is not None
+    kept.close()
+    spool.add(b"b" * 1500)
+    shown = spool.finish()
+    assert shown.startswith(b"a" * 400)
+    assert shown.endswith(b"b" * 600)
+    assert (spool.total_bytes, spool.path, list(tmp_path.iterdir())) == (3000, None, [])

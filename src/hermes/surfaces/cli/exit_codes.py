@@ -7,7 +7,7 @@ class Exit(IntEnum):
     """Exit codes; each means one thing. They are part of the public contract, see `hermes help exit-codes`."""
 
     ANSWERED = 0
-    FAILED = 1  # something a person must change: a setting, a file, a name
+    FAILED = 1  # something a person must change: a setting, a file, a name, a full disk
     USAGE = 2  # the command line itself could not be understood
     EMPTY = 3  # the model ended without saying anything
     REFUSED = 4  # the provider or the model declined to answer

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.config import paths
+from hermes.disk_trouble import disk_trouble
 from hermes.errors import BudgetExceeded, HermesError, ProviderError, SessionInUse, UserError
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
@@ -35,6 +36,9 @@ def run_command(command: "Command | None", words: Sequence[str], name: str) -> i
         return give_up(out, error)
     except UserError as error:
         out.error(str(error))
+        return Exit.FAILED
+    except OSError as error:
+        out.error(disk_trouble(error) or f"{error.strerror or error}: {error.filename!r}")
         return Exit.FAILED
     return code
 
@@ -115,6 +119,9 @@ def _dispatch(cli: Cli, command: "Command | None", words: list[str], name: str) 
         if isinstance(error, UnicodeEncodeError) and word is not None:
             cli.out.error(f"{word!r} on the command line is not UTF-8 text; write it in UTF-8")
             return Exit.USAGE
+        if sentence := disk_trouble(error):
+            cli.out.error(sentence)
+            return Exit.FAILED
         return _fault(cli, error)
     return code if isinstance(code, int) else Exit.ANSWERED
 

@@ -25,6 +25,7 @@ from hermes.tools.code_execution.syntax import BadScript, compiled
 from hermes.tools.code_execution.telling import Story, frame, interrupted, told
 from hermes.tools.code_execution.wording import has_unix_sockets, refined
 from hermes.tools.files.memo import FileMemo
+from hermes.tools.limits import kept_output
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.results import sanitise_error
 from hermes.tools.traits import Traits
@@ -145,7 +146,7 @@ async def _kept(output: Output, story: Story, ctx: ToolContext) -> JsonObject:
     if whole is None:
         return {}
     text = story.clean(whole.decode("utf-8", "replace"))
-    return {"full_output": await ctx.shelf.put("execute_code", text.encode("utf-8", "replace"))}
+    return await kept_output(ctx.shelf.put("execute_code", text.encode("utf-8", "replace")))
 
 
 class NoCalls:

@@ -11,6 +11,7 @@ from hermes.seams import Action, Decision, ExecResult, HookBus, ToolContext
 from hermes.tools.arguments import parse_args, schema_of
 from hermes.tools.environments.background import Order, background_of
 from hermes.tools.environments.running import CommandInterrupted
+from hermes.tools.limits import kept_output
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.terminal.guidance import misuse
 from hermes.tools.terminal.meanings import meaning_of
@@ -164,10 +165,10 @@ async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: f
     if meaning and not result.timed_out:
         answer["exit_code_meaning"] = meaning
     if result.spill_path is not None:
-        answer["full_output"] = await ctx.shelf.put_file("terminal", result.spill_path)
+        answer |= await kept_output(ctx.shelf.put_file("terminal", result.spill_path))
         answer["total_bytes"] = result.total_bytes
     elif is_cut:
-        answer["full_output"] = await ctx.shelf.put("terminal", text.encode("utf-8", "replace"))
+        answer |= await kept_output(ctx.shelf.put("terminal", text.encode("utf-8", "replace")))
     if settled.note:
         answer["sandbox"] = settled.note
     answer["cwd"] = result.cwd

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from hermes.errors import MissingPart, ToolError
 from hermes.seams import ToolContext
 from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.limits import handle_or_loss
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, touches_nothing
 from hermes.tools.web.addresses import Refused
@@ -68,14 +69,15 @@ async def _one(url: str, fetcher: Fetcher, ctx: ToolContext, limit: int) -> dict
     entry = {"url": found, "title": text.title, "content": content, "error": None}
     if len(content) <= limit:
         return entry
-    handle = await ctx.shelf.put("web_extract", content.encode("utf-8", "replace"))
+    handle, loss = await handle_or_loss(ctx.shelf.put("web_extract", content.encode("utf-8", "replace")))
     tail = limit // _TAIL_SHARE
     cut = len(content) - limit
-    note = f"\n\n[… {cut} characters are left out here; the whole page is {handle} …]\n\n"
+    where = f"and could not be kept ({loss})" if loss else f"; the whole page is {handle}"
+    note = f"\n\n[… {cut} characters are left out here{where} …]\n\n"
     return {
         **entry,
         "content": content[: limit - tail] + note + content[-tail:],
-        "full_text": handle,
+        "full_text": handle or None,
         "chars": len(content),
         "truncated": True,
     }

@@ -1,5 +1,6 @@
 """Output of any size in bounded memory: its head, its tail, and all of it in a file once it is long."""
 
+import logging
 import os
 import threading
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import BinaryIO
 
 from hermes.redact import Redactor
 from hermes.tools.supervisor.keeper.clean import CleanText
+
+log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 1 << 20
 HEAD_SHARE = 0.4
@@ -74,9 +77,13 @@ class Spool:
 
     def _finish(self) -> bytes:
         if self._file is not None:
-            if self._clean is not None:
-                self._file.write(self._clean.rest())
-            self._file.close()
+            try:
+                if self._clean is not None:
+                    self._file.write(self._clean.rest())
+                self._file.close()
+            except OSError as error:
+                log.warning("the output is not kept whole: %s", error)
+                self._drop_file()
         if self._tail is None:
             return bytes(self._head)
         room = self._limit - len(self._head)
@@ -85,8 +92,25 @@ class Spool:
         return b"".join((self._head, f"\n[... {left_out} bytes left out ...]\n".encode(), self._tail))
 
     def _to_disk(self, data: bytes) -> None:
+        """Keep `data` in the file. A disk that takes no more costs the whole, never what is shown."""
         if self._disk_left <= 0:
             return
+        try:
+            self._write(data)
+        except OSError as error:
+            log.warning("the output is not kept whole: %s", error)
+            self._disk_left = 0
+            self._drop_file()
+
+    def _drop_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+            self.path = None
+
+    def _write(self, data: bytes) -> None:
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path = self._folder / f"output-{os.urandom(6).hex()}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
 from hermes.surfaces.cli.session_views import said
 
@@ -28,7 +29,7 @@ def saved(folder: Path, result: Mapping[str, Any], system: str, *, alone: bool) 
         with (folder / name).open("w" if alone else "a", encoding="utf-8") as file:
             file.write(msgspec.json.encode(entry).decode() + "\n")
     except OSError as error:
-        raise UserError(f"cannot write {str(folder / name)!r}: {error.strerror}") from error
+        raise UserError(f"cannot write {str(folder / name)!r}: {reason_of(error)}") from error
     return folder / name
 
 

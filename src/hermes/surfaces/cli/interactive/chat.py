@@ -19,6 +19,7 @@ from hermes.config.sections.display import Section as Display
 from hermes.config.sections.top import QuickCommand
 from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
+from hermes.disk_trouble import disk_trouble
 from hermes.errors import HermesError, UserError
 from hermes.extensions.skills import Skills
 from hermes.models.resolve import Asked, resolve
@@ -133,7 +134,8 @@ class Chat:
             self.say(f"{error}", "red")
         except Exception as error:  # the border: a fault in one command must not end the conversation
             log.exception("%r failed", text.split(" ", 1)[0])
-            self.say(f"That failed inside Hermes ({type(error).__name__}: {error}); see: hermes logs", "red")
+            inside = f"That failed inside Hermes ({type(error).__name__}: {error}); see: hermes logs"
+            self.say(disk_trouble(error) or inside, "red")
 
     async def message(self, text: str, *, first: bool = False) -> None:
         """Put a message into the line. While a turn runs, the busy mode says what becomes of it, and that is shown."""
@@ -282,7 +284,8 @@ class Chat:
                 await self._not_sent(one, str(error))
             except Exception as error:  # the border: a fault in one turn must not end the conversation
                 log.exception("the turn failed")
-                await self._not_sent(one, f"the turn failed inside Hermes ({type(error).__name__}: {error})")
+                inside = f"the turn failed inside Hermes ({type(error).__name__}: {error})"
+                await self._not_sent(one, disk_trouble(error) or inside)
 
     async def _asked(self, one: Waited) -> dict[str, Any] | None:
         content = await opened(one.text, surroundings(self.settings, self.cwd, self.wish.source))

@@ -6,6 +6,7 @@ import msgspec
 
 from hermes.config import paths
 from hermes.config.atomic import write_private
+from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.chat import Chat, stamp
 from hermes.surfaces.cli.interactive.slashes import Slash
@@ -20,7 +21,7 @@ async def run(chat: Chat, words: str) -> None:
     try:
         await chat.in_thread(write_private, file, f"{text}\n")
     except OSError as error:
-        raise UserError(f"cannot write {file}: {error.strerror}") from error
+        raise UserError(f"cannot write {file}: {reason_of(error)}") from error
     chat.say(f"{len(session['messages'])} messages are in {file}")
 
 

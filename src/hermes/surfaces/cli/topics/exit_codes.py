@@ -1,7 +1,7 @@
 """What the exit code of `hermes` means.
 
 0    answered
-1    something you must change: a setting, a file, a name
+1    something you must change: a setting, a file, a name, a full disk
 2    the command line could not be understood
 3    the model ended without saying anything
 4    the provider or the model declined to answer
