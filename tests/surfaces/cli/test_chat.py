@@ -175,7 +175,7 @@ def test_used_up_calls_have_their_own_code_and_keep_the_summary(run: Run, tmp_pa
 
 
 def test_a_wrong_key_is_one_sentence(run: Run) -> None:
-    with ServerThread([fault("auth")]) as server:
+    with ServerThread([fault("unauthorized")]) as server:
         done = run("chat", "-q", "x", *model(server))
     assert (done.returncode, done.stdout) == (Exit.PROVIDER, "")
     assert done.stderr.startswith("error: ")

@@ -16,11 +16,16 @@ from tests.tools.environments.conformance import run
 from tests.tools.files.workbench import Task, local_environment
 from tests.tools.real_backends import Engine, SshServer, container, over_ssh
 
+IS_FULL = os.environ.get("HERMES_TEST_FULL") == "1"
 MATCHES = [("a.py", 1, "x = 'needle'"), ("sub/b b.py", 2, "  needle = 2"), ("sub/b b.py", 3, "needle()")]
+FEWER = slice(None, None, 8)  # of the edits, where each takes several commands on another machine
 
 
-class FileTools:
-    """Subclasses give the fixture `environment`, one that stands in an empty folder."""
+class FarFileTools:
+    """What depends on the programs of the other side: edits, modes and links, searches.
+
+    Subclasses give the fixture `environment`, one that stands in an empty folder.
+    """
 
     @pytest.fixture
     async def supervisor(self) -> AsyncIterator[ProcessSupervisor]:
@@ -36,7 +41,7 @@ class FileTools:
     async def test_edit_tasks(self, task: Task) -> None:
         home = task.environment.cwd
         is_near = task.environment.kind == "local"
-        chosen = TASKS if is_near or os.environ.get("HERMES_TEST_FULL") else TASKS[::4]
+        chosen = TASKS if is_near or IS_FULL else TASKS[FEWER]
         for number, edit in enumerate(chosen):
             await run(task.environment, f"mkdir {home}/{number} && cd {home}/{number}")
             for name, text in edit.before.items():
@@ -47,20 +52,6 @@ class FileTools:
                 there = await task.environment.stat(name)
                 found = await task.environment.read(name) if there else None
                 assert found == (expected.encode() if isinstance(expected, str) else expected), edit.name
-
-    async def test_pages_encodings_and_what_is_no_text(self, task: Task) -> None:
-        await task.environment.write("long.txt", b"".join(b"line %d\r\n" % number for number in range(1, 3001)))
-        await task.environment.write("wide.txt", "grüße\n".encode("utf-16"))
-        await task.environment.write("nul.dat", bytes(range(256)))
-        await task.environment.write("empty.txt", b"")
-        page = await task.call("read_file", path="long.txt", offset=2001, limit=2)
-        assert page["content"] == "2001|line 2001\n2002|line 2002"
-        assert (page["total_lines"], page["truncated"]) == (3000, True)
-        assert (await task.call("read_file", path="wide.txt"))["content"] == "1|grüße\n2|"
-        assert (await task.call("read_file", path="nul.dat"))["is_binary"]
-        assert (await task.call("read_file", path="empty.txt"))["content"] == ""
-        assert (await task.call("read_file", path="longg.txt"))["similar_files"] == ["long.txt"]
-        assert (await task.call("read_file", path="long.txt", offset=2001, limit=2))["dedup"]
 
     async def test_bytes_mode_and_link_stay(self, task: Task) -> None:
         before = b"\xef\xbb\xbfone\r\ntwo\nthree"
@@ -77,35 +68,6 @@ class FileTools:
         assert (written["bytes_written"], written["dirs_created"]) == (3, True)
         assert written["lint"]["status"] == "error"
         assert "syntax error" in written["lint"]["output"]
-
-    async def test_a_change_of_someone_else_is_shown_and_kept(self, task: Task) -> None:
-        await task.environment.write("a.txt", b"one\n")
-        await task.call("read_file", path="a.txt")
-        await run(task.environment, "printf 'theirs and longer\\n' > a.txt")
-        patched = await task.call("patch", mode="replace", path="a.txt", old_string="one", new_string="two")
-        assert patched["current_text"] == {"a.txt": "theirs and longer\n"}
-        await run(task.environment, "printf 'theirs again, longer still\\n' > a.txt")
-        written = await task.call("write_file", path="a.txt", content="ours\n")
-        assert written["current_text"] == {"a.txt": "theirs again, longer still\n"}
-        assert await task.environment.read("a.txt") == b"theirs again, longer still\n"
-
-    async def test_a_patch_that_cannot_be_written_leaves_all_as_it_was(self, task: Task) -> None:
-        await task.environment.write("a.txt", b"one\n")
-        await run(task.environment, "ln -s /proc/nothing-can-be-made-here there")
-        text = "*** Update File: a.txt\n-one\n+two\n*** Add File: there/b.txt\n+new\n"
-        with pytest.raises(ToolError):
-            await task.call("patch", mode="patch", patch=text)
-        assert await task.environment.read("a.txt") == b"one\n"
-
-    async def test_what_may_not_be_touched_is_refused(self, task: Task) -> None:
-        await run(task.environment, "mkfifo pipe; ln -s /etc/passwd link; ln -s nowhere broken; ln -s /dev/zero zero")
-        for path in ("/etc/hosts", "link", "../" * 30 + "etc/hosts", "~/.ssh/config", "~/.bashrc", "pipe", "broken"):
-            with pytest.raises(ToolError):
-                await task.call("write_file", path=path, content="x")
-        assert "named pipe" in (await task.call("read_file", path="pipe"))["error"]
-        for path in ("/dev/zero", "zero"):
-            assert "device" in (await task.call("read_file", path=path))["error"]
-        assert "folder" in (await task.call("read_file", path="."))["error"]
 
     async def test_searches(self, task: Task) -> None:
         await task.environment.write("a.py", b"x = 'needle'\ny = 1\n")
@@ -136,6 +98,53 @@ class FileTools:
             await task.call("search_files", pattern="(")
 
 
+class FileTools(FarFileTools):
+    """And what asks of a backend only what the suite of every backend asks of it as well."""
+
+    async def test_pages_encodings_and_what_is_no_text(self, task: Task) -> None:
+        await task.environment.write("long.txt", b"".join(b"line %d\r\n" % number for number in range(1, 3001)))
+        await task.environment.write("wide.txt", "grüße\n".encode("utf-16"))
+        await task.environment.write("nul.dat", bytes(range(256)))
+        await task.environment.write("empty.txt", b"")
+        page = await task.call("read_file", path="long.txt", offset=2001, limit=2)
+        assert page["content"] == "2001|line 2001\n2002|line 2002"
+        assert (page["total_lines"], page["truncated"]) == (3000, True)
+        assert (await task.call("read_file", path="wide.txt"))["content"] == "1|grüße\n2|"
+        assert (await task.call("read_file", path="nul.dat"))["is_binary"]
+        assert (await task.call("read_file", path="empty.txt"))["content"] == ""
+        assert (await task.call("read_file", path="longg.txt"))["similar_files"] == ["long.txt"]
+        assert (await task.call("read_file", path="long.txt", offset=2001, limit=2))["dedup"]
+
+    async def test_a_change_of_someone_else_is_shown_and_kept(self, task: Task) -> None:
+        await task.environment.write("a.txt", b"one\n")
+        await task.call("read_file", path="a.txt")
+        await run(task.environment, "printf 'theirs and longer\\n' > a.txt")
+        patched = await task.call("patch", mode="replace", path="a.txt", old_string="one", new_string="two")
+        assert patched["current_text"] == {"a.txt": "theirs and longer\n"}
+        await run(task.environment, "printf 'theirs again, longer still\\n' > a.txt")
+        written = await task.call("write_file", path="a.txt", content="ours\n")
+        assert written["current_text"] == {"a.txt": "theirs again, longer still\n"}
+        assert await task.environment.read("a.txt") == b"theirs again, longer still\n"
+
+    async def test_a_patch_that_cannot_be_written_leaves_all_as_it_was(self, task: Task) -> None:
+        await task.environment.write("a.txt", b"one\n")
+        await run(task.environment, "ln -s /proc/nothing-can-be-made-here there")
+        text = "*** Update File: a.txt\n-one\n+two\n*** Add File: there/b.txt\n+new\n"
+        with pytest.raises(ToolError):
+            await task.call("patch", mode="patch", patch=text)
+        assert await task.environment.read("a.txt") == b"one\n"
+
+    async def test_what_may_not_be_touched_is_refused(self, task: Task) -> None:
+        await run(task.environment, "mkfifo pipe; ln -s /etc/passwd link; ln -s nowhere broken; ln -s /dev/zero zero")
+        for path in ("/etc/hosts", "link", "../" * 30 + "etc/hosts", "~/.ssh/config", "~/.bashrc", "pipe", "broken"):
+            with pytest.raises(ToolError):
+                await task.call("write_file", path=path, content="x")
+        assert "named pipe" in (await task.call("read_file", path="pipe"))["error"]
+        for path in ("/dev/zero", "zero"):
+            assert "device" in (await task.call("read_file", path=path))["error"]
+        assert "folder" in (await task.call("read_file", path="."))["error"]
+
+
 def _rows(found: dict[str, Any]) -> list[tuple[str, int, str]]:
     return [(match["path"], match["line"], match["content"]) for match in found["matches"]]
 
@@ -164,8 +173,8 @@ class TestSsh(FileTools):
         await one.close()
 
 
-class TestDocker(FileTools):
-    """In a container of a real dockerd."""
+class TestDocker(FileTools if IS_FULL else FarFileTools):  # type: ignore[misc]  # chosen when the file is read
+    """In a container of a real dockerd; all of it under ./check --full."""
 
     @pytest.fixture
     async def environment(self, supervisor: ProcessSupervisor, docker_engine: Engine) -> AsyncIterator[Environment]:
@@ -174,8 +183,8 @@ class TestDocker(FileTools):
         await one.close()
 
 
-class TestPodman(FileTools):
-    """In a container of a real podman."""
+class TestPodman(FileTools if IS_FULL else FarFileTools):  # type: ignore[misc]  # chosen when the file is read
+    """In a container of a real podman; all of it under ./check --full."""
 
     @pytest.fixture
     async def environment(self, supervisor: ProcessSupervisor, podman_engine: Engine) -> AsyncIterator[Environment]:

@@ -7,7 +7,11 @@ from hermes.surfaces.cli.context import Cli
 
 @click.command("demo")
 @click.option("-y", "--yes", is_flag=True, help="Answer its one question with yes; for where nobody can be asked.")
-@click.option("--fast", is_flag=True, help="Without the pauses that a real model makes.")
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="Without the pauses that a real model makes; nor are there any where the output is no terminal.",
+)
 @click.pass_obj
 def demo(cli: Cli, yes: bool, fast: bool) -> int:
     """Watch an agent work for a minute: a recorded model, everything else real.
@@ -17,7 +21,7 @@ def demo(cli: Cli, yes: bool, fast: bool) -> int:
     """
     from hermes.surfaces.cli.demo.play import play  # noqa: PLC0415 - help does without the kernel
 
-    return play(cli, says_yes=yes, is_slow=not fast)
+    return play(cli, says_yes=yes, is_slow=not fast and cli.out.is_terminal)
 
 
 COMMAND = demo
