@@ -40,7 +40,7 @@ def test_help_names_every_option() -> None:
     helped = run_check("--help")
 
     assert helped.returncode == 0
-    assert all(option in helped.stdout for option in ("--fast", "--full", "PATH", "HERMES_PYTHON"))
+    assert all(option in helped.stdout for option in ("--fast", "--full", "--changed [BASE]", "PATH", "HERMES_PYTHON"))
 
 
 def test_unknown_option_is_one_sentence() -> None:
@@ -80,3 +80,10 @@ def test_missing_programs_are_named_where_they_cannot_be_installed(tmp_path: Pat
 
     assert (ran.returncode, ran.stderr, ran.stdout.count("\n")) == (0, "", 1)
     assert ran.stdout.startswith("check: not installed and left out of the tests: git bash bubblewrap")
+
+
+def test_a_base_that_is_none_is_one_sentence() -> None:
+    refused = run_check("--changed", "no-such-commit", "--", "--collect-only")
+
+    assert (refused.returncode, refused.stdout.splitlines()[-1]) == (2, "== what changed")
+    assert refused.stderr.endswith("check: there is no commit 'no-such-commit' to compare with\n")
