@@ -15,6 +15,7 @@ from hermes.models.resolve import Asked, resolve
 from hermes.models.server_facts import look
 from hermes.models.windows import DAY_S, Window, WindowMemory, Windows
 from hermes.models.wire_modes import make_model
+from hermes.scope import TurnScope
 from hermes.testing.fakes import HandClock
 from hermes.testing.replies import says
 from hermes.testing.server import ScriptedServer
@@ -69,6 +70,48 @@ async def test_a_server_with_a_single_model_serves_that_under_any_name(http: Htt
     assert (facts.window("m"), facts.window("")) == (8_192, 8_192)
     async with answering(v1__models=listed()) as base_url:
         assert (await look(http, base_url, {}, "m")).window("m") is None
+
+
+async def test_nonsense_without_end_is_no_list(http: HttpClient, tmp_path: Path) -> None:
+    deep: Any = 1
+    for _ in range(500):
+        deep = [deep]
+    async with answering(v1__models={"data": [{"id": "m", "context_length": 4_096, "more": deep}]}) as base_url:
+        windows, endpoint = Windows(WindowMemory(http), tmp_path / PROBES_FILE), served(base_url)
+        await windows.ask(endpoint)
+    assert windows.of("m", endpoint) in (ASSUMED, Window(4_096))
+
+
+async def test_that_there_is_no_list_is_kept_as_well(http: HttpClient, tmp_path: Path) -> None:
+    seen: list[str] = []
+    async with answering(seen) as base_url:
+        for _ in range(2):  # in two processes
+            windows = Windows(WindowMemory(http), tmp_path / PROBES_FILE)
+            if windows.is_due(served(base_url)):
+                await windows.ask(served(base_url))
+    assert seen == ["/v1/models"]
+
+
+async def test_an_interrupt_ends_the_question_with_the_call(http: HttpClient, tmp_path: Path) -> None:
+    seen: list[str] = []
+    before = asyncio.all_tasks()
+    async with answering(seen, v1__models=..., v1__chat__completions=...) as base_url:
+        scope = TurnScope()
+        room = Room(make_model(served(base_url), http), windows=Windows(WindowMemory(http), tmp_path / PROBES_FILE))
+        room.scope = scope
+        async with asyncio.timeout(10):
+            async with scope, asyncio.TaskGroup() as group:
+                group.create_task(_cancel_when_asked(seen, scope))
+                await room.ask()
+        left = {task.get_coro().__qualname__ for task in asyncio.all_tasks() - before}  # type: ignore[union-attr]
+    assert scope.cancelled
+    assert left <= {"answering.<locals>.serve"}
+
+
+async def _cancel_when_asked(seen: list[str], scope: TurnScope) -> None:
+    while len(seen) < 2:  # noqa: ASYNC110 - the request and the question are under way
+        await asyncio.sleep(0.01)
+    scope.cancel("enough")
 
 
 async def test_only_the_list_is_read_where_it_tells_or_where_there_is_none(http: HttpClient) -> None:

@@ -64,7 +64,7 @@ def _crashed(count: int) -> None:
     record = SessionRecord(
         session_id="s", source="cli", model=None, system_prompt=None, tool_definitions=None, cwd=None, ended=False,
         messages=(Message(role="user", content="go"), asking(count)), contexts={},
-        open_calls=tuple(OpenCall(call, 0.0) for call in calls),
+        open_calls=tuple(OpenCall(call, 1.0) for call in calls),
     )  # fmt: skip
     from_record(record)
 

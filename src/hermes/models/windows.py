@@ -16,11 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.config.sections import context as context_section
-from hermes.errors import HermesError
+from hermes.errors import HermesError, ProviderError
 from hermes.models.daemon import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.local import Probe, keep_probe, kept_probe, probe_name
-from hermes.models.server_facts import JsonHttp, auth_headers, look
+from hermes.models.server_facts import JsonHttp, ServerFacts, auth_headers, look
 
 ASK_S = 5.0  # in all, however many pages of the server are read
 GRACE_S = 1.0  # that an answer waits for what its server has to tell
@@ -30,6 +30,7 @@ UNLOADED_S = 10.0  # until one is asked again that has yet to load the model
 ASK_MODES = ("chat_completions", "codex_responses")  # those whose servers list their models under `/models`
 MIN_CONTEXT = 64_000  # tokens a model should be able to read
 BOX = "local"  # the model in the box is small, and spoken to as such
+NO_LIST = (404, 405, 501)  # by which a server says that it has no list of models
 _log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
@@ -94,7 +95,9 @@ class WindowMemory:
                     facts = await look(self._http, endpoint.base_url, auth_headers(endpoint), endpoint.model)
             except (HermesError, TimeoutError) as error:
                 _log.info("%s does not tell its window: %s", endpoint.base_url, error)
-                return
+                if not isinstance(error, ProviderError) or error.status not in NO_LIST:
+                    return
+                facts = ServerFacts()
             except Exception:  # noqa: BLE001 - the border to somebody else's server
                 _log.exception("what %s tells of itself cannot be read", endpoint.base_url)
                 return

@@ -53,4 +53,5 @@ def test_a_disk_that_takes_no_more_costs_the_whole_and_not_what_is_shown(tmp_pat
     shown = spool.finish()
     assert shown.startswith(b"a" * 400)
     assert shown.endswith(b"b" * 600)
-    assert (spool.total_bytes, spool.path, list(tmp_path.iterdir())) == (3000, None, [])
+    assert spool.total_bytes == 3000
+    assert not list(tmp_path.iterdir())
