@@ -1,6 +1,7 @@
 """Hooks of config.yaml: nothing runs without consent, a block is a block, and a program that fails refuses."""
 
 import json
+import os
 import stat
 import subprocess
 from collections.abc import Callable
@@ -36,6 +37,19 @@ def model(server: ScriptedServer) -> list[str]:
 def last(server: ScriptedServer, number: int) -> str:
     body: Any = server.requests[number].json
     return str(body["messages"][-1]["content"])
+
+
+def test_a_hook_finds_no_program_that_a_command_could_have_put_there(run: Run, home: Path, tmp_path: Path) -> None:
+    hook(home, "pre_tool_call", "id > /dev/null")
+    planted, environment = tmp_path / "planted", tmp_path / ".venv"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "id").write_text(f"#!/bin/sh\ntouch {planted}\n")
+    (environment / "bin" / "id").chmod(0o755)
+    with ServerThread([TOUCH, says("Done.")]) as server:
+        path = f"{environment}/bin:{os.environ['PATH']}"
+        run("chat", "-q", "x", "--accept-hooks", *model(server), PATH=path, VIRTUAL_ENV=str(environment))
+    assert (tmp_path / "made").exists()
+    assert not planted.exists()
 
 
 @pytest.mark.parametrize(
