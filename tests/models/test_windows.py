@@ -114,12 +114,12 @@ async def _cancel_when_asked(seen: list[str], scope: TurnScope) -> None:
     scope.cancel("enough")
 
 
-async def test_only_the_list_is_read_where_it_tells_or_where_there_is_none(http: HttpClient) -> None:
+async def test_only_the_list_is_read_where_it_tells_or_where_there_is_none(http: HttpClient, tmp_path: Path) -> None:
     seen: list[str] = []
     async with answering(seen, v1__models=listed(context_length=8_192)) as base_url:
         await look(http, base_url, {}, "m")
     async with answering(seen) as base_url:
-        windows = Windows(WindowMemory(http), Path("none"))
+        windows = Windows(WindowMemory(http), tmp_path / "kept")
         await windows.ask(served(base_url))
     assert seen == ["/v1/models", "/v1/models"]
 
