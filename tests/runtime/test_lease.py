@@ -12,7 +12,7 @@ import pytest
 
 from hermes import AIAgent
 from hermes.errors import LeaseLost, SessionInUse, StoreError
-from hermes.ops import LeaseHeld, LeaseTaken, SessionRecord
+from hermes.ops import ApprovalRecorded, LeaseHeld, LeaseTaken, SessionRecord
 from hermes.runtime.lease import SessionLease
 from hermes.runtime.requests import OUTCOME_UNKNOWN
 from hermes.seams import Effects
@@ -111,6 +111,32 @@ async def test_a_turn_that_was_taken_over_stops_and_writes_nothing_more(store: S
     assert "taken over by another process, which is done with it" in result["error"]
     assert await said_in(store) == after
     assert (await first.arun_conversation("again"))["completed"], "it goes on with what the other has said"
+
+
+async def test_a_loss_that_a_tool_runs_into_stops_the_turn_as_well(store: SqliteStore, slow: Slow) -> None:
+    decision = ApprovalRecorded(session_id="s", route="foreground", tool="slow", action="wait", verdict="allow")
+
+    async def recorded(args: dict[str, Any], **more: Any) -> str:
+        await slow(args, **more)
+        assert agent._assembly is not None
+        await agent._assembly.store.commit(decision)
+        return "{}"
+
+    schema = {"name": "recorded", "description": "Wait.", "parameters": {"type": "object", "properties": {}}}
+    registry.register(name="recorded", toolset="testing", schema=schema, handler=recorded, is_async=True)
+    agent = agent_of(store, calls("recorded"), says("never said"))
+    try:
+        async with asyncio.TaskGroup() as group:
+            turn = group.create_task(agent.arun_conversation("go"))
+            await slow.begun.wait()
+            forget_renewals(store)
+            await agent_of(store, says("I went on")).arun_conversation("what happened?")
+            after = await said_in(store)
+            slow.go_on.set()
+    finally:
+        registry.deregister("recorded")
+    assert turn.result()["turn_exit_reason"] == "session_lost"
+    assert await said_in(store) == after
 
 
 async def test_a_turn_never_goes_on_in_a_session_that_was_compressed_under_it(store: SqliteStore, slow: Slow) -> None:

@@ -22,7 +22,7 @@ class SessionLease:
 
     def __init__(self, renew: Callable[[LeaseHeld], Coroutine[Any, Any, object]], every_s: float = RENEW_S) -> None:
         self.fence = 0  # 0: not held
-        self.lost: LeaseLost | None = None  # how the last one ended, if it was taken away
+        self.lost: LeaseLost | None = None  # how the last one ended, if it was taken away; then nothing is written
         self.on_lost: Callable[[], None] = lambda: None
         self._renew = renew
         self._every_s = every_s

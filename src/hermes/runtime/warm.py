@@ -98,7 +98,12 @@ class TrackedStore:
         self.lease = SessionLease(self.commit)
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
-        """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours."""
+        """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.
+
+        Once that was found out, by a call of the turn or by a renewal, it holds until the session is taken anew.
+        """
+        if self.lease.lost is not None:
+            raise LeaseLost(str(self.lease.lost))
         session_id, clean_ops, newest, added = self._session_id, list(ops), -1, 0
         lease: LeaseOp | None = None
         for place, op in enumerate(ops):

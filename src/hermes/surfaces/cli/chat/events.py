@@ -83,7 +83,9 @@ class Progress:
             self._thinking = False
 
     def _finished(self, event: CallFinished) -> None:
-        took = time.monotonic() - self._started.pop(event.call.id, time.monotonic())
+        since = self._started.pop(event.call.id, time.monotonic())
+        # Not the time until now: a call is told with those that ran beside it, when all of them are stored.
+        took = event.result.duration_ms / 1000 or time.monotonic() - since
         mark = "✓" if event.result.status == "ok" else "✗"
         preview = next((str(value) for value in event.args.values() if isinstance(value, str) and value), "")
         shown = cut(" ".join(preview.split()), max(1, self._preview_chars))
