@@ -196,6 +196,16 @@ async def test_a_complete_answer_does_not_wait_for_the_length_that_was_promised(
     assert (last.message.content, last.partial, last.usage.output_tokens) == ("all words", False, 7)
 
 
+@every_wire
+async def test_a_complete_answer_does_not_wait_for_a_stream_without_end(case: WireCase, http: HttpClient) -> None:
+    body = b"".join(sent_in(case, says("all words")))
+    async with ScriptedServer([Reply().failing("endless", first=body, piece=b": ping\n\n")]) as server:
+        async with asyncio.timeout(20):
+            *_, last = await ask(case.model(server, http))
+    assert isinstance(last, ModelResponse)
+    assert (last.message.content, last.partial) == ("all words", False)
+
+
 async def test_an_error_after_an_end_without_words_is_told(http: HttpClient) -> None:
     body = b'data: {"choices":[{"delta":{},"finish_reason":"error"}]}\n\ndata: {"error":{"message":"no room"}}\n\n'
     async with ScriptedServer([Reply().failing("verbatim", body=body)]) as server:

@@ -189,16 +189,17 @@ class HttpModel:
 class _Patience:
     """How long a stream may go on without saying anything: a comment or a ping is a sign of life, and no answer."""
 
-    __slots__ = ("_reading", "_since", "_size")
+    __slots__ = ("_now", "_reading", "_since", "_size")
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._since = asyncio.get_running_loop().time()
+        self._now = asyncio.get_running_loop().time
+        self._since = self._now()
         self._size = reading.size
 
     def check(self) -> None:
         """Ask after each chunk that gave no delta: only the rest need to look at the clock."""
-        now, reading = asyncio.get_running_loop().time(), self._reading
+        now, reading = self._now(), self._reading
         if reading.size != self._size:
             self._size, self._since = reading.size, now
         elif now - self._since > reading.limits.comments_timeout:
