@@ -166,7 +166,6 @@ async def test_ending_the_session_releases_who_waits() -> None:
         ('{"verdict": "approve", "reason": "x"}', "approve"),
         ('```json\n{"verdict": "deny"}\n```', "deny"),
         ('{"verdict": "escalate"}', "escalate"),
-        ("approve", "escalate"),
         ('{"verdict": "APPROVE"}', "escalate"),
         ('{"verdict": "approve", "override": true}', "escalate"),
         ('I think {"verdict": "approve"}', "escalate"),
@@ -176,6 +175,42 @@ async def test_ending_the_session_releases_who_waits() -> None:
 )
 def test_only_an_answer_that_keeps_to_the_schema_counts(said: str, verdict: str) -> None:
     assert verdict_in(said) == verdict
+
+
+@pytest.mark.parametrize("word", ["approve", "deny", "escalate"])
+@pytest.mark.parametrize(
+    "dress", ["{}", " {}\n", "{}.", '"{}"', "'{}'", "`{}`", "**{}**", '"{}".', '"{}."', "\n\n{}\n"]
+)
+def test_the_bare_word_is_understood(word: str, dress: str) -> None:
+    assert {verdict_in(dress.format(form)) for form in (word, word.upper(), word.title())} == {word}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "APPROVE DENY",
+            "APPROVE, but only once",
+            "not approve",
+            "APPROVE?",
+            "approved",
+            "disapprove",
+            "verdict: approve",
+        ),
+        *(
+            "APPROVE\n\nThe command is harmless.",
+            '"approve',
+            "approve'",
+            "'approve\"",
+            "yes",
+            "approve\0",
+            "appr\u043eve",
+        ),
+        *("APPROVE ESCALATE", "approve..", "approve approve", "{approve}", "<approve>", "approve.deny"),
+    ],
+)
+def test_more_than_the_bare_word_never_approves(said: str) -> None:
+    assert verdict_in(said) == "escalate"
 
 
 async def test_the_judged_command_is_fenced_and_cannot_close_its_fence() -> None:

@@ -24,6 +24,13 @@ approve: clearly harmless, or easily undone and limited to the project's own fil
 deny: clearly destroys data, systems or history, gives away secrets, or runs code from an unknown place.
 escalate: everything else, and whenever you are not sure. A person decides then."""
 _FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+# Small models leave the braces out. Quotes, stars and a full stop are only dress; a second word is not.
+_BARE = re.compile(r"([\"'`*_]{0,3})(approve|deny|escalate)(?:\.?\1|\1\.?)", re.IGNORECASE | re.ASCII)
+_VERDICTS: dict[str, Literal["approve", "deny", "escalate"]] = {
+    "approve": "approve",
+    "deny": "deny",
+    "escalate": "escalate",
+}
 _MAX_SHOWN = 8_000
 
 
@@ -47,8 +54,10 @@ def judge_with(ask_model: AskModel) -> Judge:
 
 
 def verdict_in(answer: str) -> Literal["approve", "deny", "escalate"]:
-    """The verdict of an answer that keeps to the schema exactly, else "escalate"."""
+    """The verdict of an answer that keeps to the schema exactly, or is nothing but its one word; else "escalate"."""
     text = answer.strip()
+    if (bare := _BARE.fullmatch(text)) is not None:
+        return _VERDICTS[bare[2].lower()]
     fenced = _FENCE.match(text)
     try:
         return _DECODER.decode(fenced[1] if fenced else text).verdict
