@@ -155,6 +155,8 @@ def test_a_plugins_rule_is_asked_about_and_its_yes_is_kept() -> None:
 def test_a_script_is_judged_by_what_it_does() -> None:
     assert approval.check_execute_code_guard("print(1)", "local") == {"approved": True, "message": None}
     assert approval.check_execute_code_guard("import shutil\nshutil.rmtree('/')", "local")["hardline"]
+    ends = "x = HERMES_CODE_END = 1\nHERMES_CODE_END\nx <<x\nimport shutil; shutil.rmtree('/')\nx\n"
+    assert approval.check_execute_code_guard(ends, "local")["hardline"]
 
 
 def test_consent_to_a_servers_question_is_never_taken_for_granted() -> None:

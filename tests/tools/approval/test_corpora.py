@@ -1,6 +1,7 @@
 """No rewrite of a destructive action passes unseen, and everyday work is hardly ever asked about."""
 
 from hermes.tools.approval import Analysis, Severity, analyse, detect_dangerous_command, detect_hardline_command
+from hermes.tools.approval.analysis import View
 from tests.tools.approval.corpora import destructive, destructive_scripts, everyday, everyday_scripts
 
 
@@ -49,6 +50,13 @@ def test_no_destructive_script_is_missed() -> None:
     scripts = destructive_scripts()
     assert len(scripts) >= 75
     assert [script for script in scripts if _judged(script).severity < Severity.ASK] == []
+
+
+def test_scripts_are_judged_alike_without_a_shell_around_them() -> None:
+    scripts = everyday_scripts()
+    asked = [script for script in scripts if View().code(script).severity >= Severity.ASK]
+    assert len(asked) <= len(scripts) * 0.02, asked
+    assert [script for script in destructive_scripts() if View().code(script).severity < Severity.ASK] == []
 
 
 def _judged(script: str) -> Analysis:

@@ -131,6 +131,58 @@ async def test_every_kind_of_action_passes_the_same_gate(kind: str, text: str, *
     assert (await Room(alone=True).run(text, kind=kind)).allowed is allowed
 
 
+# Each of them is Python that runs to its end, and would be something else if it stood in the text of a shell command.
+_CLOSES_A_HERE_DOCUMENT = """cat = x = HERMES_CODE_END = 1
+HERMES_CODE_END
+cat <<x
+import shutil, os
+shutil.rmtree(os.path.expanduser('~/precious'))
+x
+cat <<HERMES_CODE_END
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        _CLOSES_A_HERE_DOCUMENT,
+        _CLOSES_A_HERE_DOCUMENT.replace("HERMES_CODE_END", "END_OF_SCRIPT"),
+        "# \x1b]\nimport shutil; shutil.rmtree('/srv/data')",
+        "# \\\nimport shutil; shutil.rmtree('/srv/data')",
+        "# coding: utf-7\n#+AAo-import os+AAo-os.system('rm -rf ~')",
+        "#!/usr/bin/python\n# vim: set fileencoding=utf-7 :\n#+AAo-import os",
+    ],
+)
+async def test_a_script_is_judged_as_python_reads_it(code: str) -> None:
+    assert not (await Room(alone=True).run(code, kind="code")).allowed
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "# -*- coding: utf-8 -*-\nprint('é')",
+        "print('rm -rf /')",
+        "x = '\\nEOF\\nrm -rf /'",
+        "print('\u200b')",
+        "a = b = 1\na <<b",
+    ],
+)
+async def test_a_script_that_only_looks_like_shell_runs_unasked(code: str) -> None:
+    assert (await Room(alone=True).run(code, kind="code")).allowed
+
+
+@pytest.mark.parametrize("name", ["a'; rm -rf ~; '", "a\x1b]'", "a\nrm -rf ~", "$(rm -rf ~)", "*"])
+async def test_the_name_of_a_file_is_no_shell_text(name: str) -> None:
+    assert (await Room(alone=True).run(f"/work/app/{name}", kind="write")).allowed
+
+
+async def test_an_address_is_no_shell_text() -> None:
+    room = Room(alone=True)
+    assert (await room.run("https://example.org/?q='; rm -rf ~; '", kind="network")).allowed
+    ((question, _),) = room.rows
+    assert [command.argv[0] for command in question.analysis.commands] == ["curl"]
+
+
 async def test_reading_a_page_runs_unasked_and_sending_data_does_not() -> None:
     def fetch(method: str) -> Action:
         return Action(kind="network", tool="web", text="https://example.org/", details={"method": method})

@@ -116,6 +116,37 @@ def test_invisible_characters_do_not_hide_a_command(position: int, mark: str) ->
     assert analyse(command[:position] + mark + command[position:]).severity is Severity.HARDLINE
 
 
+@pytest.mark.parametrize("mark", ["\u200b", "\u2060", "\ufeff", "\u00ad", "\x1b[0m", "\x1b]0;x\x07", "\x1b]"])
+@pytest.mark.parametrize("text", ["echo a {}#; rm -rf ~/x", "echo a \\{}\nrm -rf ~/x", "echo a # {}\nrm -rf ~/x"])
+def test_what_nobody_sees_hides_no_command_behind_it(text: str, mark: str) -> None:
+    assert analyse(text.format(mark)).severity > Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mapfile -t a <<'E'\n" + "x\n" * 64 + "rm -rf ~/x\nE\n${a[64]}",
+        "a=(" + "x " * 64 + "rm); ${a[64]} -rf ~/x",
+        "{ " + f"echo '{'#' * 9000}'; " * 2 + "echo 'rm -rf ~/x'; } | bash",
+        "printf '%s\\n' " + "ls " * 70 + "'rm -rf ~/x' | bash",
+        "printf 'ls\\nrm -rf ~/x\\n' | xargs -I{} bash -c {}",
+        "printf '%s\\0' ls 'rm -rf ~/x' | xargs -0 -n1 bash -c",
+        "parallel {} ::: " + " ".join(f"true{number}" for number in range(13)) + " 'rm -rf ~/x'",
+        "".join(f"bash ./{number}.sh; " for number in range(51)),
+        "true; " * 501 + "git status",
+        'python3 -c \'import os; os.system("""' + "#" * 20_000 + '\nrm -rf ~/x""")\'',
+        "find " + "a " * 5 + "~ -exec rm {} +",
+    ],
+)
+def test_what_lies_beyond_what_is_looked_at_is_asked_about(text: str) -> None:
+    assert analyse(text).severity > Severity.NOTE
+
+
+def test_a_flood_of_effects_washes_away_no_hardline() -> None:
+    flood = "".join(f"rm -rf ~/d{number}; " for number in range(250))
+    assert analyse(f"{flood} rm -rf /; {flood}").severity is Severity.HARDLINE
+
+
 @pytest.mark.parametrize("noise", ["x", "\0", "\ud800", "é", "$(", "'", "\n", "|", "a;"])
 def test_a_megabyte_of_garbage_is_unknown_and_not_parsed(noise: str) -> None:
     text = (noise * 1_000_000)[:1_000_000]

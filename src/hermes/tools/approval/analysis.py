@@ -1,11 +1,13 @@
-"""`analyse`: what a shell command would do, told without running it."""
+"""`analyse`: what a command, a script, a write or a request would do, told without running it."""
 
 from collections.abc import Callable
 
-from hermes.tools.approval.model import Analysis, Effect, Severity
+from hermes.tools.approval.budget import TOO_INTRICATE, Budget, TooIntricate
+from hermes.tools.approval.model import Analysis, Effect, Severity, SimpleCommand
+from hermes.tools.approval.paths import write_path
 from hermes.tools.approval.shell import Follower
-from hermes.tools.approval.state import NOTHING, Places, Run, Scope
-from hermes.tools.approval.text import MAX_BYTES, clean, folded, join_lines
+from hermes.tools.approval.state import NOTHING, Out, Places, Run, Scope
+from hermes.tools.approval.text import MAX_BYTES, UNKNOWN, clean, join_lines, readings
 
 # Stand-ins when the caller does not say: deep enough that a few `..` do not reach the root.
 _HOME = "/home/\u200buser"
@@ -24,30 +26,106 @@ def analyse(
     """Say what `command` would do. Pure and total: never raises, never looks at the disk unless `real` does.
 
     `cwd` and `home` place relative paths; `workspace` is the folder the work belongs to (default: `cwd`); `own_home` is
-    the runtime's own folder; `real` follows links on disk. What cannot be understood is an effect of kind `unknown`.
+    the runtime's own folder; `real` follows links on disk. What cannot be understood is an effect of kind `unknown`,
+    what takes too many steps one of kind `intricate`.
     """
-    cleaned = clean(command)
-    home = (home or _HOME).rstrip("/") or "/root"
-    start = _absolute(cwd) or (_WORKSPACE if home == _HOME else f"{home}/\u200bprojects/\u200bworkspace")
-    places = Places(
-        workspace=_absolute(workspace) or start,
-        home=home,
-        own_home=(own_home or f"{home}/.hermes").rstrip("/"),
-        real=real,
-    )
-    if len(cleaned) > MAX_BYTES or (not cleaned.isascii() and len(cleaned.encode()) > MAX_BYTES):
-        return _too_long(command[:2000], cleaned[:2000])
-    run = Run(places, len(cleaned))
-    _follow(cleaned, run, start)
-    if "\\\n" in cleaned:
-        # A backslash at the end of a line joins it to the next, but not in a comment; both readings are judged.
-        _follow(join_lines(cleaned), run, start)
-    plain = folded(cleaned)
-    if plain != cleaned:
-        _follow(plain, run, start)
+    return View(home=home, own_home=own_home, workspace=workspace, real=real).command(command, cwd)
+
+
+class View:
+    """From where things are judged: the folders that matter, the disk as far as it is seen, and one budget for all."""
+
+    def __init__(
+        self,
+        *,
+        home: str | None = None,
+        own_home: str | None = None,
+        workspace: str | None = None,
+        real: Callable[[str], str] | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.home = (home or _HOME).rstrip("/") or "/root"
+        self.own_home = (own_home or f"{self.home}/.hermes").rstrip("/")
+        self.workspace = _absolute(workspace)
+        self.real = real
+        self.budget = budget or Budget()
+
+    def command(self, command: str, cwd: str | None = None) -> Analysis:
+        """What the shell would do, told `command`."""
+        if _is_too_long(command):
+            return _too_long(command[:2000], clean(command[:2000]))
+        texts = readings(command)
+        if _is_too_long(texts[-1]):
+            return _too_long(command[:2000], texts[-1][:2000])
+        run, start = self._begin(cwd)
+
+        def follow() -> None:
+            for text in texts:
+                _script(run, text, start)
+                if "\\\n" in text:
+                    # A backslash at the end of a line joins it to the next, but not in a comment; both are judged.
+                    _script(run, join_lines(text), start)
+
+        _within(run, follow)
+        return _told(run, command, texts[-1])
+
+    def code(self, code: str, cwd: str | None = None) -> Analysis:
+        """What Python would do, given `code` to run. The text is handed over as it is: nothing in it can end it."""
+        if _is_too_long(code):
+            return _too_long("", code[:2000])
+        run, start = self._begin(cwd)
+        if UNKNOWN in code:
+            run.unknown("the script holds a NUL character")
+        argv, given = ["python3", "-"], Out(code)
+        _within(run, lambda: _to_the_end(run, lambda judge: judge.start(argv, Scope(start), given, ())))
+        return _told(run, "", f"python3 -\n{code}")
+
+    def write(self, path: str, cwd: str | None = None) -> Analysis:
+        """What it means that a tool writes the file at `path`."""
+        run, start = self._begin(cwd)
+        run.commands.append(SimpleCommand(("write", path), start))
+        _within(run, lambda: write_path(run, Scope(start), path, f"> {path}"))
+        return _told(run, "", f"> {path}")
+
+    def request(self, url: str, cwd: str | None = None) -> Analysis:
+        """What it means that a tool fetches `url`."""
+        run, start = self._begin(cwd)
+        _within(run, lambda: Follower(run).start(["curl", url.replace(UNKNOWN, "")], Scope(start), NOTHING, ()))
+        return _told(run, "", f"curl {url}")
+
+    def _begin(self, cwd: str | None) -> tuple[Run, str]:
+        inside = _WORKSPACE if self.home == _HOME else f"{self.home}/\u200bprojects/\u200bworkspace"
+        start = _absolute(cwd) or inside
+        places = Places(workspace=self.workspace or start, home=self.home, own_home=self.own_home, real=self.real)
+        return Run(places, self.budget), start
+
+
+def _within(run: Run, judge_it: Callable[[], object]) -> None:
+    """Judge, and say so where that came to no end. What was found until then stays: it may be worse."""
+    try:
+        judge_it()
+    except RecursionError:
+        run.unknown("commands are nested too deeply to be followed")
+    except TooIntricate:
+        run.gave_up(TOO_INTRICATE)
+
+
+def _script(run: Run, text: str, cwd: str) -> None:
+    run.depth, run.traps = 0, []
+    _to_the_end(run, lambda follower: follower.script(text, Scope(cwd), NOTHING, ()))
+
+
+def _to_the_end(run: Run, judge_it: Callable[[Follower], object]) -> None:
+    follower = Follower(run)
+    judge_it(follower)
+    for body, scope in tuple(run.traps):  # each was judged where it is set, with the values of then
+        follower.script(body, scope.fork(), NOTHING, ("trap",))
+
+
+def _told(run: Run, command: str, normalised: str) -> Analysis:
     return Analysis(
         command=command,
-        normalised=plain,
+        normalised=normalised,
         commands=tuple(run.commands),
         effects=tuple(dict.fromkeys(run.effects)),
         unknown=tuple(run.unknowns),
@@ -61,22 +139,15 @@ def _absolute(path: str | None) -> str | None:
     return path.rstrip("/") or "/"
 
 
-def _follow(text: str, run: Run, cwd: str) -> None:
-    run.depth, run.traps = 0, []
-    try:
-        follower = Follower(run)
-        follower.script(text, Scope(cwd), NOTHING, ())
-        for body, scope in run.traps[:8]:
-            follower.script(body, scope.fork(), NOTHING, ("trap",))
-    except RecursionError:
-        run.unknown("commands are nested too deeply to be followed")
+def _is_too_long(text: str) -> bool:
+    return len(text) > MAX_BYTES or (not text.isascii() and len(text.encode("utf-8", "replace")) > MAX_BYTES)
 
 
-def _too_long(command: str, cleaned: str) -> Analysis:
+def _too_long(command: str, shown: str) -> Analysis:
     reason = "the command is longer than 64 kB"
     return Analysis(
         command=command,
-        normalised=cleaned,
+        normalised=shown,
         commands=(),
         effects=(Effect("unknown", Severity.ASK, reason),),
         unknown=(reason,),

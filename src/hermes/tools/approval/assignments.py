@@ -6,7 +6,7 @@ import shlex
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.paths import classify, resolve
-from hermes.tools.approval.state import NOTHING, Run, Scope
+from hermes.tools.approval.state import NOTHING, Cmd, Run, Scope, kept
 from hermes.tools.approval.text import UNKNOWN, words
 
 # Variables whose value programs run as a command; and those from which they take folders, options or files of code.
@@ -21,6 +21,7 @@ _LOADING_VARIABLES = re.compile(
 ARGUMENTS = {
     name: variable
     for programs, variable in {
+        "erl elixir iex mix": "ERL_AFLAGS",
         "terraform tofu terragrunt": "TF_CLI_ARGS",
         "tar gtar": "TAR_OPTIONS",
         "perl": "PERL5OPT",
@@ -36,6 +37,15 @@ ARGUMENTS = {
     }.items()
     for name in programs.split()
 }
+_CODE_VARIABLES = {
+    **dict.fromkeys(words("LUA_INIT LUA_INIT_5_1 LUA_INIT_5_2 LUA_INIT_5_3 LUA_INIT_5_4"), "lua"),
+    "PERL5DB": "perl",
+    "PYTHONSTARTUP": "python",
+    **dict.fromkeys(words("R_PROFILE R_PROFILE_USER"), "R"),
+    "NODE_REPL_EXTERNAL_MODULE": "node",
+    **dict.fromkeys(words("VIMINIT EXINIT GVIMINIT"), "vim"),
+}
+_NAMES_A_FILE = frozenset(words("PYTHONSTARTUP R_PROFILE R_PROFILE_USER NODE_REPL_EXTERNAL_MODULE"))
 _NO_COMMAND = frozenset(
     words("true false yes no 0 1 never always auto production development test staging dev prod local ci")
 )
@@ -58,13 +68,13 @@ def bind(
         values = _element(name, plain(index).rstrip("]"), values[0] if values else "", scope)
     elif is_list and any(map(_KEYED.match, values)):
         scope.put(name, known if target.endswith("+") else ())
-        for value in values[:64]:
+        for value in kept(values):
             found = _KEYED.match(value)
             values = _element(name, plain(found[1] if found else ""), found[2] if found else value, scope)
             scope.put(name, values)
     elif target.endswith("+"):
         values = (*known, *values) if is_list else ((known[0] if known else "") + values[0], *known[1:])
-    scope.put(name, tuple(value[:4096] + UNKNOWN if len(value) > 4096 else value for value in values[:64]))
+    scope.put(name, tuple(value[:4096] + UNKNOWN if len(value) > 4096 else value for value in kept(values)))
     if labels:
         scope.labels[name] = labels
     first = values[0] if values else ""
@@ -74,6 +84,7 @@ def bind(
         run.add("own_runtime", f"set {name}", severity=Severity.ASK)
     if _is_injection(name, first, scope, run):
         run.add("inline_code", f"programs load code from {plain(first)} ({name})", (plain(first),))
+    _carries_code(name, first, scope, run)
     if "$(" in first or "`" in first:
         # `${x@P}`, a prompt or an arithmetic expression would run what stands in the text.
         run.script(f'echo "{first}"', scope.fork(), NOTHING, (name,))
@@ -81,6 +92,24 @@ def bind(
         run.script(first.replace(UNKNOWN, "${_}"), scope.fork(), NOTHING, (name,))
         if first.startswith("/") and classify(resolve(first, scope, run), run.places) == "temp":
             run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
+
+
+def _carries_code(name: str, value: str, scope: Scope, run: Run) -> None:
+    """`LUA_INIT`, `PERL5DB`, `PYTHONSTARTUP`: interpreters run what the variable holds, or the file that it names."""
+    language = _CODE_VARIABLES.get(name)
+    if language is None or not value:
+        return
+    from hermes.tools.approval.effects.code import inline  # noqa: PLC0415 - code sets variables, too
+    from hermes.tools.approval.hidden import look_at_text  # noqa: PLC0415 - as above
+
+    cmd = Cmd(language, [name], scope, NOTHING, (name,), run)
+    made = run.files.get(resolve(value.removeprefix("@"), scope, run))
+    if made is not None and (made.text is None or made.labels & {"remote", "decoded"}):
+        run.add("decoded_code", f"{language} runs {plain(value)}, which was only just written ({name})")
+    elif language == "vim":
+        look_at_text(cmd, value)
+    elif made is not None or name not in _NAMES_A_FILE:
+        inline(cmd, (made.text if made is not None else value) or "")
 
 
 def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:

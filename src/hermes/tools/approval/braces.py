@@ -2,16 +2,19 @@
 
 import re
 
+from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.text import UNKNOWN
 
 _HEREDOC = re.compile(r"<<-?[ \t]*('[^'\n]*'|\"[^\"\n]*\"|\\?[\w.!-]+)")
 _NUMBER_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\Z")
 _LETTER_RANGE = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?\Z")
+_CHARACTERS = 8  # of a word, that are looked at in one step
+_MAX_OPEN = 32  # braces that nothing closes
 MAX_FIELDS = 64
 MAX_TEXT = 16384
 
 
-def braces(raw: str) -> list[str]:
+def braces(raw: str, budget: Budget) -> list[str]:
     """The words that brace expansion makes of `raw`; never more than `MAX_FIELDS` + an unknown one."""
     done: list[str] = []
     todo = [raw]
@@ -19,6 +22,7 @@ def braces(raw: str) -> list[str]:
     while todo:
         word = todo.pop()
         work += len(word) + 1
+        budget.spend(1 + len(word) // _CHARACTERS)
         if len(done) + len(todo) > MAX_FIELDS or work > MAX_TEXT:
             done.append("${" + UNKNOWN + "}")
             break
@@ -32,7 +36,7 @@ def braces(raw: str) -> list[str]:
 
 
 def _first_brace(word: str) -> tuple[str, list[str], str] | None:
-    position = 0
+    position = open_ones = 0
     while position < len(word):
         char = word[position]
         if char in "\\'\"$":
@@ -42,6 +46,9 @@ def _first_brace(word: str) -> tuple[str, list[str], str] | None:
             if found is not None:
                 parts, end = found
                 return word[:position], parts, word[end + 1 :]
+            open_ones += 1
+            if open_ones > _MAX_OPEN:  # each looks for its end in all that follows
+                return "", ["${" + UNKNOWN + "}"], ""
         position += 1
     return None
 

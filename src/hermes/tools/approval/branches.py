@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from hermes.tools.approval import bombs
+from hermes.tools.approval.braces import MAX_TEXT
 from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.glob import is_open
 from hermes.tools.approval.grammar import Node
@@ -179,7 +180,8 @@ def joined(outputs: list[Out]) -> Out:
     if len(texts) != len(outputs):
         # A file with other text added is no longer the file that a person has seen.
         return Out(None, labels - {"file"} if any(texts) else labels)
-    return Out("".join(texts)[:16384], labels)
+    whole = "".join(texts)
+    return Out(whole if len(whole) <= MAX_TEXT else None, labels)
 
 
 def either(outputs: list[Out]) -> Out:

@@ -2,11 +2,11 @@
 
 import re
 
-from hermes.tools.approval.glob import STAR, plain
+from hermes.tools.approval.glob import STAR
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out, Scope
-from hermes.tools.approval.streams import feed, run_file
+from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out, Scope, kept
+from hermes.tools.approval.streams import feed, run_file, subscripts
 from hermes.tools.approval.text import UNKNOWN, words
 
 
@@ -22,7 +22,7 @@ def cd(cmd: Cmd) -> Out:
 
 
 def read_line(cmd: Cmd) -> Out:
-    subscripts(cmd)
+    subscripts(cmd, *cmd.args)
     options = read_options(cmd.args, "adinNptu")
     text = cmd.stdin.text
     names = options.operands or ["REPLY"]
@@ -53,10 +53,11 @@ def _fields(text: str, scope: Scope, most: int = -1) -> list[str]:
 
 
 def mapfile(cmd: Cmd) -> Out:
+    subscripts(cmd, *cmd.args)
     options = read_options(cmd.args, "dnOsuCc")
     name = options.operands[0] if options.operands else "MAPFILE"
     text = cmd.stdin.text
-    cmd.scope.put(name, (UNKNOWN,) if text is None else tuple(text.splitlines())[:64])
+    cmd.scope.put(name, (UNKNOWN,) if text is None else kept(text.splitlines()))
     return NOTHING
 
 
@@ -80,7 +81,7 @@ def shift(cmd: Cmd) -> Out:
 
 
 def unset(cmd: Cmd) -> Out:
-    subscripts(cmd)
+    subscripts(cmd, *cmd.args)
     for name in cmd.args:
         cmd.scope.variables.pop(name, None)
         cmd.scope.functions.pop(name, None)
@@ -163,15 +164,8 @@ def from_history(cmd: Cmd) -> Out:
 
 
 def inert(cmd: Cmd) -> Out:
-    subscripts(cmd)
+    subscripts(cmd, *cmd.args)
     return Out()
-
-
-def subscripts(cmd: Cmd) -> None:
-    """`test -v 'a[$(x)]'`: the shell runs what stands in the brackets of a name that it is given as a word."""
-    for word in map(plain, cmd.args):
-        if "[" in word and ("$(" in word or "`" in word):
-            cmd.run.script(f'echo "{word}"', cmd.scope.fork(), NOTHING, (*cmd.via, cmd.name))
 
 
 HANDLERS: Handlers = {
@@ -190,5 +184,5 @@ HANDLERS: Handlers = {
     "umask": umask,
     "enable": enable,
     "fc": from_history,
-    **dict.fromkeys(words("shopt let test [ ulimit return"), inert),
+    **dict.fromkeys(words("shopt let test [ ulimit return wait getopts"), inert),
 }

@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.settings import Settings
-from hermes.tools.approval.analysis import analyse
+from hermes.tools.approval.analysis import View
 from hermes.tools.approval.callbacks import answer_of
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide
 from hermes.tools.approval.grants import HomeGrants, policy_of, read_allowlist, write_allowlist
@@ -69,15 +69,28 @@ def check_all_command_guards(command: str, env_type: str, approval_callback: Cal
     `command` and `user_approved` where they apply. `status: approval_required` means that the question waits for
     somebody who is not there yet; the command must not run.
     """
+    return _checked("command", command, env_type, approval_callback or _callback.get())
+
+
+def check_execute_code_guard(code: str, env_type: str) -> dict[str, Any]:
+    """`check_all_command_guards` for a Python script."""
+    return _checked("code", code, env_type, _callback.get())
+
+
+def _checked(kind: Literal["command", "code"], text: str, env_type: str, callback: Callback | None) -> dict[str, Any]:
     settings, session_key = load_settings(), get_current_session_key()
     policy = policy_of(settings.mapping)
-    verdict = _decided(command, env_type, policy, settings, session_key)
+    view, cwd = View(home=str(Path.home()), own_home=str(settings.home)), str(Path.cwd())
+    analysis = view.code(text, cwd) if kind == "code" else view.command(text, cwd)
+    context = _context(binding(f"{kind}  {text}", cwd), env_type, settings, session_key)
+    kept = [one.grant for one in HomeGrants(settings.home).kept() if one.grant.session_id == session_key]
+    verdict = decide(analysis, policy, kept, context)
     if verdict.outcome == "allow":
         return {"approved": True, "message": None}
     if verdict.outcome == "deny":
         return _blocked(verdict)
-    answer = _asked(command, verdict, policy, session_key, approval_callback or _callback.get())
-    facts = {"pattern_key": verdict.reason, "description": verdict.reason, "command": command}
+    answer = _asked(text, verdict, policy, session_key, callback)
+    facts = {"pattern_key": verdict.reason, "description": verdict.reason, "command": text}
     if answer is None:
         submit_pending(session_key, facts)
         return {"approved": False, "message": REFUSED, "status": "approval_required", **facts}
@@ -110,11 +123,6 @@ def prompt_dangerous_approval(
     except Exception:  # the border to a surface: whatever fails there is a no
         logger.exception("the approval callback failed")
         return "deny"
-
-
-def check_execute_code_guard(code: str, env_type: str) -> dict[str, Any]:
-    """`check_all_command_guards` for a Python script."""
-    return check_all_command_guards(f"python3 - <<'HERMES_CODE_END'\n{code}\nHERMES_CODE_END\n", env_type)
 
 
 def request_tool_approval(tool_name: str, reason: str, rule_key: str = "") -> dict[str, Any]:
@@ -255,19 +263,15 @@ def _grants() -> HomeGrants:
     return HomeGrants(paths.hermes_home())
 
 
-def _decided(command: str, env_type: str, policy: Policy, settings: Settings, session_key: str) -> Verdict:
-    cwd = str(Path.cwd())
-    analysis = analyse(command, cwd=cwd, home=str(Path.home()), own_home=str(settings.home))
+def _context(bound_to: str, env_type: str, settings: Settings, session_key: str) -> Context:
     terminal = settings.mapping.get("terminal") or {}
-    context = Context(
+    return Context(
         backend=env_type,
         has_host_mounts=bool(terminal.get("docker_volumes") or terminal.get("docker_mount_cwd_to_workspace")),
         session_id=session_key,
-        binding=binding(f"command  {command}", cwd),
+        binding=bound_to,
         is_bypassed=desk.is_yolo(session_key) or asks_nothing(settings.environ),
     )
-    kept = [one.grant for one in HomeGrants(settings.home).kept() if one.grant.session_id == session_key]
-    return decide(analysis, policy, kept, context)
 
 
 def _asked(

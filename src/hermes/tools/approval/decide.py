@@ -28,7 +28,10 @@ REFUSED = (
 """What the model reads when an action is denied: never how the rule could be lifted."""
 
 _NEVER_BROAD = frozenset(
-    {"unknown", "unknown_program", "inline_code", "decoded_code", "remote_code", "own_files", "own_runtime"}
+    {
+        *("unknown", "intricate", "unknown_program", "inline_code", "decoded_code", "remote_code"),
+        *("own_files", "own_runtime"),
+    }
 )
 _CONTAINERS = frozenset({"docker", "podman", "singularity", "apptainer", "modal", "daytona", "vercel"})
 
@@ -74,7 +77,7 @@ def decide(analysis: Analysis, policy: Policy, grants: Sequence[Grant], context:
         return denied
     if in_container and policy.containers.inside == "allow":
         return Verdict(outcome="allow", reason="inside a container without host mounts", rule="containers.inside")
-    if policy.mode == "off" or context.is_bypassed:
+    if is_judged(analysis.effects) and (policy.mode == "off" or context.is_bypassed):
         return Verdict(outcome="allow", reason="asking is switched off", rule="mode", effects=analysis.dangers)
     asked = next(
         (rule for rule in policy.rules if rule.action == "ask" and rule_matches(rule, analysis, tool=context.tool)),
@@ -87,6 +90,11 @@ def decide(analysis: Analysis, policy: Policy, grants: Sequence[Grant], context:
     if covered:
         return Verdict(outcome="allow", reason="every part is allowed", rule=covered, effects=analysis.effects)
     return _with_grants(dangers, asked, policy, grants, context)
+
+
+def is_judged(effects: Sequence[Effect]) -> bool:
+    """Whether the judgement came to an end. What did not may be on the floor: asking cannot be switched off for it."""
+    return all(effect.kind != "intricate" for effect in effects)
 
 
 def _hardline(analysis: Analysis) -> str | None:

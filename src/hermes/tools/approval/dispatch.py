@@ -123,9 +123,8 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
         return _unresolved(argv, scope, stdin, via, run)
     if name in scope.aliases and name not in scope.stack:
         return _alias(argv, scope, stdin, via, run)
-    if len(run.commands) < 500:
-        shown = tuple(argv) if all(map(str.isascii, argv)) else tuple(plain(word) for word in argv)
-        run.commands.append(SimpleCommand(shown, scope.cwd, via))
+    shown = tuple(argv) if all(map(str.isascii, argv)) else tuple(plain(word) for word in argv)
+    run.list_command(SimpleCommand(shown, scope.cwd, via))
     program = _program(name, scope, run)
     if not _has_rule(program):
         program = _meant(program)
@@ -258,8 +257,8 @@ def _program(name: str, scope: Scope, run: Run) -> str:
         run.add("remote_code", f"run {plain(name)}, which was just downloaded", (plain(name),))
     elif path in run.executables:
         run.add("chmod_run", f"make {plain(name)} executable and run it", (plain(name),))
-    if name.startswith((".", "/", "~")) and len(run.scripts) < 50:
-        run.scripts.append(path)
+    if name.startswith((".", "/", "~")):
+        run.list_script(path)
     own = name.rsplit("/", 1)[-1]
     # A link on disk may stand for a program of many names (reboot for systemctl): the name that was written counts
     # when it means something, else what the link leads to.

@@ -3,16 +3,17 @@
 import asyncio
 import logging
 import re
-import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from msgspec import structs
+
 from hermes.redact import MARKER
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
-from hermes.tools.approval.analysis import analyse
-from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact
+from hermes.tools.approval.analysis import View
+from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged
 from hermes.tools.approval.model import Analysis, Effect, Severity
 from hermes.tools.approval.paths import GIT_RUNS
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
@@ -25,7 +26,6 @@ PLACEHOLDER = (
     "The text holds a placeholder for a secret, which only the file tools turn back into its value. "
     "Use them, or let the program read the value itself."
 )
-_END = "HERMES_CODE_END"
 _LONG = 4096
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ENDING_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D stop things; every other key may change what a line says
@@ -87,8 +87,7 @@ class ApprovalGate:
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         policy = self.policy()
-        analysis = await self._analysed(action)
-        scripts = self._scripts(analysis, action)
+        analysis, scripts = await self._analysed(action)
         context = Context(
             tool=action.tool,
             backend=action.backend,
@@ -99,7 +98,7 @@ class ApprovalGate:
             is_bypassed=self.is_bypassed(action.session_id),
         )
         given = await self.grants.given(action.session_id)
-        verdict = decide(self._with_scripts(analysis, scripts), policy, given, context)
+        verdict = decide(analysis, policy, given, context)
         beyond = _beyond_effects(action)
         if beyond and verdict.rule == "effects" and not any(is_exact(grant, context) for grant in given):
             verdict = Verdict(outcome="ask", reason=beyond, rule="effects", scopes=("once", "task"))
@@ -112,72 +111,45 @@ class ApprovalGate:
         await self.record(question, decision)
         return decision
 
-    async def _analysed(self, action: Action) -> Analysis:
+    async def _analysed(self, action: Action) -> tuple[Analysis, dict[str, bytes]]:
         if self.in_thread is not None and len(action.text) > _LONG:
-            found: Analysis = await self.in_thread(self._analyse, action)
+            found: tuple[Analysis, dict[str, bytes]] = await self.in_thread(self._analyse, action)
             return found
         return self._analyse(action)
 
-    def _analyse(self, action: Action) -> Analysis:
-        text = action.text
-        if action.kind == "code":
-            text = f"python3 - <<'{_END}'\n{text}\n{_END}\n"
-        elif action.kind == "write":
-            text = f'printf %s "$text" > {shlex.quote(text)}'  # not `: >`, which would empty it
-        elif action.kind == "network":
-            text = f"curl {shlex.quote(text)}"
-        elif action.kind == "tool":
+    def _analyse(self, action: Action) -> tuple[Analysis, dict[str, bytes]]:
+        """What the action itself would do, and the scripts it runs; with the budget of one judgement for all of it."""
+        view = self._view()
+        analysis = self._look(view, action)
+        scripts = self._scripts(analysis, action)
+        return _with_scripts(view, analysis, scripts), scripts
+
+    def _look(self, view: View, action: Action) -> Analysis:
+        text, cwd = action.text, action.cwd or None
+        if action.kind == "tool":
             return Analysis(command=text, normalised=text, commands=(), effects=(), unknown=())
-        analysis = self._look(text, action.cwd)
+        if action.kind == "code":
+            return view.code(text, cwd)
+        if action.kind == "network":
+            return view.request(text, cwd)
+        if action.kind == "write":
+            return _as_file_tool(view.write(text, cwd), text)
+        analysis = view.command(text, cwd)
         into = action.details.get("typed_into")
         if into is not None and not _RUNS_INPUT.search(str(into)):
             # An answer to a program that runs nothing it is told: prose need not parse as bash.
             known = tuple(effect for effect in analysis.effects if effect.kind not in _NOT_UNDERSTOOD)
             return Analysis(command="", normalised=text, commands=analysis.commands, effects=known, unknown=())
-        if action.kind == "write" and not GIT_RUNS.search(action.text):
-            # A file tool shows what it changes and keeps the values of secrets, so a project's settings are files
-            # like others to it; but not what git runs later, outside every sandbox.
-            kept = tuple(_as_note(effect) if effect.kind == "project_env" else effect for effect in analysis.effects)
-            return Analysis(command=text, normalised=text, commands=analysis.commands, effects=kept, unknown=())
         return analysis
 
-    def _look(self, text: str, cwd: str) -> Analysis:
+    def _view(self) -> View:
         sight = self.sight
-        return analyse(
-            text,
-            cwd=cwd or None,
-            home=sight.home,
-            own_home=sight.own_home,
-            workspace=sight.workspace,
-            real=sight.real,
-        )
+        return View(home=sight.home, own_home=sight.own_home, workspace=sight.workspace, real=sight.real)
 
     def _scripts(self, analysis: Analysis, action: Action) -> dict[str, bytes]:
         if action.kind not in ("command", "code"):
             return {}
         return {path: body for path in analysis.scripts if (body := self.sight.read_script(path)) is not None}
-
-    def _with_scripts(self, analysis: Analysis, scripts: dict[str, bytes]) -> Analysis:
-        """The analysis with what the shell scripts it runs would do beyond the workspace and temp."""
-        found: list[Effect] = []
-        for path, body in scripts.items():
-            if path.endswith((".sh", ".bash")) or body.startswith(_SHELLS):
-                inside = self._look(body.decode("utf-8", "replace"), path.rpartition("/")[0])
-                found += [
-                    effect._replace(detail=f"in {path}: {effect.detail}", source=-1)
-                    for effect in inside.dangers
-                    if effect.kind not in _NOT_UNDERSTOOD and effect.path_class not in ("workspace", "temp")
-                ]
-        if not found:
-            return analysis
-        return Analysis(
-            command=analysis.command,
-            normalised=analysis.normalised,
-            commands=analysis.commands,
-            effects=(*analysis.effects, *found),
-            unknown=analysis.unknown,
-            scripts=analysis.scripts,
-        )
 
     async def _settle(self, question: Question, context: Context, policy: Policy, scope: TurnScope) -> Decision:
         verdict = question.verdict
@@ -188,7 +160,7 @@ class ApprovalGate:
         if verdict.outcome == "deny":
             reason = f"{verdict.reason}. {REFUSED}" if verdict.is_hardline else REFUSED
             return Decision(allowed=False, reason=reason, rule=verdict.rule)
-        if question.action.route == "cron" and policy.cron_mode == "approve":
+        if question.action.route == "cron" and policy.cron_mode == "approve" and is_judged(verdict.effects):
             return Decision(allowed=True, reason="scheduled jobs may do this unasked", rule="cron_mode")
         if policy.mode == "smart" and self.judge is not None:
             judged = await _guarded(self.judge(question, scope), scope, policy.timeout, "escalate")
@@ -225,6 +197,30 @@ class ApprovalGate:
         for grant in _grants(answer, verdict, context):
             await self.grants.add(grant)
         return Decision(allowed=True, reason="approved", rule=verdict.rule, scope=answer, decided_by="person")
+
+
+def _as_file_tool(analysis: Analysis, path: str) -> Analysis:
+    """A file tool shows what it changes and keeps the values of secrets, so a project's settings are files like others
+    to it; but not what git runs later, outside every sandbox.
+    """
+    if GIT_RUNS.search(path):
+        return analysis
+    kept = tuple(_as_note(effect) if effect.kind == "project_env" else effect for effect in analysis.effects)
+    return structs.replace(analysis, effects=kept, unknown=())
+
+
+def _with_scripts(view: View, analysis: Analysis, scripts: dict[str, bytes]) -> Analysis:
+    """The analysis with what the shell scripts it runs would do beyond the workspace and temp."""
+    found: list[Effect] = []
+    for path, body in scripts.items():
+        if path.endswith((".sh", ".bash")) or body.startswith(_SHELLS):
+            inside = view.command(body.decode("utf-8", "replace"), path.rpartition("/")[0])
+            found += [
+                effect._replace(detail=f"in {path}: {effect.detail}", source=-1)
+                for effect in inside.dangers
+                if effect.kind not in _NOT_UNDERSTOOD and effect.path_class not in ("workspace", "temp")
+            ]
+    return structs.replace(analysis, effects=(*analysis.effects, *found)) if found else analysis
 
 
 async def _guarded(waiting: Awaitable[str], scope: TurnScope, limit_s: float, failed: str) -> str:

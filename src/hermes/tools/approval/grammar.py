@@ -9,8 +9,11 @@ import tree_sitter
 import tree_sitter_bash
 from tree_sitter import Node
 
+from hermes.tools.approval.budget import Budget
+
 PIECE = 3072  # bytes; error recovery in the grammar is quadratic, so no piece may be longer
 _ENOUGH = 1024  # bytes; statements are gathered up to this size
+_TOKENS = 3  # that are told apart in one step
 _MAX_PIPES = 120
 _MAX_HEREDOCS = 24
 LIFTED = "\ue0ff"  # followed by an index and the same mark: a long literal kept out of the parse
@@ -26,7 +29,7 @@ _TOKEN = re.compile(
     |(?P<cut>;;|&&|\|\||[;&\n](?!>))
     |(?P<word>[A-Za-z_]+)
     |(?P<space>[ \t]+)
-    |(?P<other>.)""",
+    |(?P<other>[^\s\\'"<(){};&|\#A-Za-z_]+|.)""",
     re.VERBOSE | re.DOTALL,
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -66,7 +69,7 @@ def parse(source: str) -> Node | None:
     return _parser().parse(source.encode()).root_node
 
 
-def pieces(text: str, lifted: list[str]) -> Iterator[str | None]:
+def pieces(text: str, lifted: list[str], budget: Budget) -> Iterator[str | None]:
     """Split a long script into statements to parse one by one; None stands for one that is too long.
 
     Long literals (quoted strings, bodies of here-documents) are moved to `lifted` and replaced by a mark.
@@ -76,7 +79,8 @@ def pieces(text: str, lifted: list[str]) -> Iterator[str | None]:
         return
     piece: list[str] = []
     size = 0
-    for token, is_cut in _tokens(text, lifted):
+    for number, (token, is_cut) in enumerate(_tokens(text, lifted)):
+        budget.spend(number % _TOKENS == 0)  # a bool is a number of steps, too
         piece.append(token)
         size += len(token)
         if is_cut and size >= _ENOUGH:

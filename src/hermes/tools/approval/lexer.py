@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SIMPLE = re.compile(r"[\w./:=@%+,^-]+\Z", re.ASCII)
 _RUN = re.compile(r"[^'\"\\$`*?\[~<>]+")
+_CHARACTERS = 16  # of a word, that are looked at in one step
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]", re.ASCII)
 _ANSI_ESCAPE = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
@@ -33,7 +34,8 @@ def expand(raw: str, shell: "Expansions") -> list[str]:
         return [raw]
     if "{" in raw:
         fields: list[str] = []
-        for alternative in braces(raw):
+        words = braces(raw, shell.run.budget)
+        for alternative in words:
             fields += _Word(alternative, shell).fields()
             if len(fields) > MAX_FIELDS:
                 fields.append(UNKNOWN)
@@ -84,6 +86,7 @@ class _Word:
         self.done: list[str] = []
         self.part: list[str] = []
         self.is_real = False  # a quoted empty word is still a word
+        shell.run.budget.spend(1 + len(raw) // _CHARACTERS)
 
     def fields(self) -> list[str]:
         self._scan()

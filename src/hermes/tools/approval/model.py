@@ -66,6 +66,7 @@ KEYS: dict[str, str] = {
     "shutdown": "system shutdown or reboot",
     "inline_code": "inline code with effects that could not be resolved",
     "unknown": "command could not be understood",
+    "intricate": "text that is too intricate to be judged",
     "unknown_program": "program that is not known here",
     "write": "write a file",
     "network": "contact a host",

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from hermes.tools.approval.paths import classify
-from hermes.tools.approval.state import TOO_MUCH, Functions, Out, Run, Scope
+from hermes.tools.approval.state import Functions, Out, Run, Scope
 from hermes.tools.approval.text import UNKNOWN
 
 _MENTIONED = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*|[@*\d])", re.ASCII)
 _MAX_VALUES = 8
 _MAX_WAYS = 12
+_ENTRIES = 8  # that are copied in one step
 _DANGEROUS = ("root", "top", "system", "own", "credential", "disk")
 
 
@@ -28,11 +29,8 @@ class Moment(NamedTuple):
 
 
 def moment(scope: Scope, run: Run) -> Moment:
-    # Copies count, so that they stay linear in the script's length; one that cannot be followed is not copied.
-    run.steps -= (len(scope.variables) + len(scope.choices) + len(run.files)) // 32
-    if run.steps < 0:
-        run.unknown(TOO_MUCH)
-        return Moment(scope.variables, scope.choices, scope.functions, scope.aliases, scope.args, scope.cwd, run.files)
+    held = len(scope.variables) + len(scope.choices) + len(scope.functions) + len(scope.aliases) + len(run.files)
+    run.budget.spend(1 + held // _ENTRIES)
     return Moment(
         scope.variables.copy(),
         scope.choices.copy(),
@@ -45,8 +43,6 @@ def moment(scope: Scope, run: Run) -> Moment:
 
 
 def back_to(then: Moment, scope: Scope, run: Run) -> None:
-    if then.variables is scope.variables:
-        return
     scope.variables, scope.choices = then.variables.copy(), then.choices.copy()
     scope.functions, scope.aliases = then.functions.copy(), then.aliases.copy()
     scope.args, scope.cwd, run.files = then.args, then.cwd, then.files.copy()
@@ -55,8 +51,7 @@ def back_to(then: Moment, scope: Scope, run: Run) -> None:
 def merge(ways: list[Moment], scope: Scope, run: Run) -> None:
     """Go on from where `ways` meet: what differs between them has several values."""
     first = ways[0]
-    if run.steps < 0:
-        return
+    run.budget.spend(1 + sum(len(way.variables) + len(way.files) for way in ways) // _ENTRIES)
     back_to(ways[-1], scope, run)
     if any(way[:2] != first[:2] for way in ways[1:]):
         for name in dict.fromkeys(name for way in ways for name in way.variables):
@@ -100,15 +95,12 @@ def chosen(text: str, scope: Scope) -> list[str]:
 def each_way(names: list[str], scope: Scope, run: Run, follow: Callable[[], Out]) -> list[Out]:
     """Follow a statement once for each combination of the values of `names`; go on from where they meet."""
     start = moment(scope, run)
-    if run.steps < 0:
-        return [follow()]
     values: Iterable[tuple[tuple[str, ...], ...]] = itertools.islice(
         itertools.product(*(start.choices[name] for name in names)), _MAX_WAYS + 1
     )
     outputs: list[Out] = []
     ways: list[Moment] = []
     for number, picked in enumerate(values):
-        run.steps -= 2
         back_to(start, scope, run)
         for name, value in zip(names, picked, strict=True):
             scope.choices.pop(name, None)

@@ -9,8 +9,8 @@ from hermes.tools.approval.glob import plain
 from hermes.tools.approval.lexer import ansi
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_credential, is_private, resolve
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import read
+from hermes.tools.approval.state import DARK, MAX_VALUES, NOTHING, Cmd, Handlers, Out
+from hermes.tools.approval.streams import read, subscripts
 from hermes.tools.approval.text import UNKNOWN, words
 
 _MAX = 16384
@@ -75,6 +75,7 @@ def printf(cmd: Cmd) -> Out:
         return Out("")
     text = _format(ansi(_octal(args[0])), args[1:])
     if variable:
+        subscripts(cmd, variable)
         cmd.scope.put(variable.partition("[")[0], (text,))
         return Out("")
     return Out(text)
@@ -83,7 +84,7 @@ def printf(cmd: Cmd) -> Out:
 def _format(pattern: str, args: list[str]) -> str:
     out: list[str] = []
     rest = list(args)
-    for _ in range(64):
+    for _ in range(MAX_VALUES):
         used = len(rest)
 
         def one(found: re.Match[str]) -> str:
@@ -101,7 +102,10 @@ def _format(pattern: str, args: list[str]) -> str:
         out.append(_FORMAT.sub(one, pattern))
         if not rest or used == len(rest):
             break
-    return "".join(out)[:_MAX]
+    else:
+        out.append(UNKNOWN)
+    whole = "".join(out)
+    return whole if len(whole) <= _MAX else whole[:_MAX] + UNKNOWN
 
 
 def cat(cmd: Cmd) -> Out:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.lexer import Values
-from hermes.tools.approval.state import Run, Scope
+from hermes.tools.approval.state import MAX_VALUES, Run, Scope
 from hermes.tools.approval.text import SECRET, UNKNOWN
 
 _BODY = re.compile(
@@ -19,6 +19,7 @@ _DIGITS = frozenset(
     {"RANDOM", "SECONDS", "LINENO", "UID", "EUID", "BASHPID", "$", "#", "?", "!", "SHLVL", "COLUMNS", "LINES"}
 )
 _MAX_PATTERN = 64
+_MAX_CUT = 1024
 
 Expand = Callable[[str], str]
 
@@ -97,7 +98,8 @@ def _indexed(name: str, index: str | None, scope: Scope, run: Run) -> Values:
         return Values(known, is_list=True)
     if re.fullmatch(r"-?\d{1,4}", inner):
         number = int(inner)
-        return Values((known[number],) if -len(known) <= number < len(known) else ("",))
+        beyond = UNKNOWN if len(known) > MAX_VALUES else ""
+        return Values((known[number] if -len(known) <= number < len(known) else beyond,))
     return Values(scope.variables.get(f"{name}[{inner}]", (UNKNOWN,)))
 
 
@@ -122,10 +124,12 @@ def _operator(rest: str, name: str, values: Values, scope: Scope, run: Run, expa
         return Values(tuple(_case(head, text) for text in values.texts), values.is_list)
     if head[0] in "#%":
         pattern = expand(operand)
+        run.budget.spend(sum(len(text) * (2 + len(text) // 64) for text in values.texts if len(text) <= _MAX_CUT) // 8)
         return Values(tuple(_trim(head, text, pattern) for text in values.texts), values.is_list)
     if head[0] == "/":
         pattern, replacement = _replacement(operand)
         pattern, replacement = expand(pattern), expand(replacement)
+        run.budget.spend(sum(len(text) for text in values.texts if len(text) <= _MAX_CUT) // 8)
         return Values(tuple(_replace(head, text, pattern, replacement) for text in values.texts), values.is_list)
     if head == "@":
         if operand == "P" and any(UNKNOWN in text for text in values.texts):
@@ -191,7 +195,7 @@ def _regex(pattern: str) -> re.Pattern[str] | None:
 
 def _trim(operator: str, text: str, pattern: str) -> str:
     regex = _regex(plain(pattern))
-    if regex is None or UNKNOWN in text or len(text) > 1024:
+    if regex is None or UNKNOWN in text or len(text) > _MAX_CUT:
         return UNKNOWN
     sizes = range(len(text) + 1) if len(operator) == 1 else range(len(text), -1, -1)
     for size in sizes:
@@ -203,7 +207,7 @@ def _trim(operator: str, text: str, pattern: str) -> str:
 
 def _replace(operator: str, text: str, pattern: str, replacement: str) -> str:
     regex = _regex(plain(pattern))
-    if regex is None or UNKNOWN in text or len(text) > 1024:
+    if regex is None or UNKNOWN in text or len(text) > _MAX_CUT:
         return UNKNOWN
     if not pattern:
         return text

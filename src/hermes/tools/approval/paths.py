@@ -1,6 +1,7 @@
 """Where a path leads and what it is: resolved after `cd`, `..`, links and globs, then put in a class."""
 
 import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from hermes.tools.approval.glob import STAR, could_name, has_glob, is_open, plain
@@ -48,6 +49,10 @@ _SYSTEM_SECRETS = re.compile(
 _PROJECT_ENV = re.compile(r"\.env(?:\.(?!example|sample|template|dist|defaults?\b)[\w-]+)*\Z|config\.ya?ml\Z|\.envrc\Z")
 EMPTIES = "empty "  # how the detail of a write begins that leaves nothing in the file
 GIT_RUNS = re.compile(r"/\.git/(?:hooks/|config\Z)")  # what git runs, or is told to run, later
+_CHARACTERS = 64  # of a path, that are looked at in one step
+_JUDGE = 6  # steps to tell what it means to write or delete a path
+_LINKS = 4  # steps to follow links that the script makes
+_LOOK = 10  # steps that a look at the disk takes
 _STREAMS = ("/dev/fd/", "/dev/std", "/proc/self/fd/")  # of the command to come, not of this process
 _OWN_STATE = re.compile(
     r"(?:config\.ya?ml|\.env[\w.-]*|auth[\w.-]*|credentials[\w.-]*|state\.db[\w-]*|approvals?[\w./-]*|allowlist[\w./-]*"
@@ -57,6 +62,7 @@ _OWN_STATE = re.compile(
 
 def resolve(word: str, scope: Scope, run: Run) -> str:
     """The absolute path that `word` names from the script's working directory; unknown parts stay marked."""
+    run.budget.spend(1 + len(word) // _CHARACTERS)
     if word.startswith("/"):
         path = word
     elif word.startswith(UNKNOWN):
@@ -66,10 +72,20 @@ def resolve(word: str, scope: Scope, run: Run) -> str:
     if "//" in path or "/." in path or path.endswith("/"):
         path = _normal(path)
     if run.links:
+        run.budget.spend(_LINKS)
         path = _linked(path, run.links)
-    if run.places.real is not None and not is_open(path) and path not in run.files and not path.startswith(_STREAMS):
-        path = run.places.real(path)
+    if run.places.real is not None and not is_open(path) and not path.startswith(_STREAMS):
+        return _on_disk(path, run, run.places.real)
     return path
+
+
+def _on_disk(path: str, run: Run, real: Callable[[str], str]) -> str:
+    if path not in run.real_paths:
+        run.budget.spend(_LOOK)
+        run.real_paths[path] = real(path)
+    found = run.real_paths[path]
+    # A file that the script has made is the one it wrote, unless what it wrote through is a link to a guarded one.
+    return found if path not in run.files or classify(found, run.places) in ("own", "credential", "rc") else path
 
 
 def _normal(path: str) -> str:
@@ -88,13 +104,20 @@ def _normal(path: str) -> str:
 
 def _linked(path: str, links: dict[str, str]) -> str:
     for _ in range(8):
-        for link, target in links.items():
-            if path == link or path.startswith(link + "/"):
-                path = _normal(target + path[len(link) :])
-                break
-        else:
+        end = next((end for end in _ends(path) if path[:end] in links), 0)
+        if not end:
             return path
+        path = _normal(links[path[:end]] + path[end:])
     return path
+
+
+def _ends(path: str) -> Iterator[int]:
+    """Where the folders that `path` leads through end, the outermost first, and then `path` itself."""
+    end = path.find("/", 1)
+    while end > 0:
+        yield end
+        end = path.find("/", end + 1)
+    yield len(path)
 
 
 def classify(path: str, places: Places) -> str:
@@ -160,9 +183,9 @@ def _concrete(path: str, places: Places) -> str:
         # `~/$x` may be anything in home, `/$x` anything at all; deeper down the folder tells the class.
         known = head.rstrip("/")
         return UNKNOWN if known in ("", places.home) or "/" not in known[1:] else head + "x"
+    parts = path.split("/")
     for landmark in _landmarks(places):
         depth = landmark.count("/")
-        parts = path.split("/")
         if len(parts) > depth and could_name("/".join(parts[: depth + 1]), landmark):
             return "/".join([landmark, *parts[depth + 1 :]])
     return path
@@ -220,8 +243,28 @@ def deletes(cmd: Cmd, *words: str, recursive: bool = False, kind: str = "") -> N
         delete_path(cmd.run, cmd.scope, word, cmd.line, recursive=recursive, kind=kind)
 
 
+def is_guarded_name(inner: str) -> bool:
+    """Whether a path below the runtime's own folder is one that nobody's yes lets a tool write."""
+    return bool(_OWN_STATE.match(inner))
+
+
+def link_path(run: Run, scope: Scope, word: str, how: str, *, is_hard: bool) -> None:
+    """Record that the file which `word` names gets another name, by which it could be written unseen.
+
+    A symbolic link is followed wherever it is written through; only what no yes lifts is refused the name, too. A hard
+    link is as good as the file: what nobody should write in passing is not given a second one.
+    """
+    path = resolve(word, scope, run)
+    kind = classify(path, run.places)
+    if kind == "own" and _severity(path, run.places) is Severity.HARDLINE:
+        _own(run, path, how, (show(path, run.places),))
+    elif is_hard and kind in ("system", "own", "credential", "rc"):
+        write_path(run, scope, word, how)
+
+
 def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
     """Record the effect of writing to the file that `word` names."""
+    run.budget.spend(_JUDGE)
     path = resolve(word, scope, run)
     shown = (show(path, run.places),)
     kind = classify(path, run.places)
@@ -250,13 +293,17 @@ def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
 
 
 def _own(run: Run, path: str, how: str, shown: tuple[str, ...]) -> None:
-    inner = path.partition("/.hermes/")[2] if "/.hermes/" in path else path.removeprefix(run.places.own_home).strip("/")
-    severity = Severity.HARDLINE if _OWN_STATE.match(inner) or is_open(inner) else Severity.ASK
-    run.add("own_files", how, shown, severity=severity, path_class="own")
+    run.add("own_files", how, shown, severity=_severity(path, run.places), path_class="own")
+
+
+def _severity(path: str, places: Places) -> Severity:
+    inner = path.partition("/.hermes/")[2] if "/.hermes/" in path else path.removeprefix(places.own_home).strip("/")
+    return Severity.HARDLINE if is_guarded_name(inner) or is_open(inner) else Severity.ASK
 
 
 def delete_path(run: Run, scope: Scope, word: str, how: str, *, recursive: bool = False, kind: str = "") -> None:
     """Record the effect of deleting what `word` names; `kind` names the effect where another than rm's is meant."""
+    run.budget.spend(_JUDGE)
     path = resolve(word, scope, run)
     last = path.rsplit("/", 1)[-1]
     everything = last in (STAR, f".{STAR}", f"{STAR}{STAR}", f"{STAR}.{STAR}", f".[!.]{STAR}")

@@ -2,7 +2,7 @@
 
 The expressions are searched in a flattened form of the command (`flatten`): quotes and escapes are gone, quoted phrases
 with blanks in them are folded to one word so that a quoted command does not stand where a command would, and each
-command starts after a separator.
+command starts after a separator. No expression may try again from each place of a long text: repeats are counted.
 """
 
 import re
@@ -16,13 +16,13 @@ _AT = (
 _END = r"(?=[\s;&|)]|$)"
 
 DANGEROUS_PATTERNS: list[tuple[str, str]] = [
-    (_AT + r"rm\s+(?:\S+\s+)*?-(?:[a-z]*r[a-z]*|-recursive)" + _END, "recursive delete"),
+    (_AT + r"rm\s+(?:\S+\s+){0,64}?-(?:[a-z]*r[a-z]*|-recursive)" + _END, "recursive delete"),
     (
         _AT + r"rm\s+(?:-\S+\s+)*(?:/(?!tmp/|var/tmp/|dev/shm/|home/|users/|workspace/|root/)[a-z*]|/\s*$|~/?\s*$)",
         "delete in root path",
     ),
     (_AT + r"mkfs(?:\.\w+)?\s+\S", "format filesystem"),
-    (_AT + r"dd\s+(?:\S+\s+)*?of=(?!/dev/(?:null|stdout|stderr))\S", "disk copy"),
+    (_AT + r"dd\s+(?:\S+\s+){0,64}?of=(?!/dev/(?:null|stdout|stderr))\S", "disk copy"),
     (r">\s*/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|r?disk\d|md\d)\w*", "write to block device"),
     (_AT + r"drop\s+(?:table|database|schema)\b", "SQL DROP"),
     (_AT + r"truncate\s+table\b", "SQL TRUNCATE"),
@@ -31,17 +31,17 @@ DANGEROUS_PATTERNS: list[tuple[str, str]] = [
     (_AT + r"tee\s+(?:-\S+\s+)*(?:/private)?/etc/", "overwrite system config"),
     (_AT + r"systemctl\s+(?:-\S+\s+)*(?:stop|restart|disable|mask)\b", "stop, restart or disable a system service"),
     (
-        _AT + r"(?:curl|wget)\s[^\n;&]*\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?:/\S*/)?(?:ba|z|k|da)?sh" + _END,
+        _AT + r"(?:curl|wget)\s[^\n;&]{0,999}\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?:/\S*/)?(?:ba|z|k|da)?sh" + _END,
         "pipe remote content to shell",
     ),
     (_AT + r"(?:ba|z|k|da)?sh\s+<\(\s*(?:curl|wget)\b", "pipe remote content to shell"),
     (
-        _AT + r"(?:base64|base32|xxd)\s[^\n;&]*-(?:d|-decode|r)\b[^\n;&]*\|\s*(?:ba|z|k|da)?sh" + _END,
+        _AT + r"(?:base64|base32|xxd)\s[^\n;&|]{0,300}-(?:d|-decode|r)\b[^\n;&]{0,300}\|\s*(?:ba|z|k|da)?sh" + _END,
         "decoded or generated text run as code",
     ),
-    (r"([\w:.]+)\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}", "fork bomb"),
+    (r"(?<![\w:.])([\w:.]{1,64})\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}", "fork bomb"),
     (_AT + r"kill\s+(?:-\S+\s+)*-1" + _END, "kill all processes"),
-    (_AT + r"(?:pkill|killall)\s+(?:\S+\s+)*?-(?:9|kill|sigkill|s\s+(?:9|kill))\b", "force kill processes"),
+    (_AT + r"(?:pkill|killall)\s+(?:\S+\s+){0,64}?-(?:9|kill|sigkill|s\s+(?:9|kill))\b", "force kill processes"),
     (
         _AT + r"chmod\s+(?:-\S+\s+)*(?:0?[0-7]{2}[2367]|[ugoa]*[oa][ugoa]*\+[rx]*w)\S*" + _END,
         "world/other-writable permissions",
@@ -52,10 +52,11 @@ DANGEROUS_PATTERNS: list[tuple[str, str]] = [
     ),
     (r">{1,2}\s*(?:~|\$home)/\.hermes/", "write the runtime's own files"),
     (_AT + r"xargs\s+(?:-\S+\s+)*rm\b", "xargs with rm"),
-    (_AT + r"find\s[^\n;&|]*\s-(?:delete|exec(?:dir)?\s+(?:/\S*/)?rm)\b", "find -delete or -exec rm"),
+    (_AT + r"find\s[^\n;&|]{0,999}\s-(?:delete|exec(?:dir)?\s+(?:/\S*/)?rm)\b", "find -delete or -exec rm"),
     (
         _AT
-        + r"git\s+(?:-\S+\s+)*(?:reset\s+(?:\S+\s+)*--hard|push\s+(?:\S+\s+)*?(?:--force\S*|-f)|clean\s+-\w*f)"
+        + r"git\s+(?:-\S+\s+)*(?:reset\s+(?:\S+\s+){0,64}?--hard"
+        + r"|push\s+(?:\S+\s+){0,64}?(?:--force\S*|-f)|clean\s+-\w*f)"
         + _END,
         "git history or work discarded",
     ),
@@ -70,9 +71,9 @@ HARDLINE_PATTERNS: list[tuple[str, str]] = [
         "recursive delete",
     ),
     (_AT + r"mkfs(?:\.\w+)?\s+\S", "format filesystem"),
-    (_AT + r"dd\s+(?:\S+\s+)*?of=/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|r?disk\d)", "disk copy"),
+    (_AT + r"dd\s+(?:\S+\s+){0,64}?of=/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|r?disk\d)", "disk copy"),
     (r">\s*/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|r?disk\d)\w*", "write to block device"),
-    (r"([\w:.]+)\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}", "fork bomb"),
+    (r"(?<![\w:.])([\w:.]{1,64})\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}", "fork bomb"),
     (_AT + r"kill\s+(?:-\S+\s+)*-1" + _END, "kill all processes"),
     (_AT + r"(?:shutdown|reboot|halt|poweroff)" + _END, "system shutdown or reboot"),
     (_AT + r"(?:init|telinit)\s+[06]" + _END, "system shutdown or reboot"),
@@ -98,11 +99,12 @@ _PART = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MAX = 8192
+_MAX_ENDS = 24
 
 
 def flatten(command: str) -> str:
     """`command` as plain text, without a parser: quotes, escapes, comments and here-documents are gone."""
-    text = folded(clean(command))[:_MAX]
+    text = folded(clean(command)[:_MAX])[:_MAX]
     out: list[str] = []
     ends: list[str] = []
     position = 0
@@ -132,7 +134,7 @@ def flatten(command: str) -> str:
 
 
 def _skip_bodies(text: str, position: int, ends: list[str]) -> int:
-    for end in ends:
+    for end in ends[:_MAX_ENDS]:
         found = re.compile(rf"^\t*{re.escape(end)}\s*$", re.MULTILINE).search(text, position)
         position = found.end() if found else len(text)
     return position

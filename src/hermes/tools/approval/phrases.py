@@ -18,6 +18,7 @@ from hermes.tools.approval.text import SECRET, UNKNOWN
 if TYPE_CHECKING:
     from hermes.tools.approval.shell import Follower
 
+_ASSIGNMENT = 6  # steps
 _BLANK = re.compile(r"(?:[ \t]|\\\n)*\Z")
 _GLOB = re.compile(r"(?:\$\{[^}]*\}|[^*?\[$]|\$(?!\{))*[*?\[]")  # outside of `${…}`
 _LIFTED = re.compile(f"{LIFTED}(\\d+){LIFTED}")
@@ -61,6 +62,7 @@ class Phrases:
                 spans.append([start, node.end_byte])
             end = node.end_byte
         shell = Expansions(self.run, self.via, scope)
+        self.run.budget.spend(len(spans) // 2)
         source = self.source
         fields: list[str] = []
         previous = -1
@@ -95,6 +97,7 @@ class Phrases:
 
     def assign(self, node: Node, scope: Scope) -> None:
         """`name=value`, `name+=value`, `name=(a b)`, `name[1]=value`."""
+        self.run.budget.spend(_ASSIGNMENT)
         target, _, value = self.text(node).partition("=")
         before, self.run.substituted = self.run.substituted, frozenset()
         if "$(" in target or "`" in target:  # the index runs, too

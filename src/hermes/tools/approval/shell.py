@@ -13,7 +13,7 @@ from hermes.tools.approval.moments import Moment, back_to, chosen, each_way, mer
 from hermes.tools.approval.phrases import REDIRECTS, extra_words
 from hermes.tools.approval.redirects import apply_writes
 from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
-from hermes.tools.approval.text import join_lines, without_invisible, words
+from hermes.tools.approval.text import other_readings, words
 
 # A command word that is one brace expansion: bash takes it, the grammar does not.
 _BRACE_COMMAND = re.compile(r"((?:^|[;&|\n(])\s*)(\{[^\s;&|(){}'\"$`]*,[^\s;&|(){}'\"$`]*\})(?=[\s;&|)]|$)")
@@ -31,6 +31,9 @@ _WORDS = frozenset(
     {"word", "string", "raw_string", "ansi_c_string", "number", "concatenation", "simple_expansion", "expansion"}
 )
 _MAX_NODE_DEPTH = 60
+_COMMAND = 16  # steps to judge one command
+_FUNCTION = 8  # and to look at one that is defined
+_CHARACTERS = 8  # that are read and parsed in one step
 
 
 class Follower:
@@ -45,14 +48,13 @@ class Follower:
     def script(self, text: str, scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out:
         """Follow `text` in `scope`; return what is known of its output."""
         run = self.run
-        run.bytes_left -= len(text)
-        if run.depth >= MAX_DEPTH or run.bytes_left < 0:
+        run.budget.spend(1 + len(text) // _CHARACTERS)
+        if run.depth >= MAX_DEPTH:
             run.unknown("commands are nested too deeply to be followed")
             return DARK
-        if via:
-            text = without_invisible(text)
-            if "\\\n" in text and (whole := join_lines(text)) != text:
-                self.script(whole, scope.fork(), stdin, via)
+        if via:  # all ways to read the whole text are looked at before anything is followed
+            for other in other_readings(text):
+                self.script(other, scope.fork(), stdin, via)
         run.depth += 1
         outputs: list[Out] = []
         errors = 0
@@ -61,8 +63,8 @@ class Follower:
         if "coproc" in text:
             text = _COPROC.sub(lambda found: f"{found[1]}{found[2] or 'COPROC'}=(8 9); {found[3]}", text)
         if "{" in text:
-            text = _BRACE_COMMAND.sub(lambda found: found[1] + " ".join(braces(found[2])), text)
-        for piece in pieces(text, run.lifted):
+            text = _BRACE_COMMAND.sub(lambda found: found[1] + " ".join(braces(found[2], run.budget)), text)
+        for piece in pieces(text, run.lifted, run.budget):
             source = piece or ""
             root = None if piece is None or errors > 1 else parse(source)
             if root is None:
@@ -71,6 +73,7 @@ class Follower:
                 continue
             if root.has_error:
                 errors += 1
+                run.budget.spend(len(source) // 2)  # to make something of an error takes the grammar long
                 run.unknown("the command does not parse as bash")
             outputs.append(_Script(self, source, via).statement(root, scope, stdin))
         run.depth -= 1
@@ -79,8 +82,9 @@ class Follower:
     def start(self, argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out:
         """Judge one simple command whose words are resolved."""
         run = self.run
-        if not argv or not run.spend():
+        if not argv:
             return DARK
+        run.budget.spend(_COMMAND + 2 * len(argv) + sum(map(len, argv)) // _CHARACTERS)
         if len(via) > 2 * MAX_DEPTH:
             run.unknown("commands are nested too deeply to be followed")
             return DARK
@@ -123,6 +127,7 @@ class _Script(Branches):
             self.run.unknown("commands are nested too deeply to be followed")
             return DARK
         follower.node_depth += 1
+        self.run.budget.spend()
         names = chosen(self.own_text(node), scope) if scope.choices and node.type in _SPLIT else ()
         if names:
             outputs = each_way(names, scope, self.run, lambda: self._statement(node, scope, stdin, redirects))
@@ -283,6 +288,7 @@ class _Script(Branches):
         return apply_writes(resolved, out, scope, run, argv) if resolved else out
 
     def define(self, node: Node, scope: Scope) -> None:
+        self.run.budget.spend(_FUNCTION)
         name_node = node.child_by_field_name("name")
         body = node.child_by_field_name("body")
         if name_node is None or body is None:

@@ -1,15 +1,19 @@
 """The state of one analysis: what the script has set, written and done so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.glob import plain
 from hermes.tools.approval.model import Effect, Severity, SimpleCommand
 from hermes.tools.approval.text import UNKNOWN
 
 MAX_DEPTH = 10
+MAX_VALUES = 64
+_LINE = 200
+_MAX_COMMANDS = 500
+_MAX_SCRIPTS = 50
 _MAX_EFFECTS = 200
-TOO_MUCH = "the script does more than can be followed"
 
 
 class Out(NamedTuple):
@@ -22,6 +26,11 @@ class Out(NamedTuple):
 
     text: str | None = None
     labels: frozenset[str] = frozenset()
+
+
+def kept(values: Sequence[str]) -> tuple[str, ...]:
+    """The values of a list that are told apart; where there are more, an unknown one stands for the rest."""
+    return tuple(values) if len(values) <= MAX_VALUES else (*values[:MAX_VALUES], UNKNOWN)
 
 
 NOTHING = Out("")
@@ -80,7 +89,13 @@ class Cmd(NamedTuple):
     @property
     def line(self) -> str:
         """The command as a person reads it, unknown parts as `…`."""
-        return plain(" ".join([self.name, *self.args])).replace(UNKNOWN, "…")[:200]
+        words, size = [self.name], 0
+        for word in self.args:
+            words.append(word)
+            size += len(word) + 1
+            if size > _LINE:  # a command may have thousands, and the line is asked for again and again
+                break
+        return plain(" ".join(words)).replace(UNKNOWN, "…")[:_LINE]
 
     def add(
         self,
@@ -118,10 +133,9 @@ class Places(NamedTuple):
 class Run:
     """One analysis: budget, findings, and the files the script itself makes."""
 
-    def __init__(self, places: Places, size: int) -> None:
+    def __init__(self, places: Places, budget: Budget) -> None:
         self.places = places
-        self.steps = 256 + size // 2
-        self.bytes_left = 4 * size + 32768
+        self.budget = budget
         self.depth = 0
         self.effects: list[Effect] = []
         self.commands: list[SimpleCommand] = []
@@ -130,6 +144,7 @@ class Run:
         self.files: dict[str, Out] = {}
         self.sinks: dict[str, str] = {}  # what reads the other end of `>(…)`, by its path
         self.links: dict[str, str] = {}
+        self.real_paths: dict[str, str] = {}  # where paths lead on disk, once looked at
         self.found: set[str] = set()  # files that are there: patterns that the script writes, and what `find` hands on
         self.executables: set[str] = set()
         self.cloned: list[str] = []  # folders that the script itself downloads
@@ -154,7 +169,7 @@ class Run:
         if len(self.effects) < _MAX_EFFECTS:
             if effect not in self.effects[-8:]:
                 self.effects.append(effect)
-        elif severity > Severity.NOTE:
+        elif severity > self.effects[-1].severity:
             self.effects[-1] = effect
 
     def unknown(self, reason: str) -> None:
@@ -163,13 +178,26 @@ class Run:
             self.unknowns.append(reason)
             self.add("unknown", reason)
 
+    def gave_up(self, reason: str) -> None:
+        """Say that the judgement came to no end: first of all, however much was found until then."""
+        self.unknowns.append(reason)
+        if len(self.effects) >= _MAX_EFFECTS:
+            del self.effects[-2]  # the last one may be the worst
+        self.effects.insert(0, Effect("intricate", Severity.ASK, reason))
+
+    def list_command(self, command: SimpleCommand) -> None:
+        """Note a command. Past the last one that is listed no rule could tell what does what, so that asks."""
+        if len(self.commands) < _MAX_COMMANDS:
+            self.commands.append(command)
+        else:
+            self.unknown("it runs more commands than are listed")
+
+    def list_script(self, path: str) -> None:
+        """Note a script file that is run, so that it can be read."""
+        if len(self.scripts) < _MAX_SCRIPTS:
+            self.scripts.append(path)
+        elif path not in self.scripts:
+            self.unknown("it runs more scripts than are read")
+
     def is_cloned(self, path: str) -> bool:
         return any(path.startswith(folder + "/") for folder in self.cloned)
-
-    def spend(self) -> bool:
-        """Take one step of the budget; False when it is used up."""
-        self.steps -= 1
-        if self.steps < 0:
-            self.unknown(TOO_MUCH)
-            return False
-        return True

@@ -39,6 +39,13 @@ def pour(path: str, out: Out, scope: Scope, run: Run) -> None:
         run.script(run.sinks[path], scope.fork(), out, (">()",))
 
 
+def subscripts(cmd: Cmd, *words: str) -> None:
+    """`test -v 'a[$(x)]'`: the shell runs what stands in the brackets of a name that it is given as a word."""
+    for word in map(plain, words):
+        if "[" in word and ("$(" in word or "`" in word):
+            cmd.run.script(f'echo "{word}"', cmd.scope.fork(), Out(""), (*cmd.via, cmd.name))
+
+
 def feed(cmd: Cmd, out: Out, *, same_scope: bool = False) -> None:
     """Judge a stream that a shell runs as a script."""
     run = cmd.run
@@ -71,5 +78,5 @@ def run_file(cmd: Cmd, word: str, *, same_scope: bool = False) -> None:
         run.add("remote_code", f"run {plain(word)}, which was just downloaded", (plain(word),))
     elif path in run.executables:
         run.add("chmod_run", f"make {plain(word)} executable and run it", (plain(word),))
-    elif len(run.scripts) < 50:
-        run.scripts.append(path)
+    else:
+        run.list_script(path)

@@ -11,7 +11,7 @@ UNKNOWN = "\0"
 SECRET = UNKNOWN * 3
 """The same for the value of a variable whose name says that it is a credential."""
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _INVISIBLE = re.compile(
     "[\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f]"
 )
@@ -33,20 +33,37 @@ def quoted(word: str) -> str:
 def clean(command: str) -> str:
     """Return `command` without NULs, invisible characters and terminal escapes; total for any string.
 
-    bash drops NULs itself and would keep a zero-width character inside a word, where it turns `rm` into a program that
-    does not exist; the model meant `rm`, so that is what is judged.
+    bash would keep a zero-width character inside a word, where it turns `rm` into a program that does not exist; the
+    model meant `rm`, so that is judged, too (see `readings`).
     """
     if command.isascii():
         if "\0" not in command and "\x1b" not in command and "\r" not in command:
             return command
     else:
-        command = command.encode("utf-8", "replace").decode("utf-8")
-        command = _RESERVED.sub("\ufffd", command)
-        command = _INVISIBLE.sub("", command)
-    command = command.replace("\0", "")
+        command = _INVISIBLE.sub("", _encodable(command))
     if "\x1b" in command:
         command = _ANSI.sub("", command)
-    return command.replace("\r\n", "\n")
+    return command.replace("\0", "").replace("\r\n", "\n")
+
+
+def readings(command: str) -> list[str]:
+    """The different ways to read `command`, each of which is judged: as bash does, cleaned, and folded to plain text.
+
+    Cleaning alone would let text hide: an unseen character before `#` makes it no comment, one between a backslash and
+    the end of the line keeps two lines apart, and an escape for a terminal may reach over the rest of the text. The
+    grammar knows no `<>`, which opens a file for writing, too. The last one is what is compared with rules.
+    """
+    as_it_is = command.replace("\0", "").replace("\r\n", "\n")
+    appended = [as_it_is.replace("<>", ">>")] if "<>" in as_it_is else []
+    if as_it_is.isascii() and "\x1b" not in as_it_is:
+        return [*appended, as_it_is]
+    as_it_is = _encodable(as_it_is)
+    cleaned = clean(command)
+    return list(dict.fromkeys((*map(_encodable, appended), as_it_is, cleaned, folded(cleaned))))
+
+
+def _encodable(command: str) -> str:
+    return _RESERVED.sub("\ufffd", command.encode("utf-8", "replace").decode("utf-8"))
 
 
 def folded(command: str) -> str:
@@ -68,6 +85,11 @@ def join_lines(text: str) -> str:
     return "".join(pieces)
 
 
-def without_invisible(text: str) -> str:
-    """Text that a script makes for another shell, without characters that nobody sees; marks stay."""
-    return text if text.isascii() else _UNSEEN.sub("", text)
+def other_readings(text: str) -> list[str]:
+    """Other ways to read text that a script makes for another shell, as in `readings`; marks stay."""
+    found = [] if text.isascii() else [_UNSEEN.sub("", text)]
+    if "\\\n" in text:
+        found.append(join_lines(text))
+    if "<>" in text:
+        found.append(text.replace("<>", ">>"))
+    return [other for other in found if other != text]

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import deletes_since
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out, Scope
+from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out, Scope, kept
 from hermes.tools.approval.streams import feed, listed, read, run_file
 from hermes.tools.approval.text import UNKNOWN, quoted, words
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "pwsh"])
+_MAX_STARTS = 12  # of one command with different words that are looked at
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -199,22 +200,36 @@ def xargs(cmd: Cmd) -> Out:
         cmd.run.found.add(f"{cmd.scope.cwd}/found")
     # With -0 and -d blanks do not separate; a plain list has one name a line.
     split = (lambda whole: re.split(r"[\0\n]", whole.rstrip("\0\n"))) if options.has("0d", "null") else str.split
-    fields = [UNKNOWN] if text is None else split(text)[:32]
+    fields = [UNKNOWN] if text is None else [*kept(split(text))]
     words = rest or ["echo"]
     cmd.run.substituted |= given.labels
     base = words[0].rsplit("/", 1)[-1]
     before = len(cmd.run.effects)
     if mark:
-        fields = [UNKNOWN] if text is None else text.splitlines()[:1] or [""]
-        out = cmd.nested([word.replace(mark, fields[0]) for word in words], NOTHING)
+        lines = [UNKNOWN] if text is None else _some(text.splitlines()) or [""]
+        outputs = [cmd.nested([word.replace(mark, line) for word in words], NOTHING) for line in lines]
+        out = outputs[0] if len(outputs) == 1 else DARK
     elif base in SHELLS and text is None and len(words) > 1 and words[-1] in ("-c", "-lc"):
         feed(cmd, given)
         out = DARK
     else:
         out = cmd.nested([*words, *fields], NOTHING)
+        each = options.value("n", "max-args", "L", "max-lines") or ""
+        if each.isdigit() and 0 < int(each[:4]) < len(fields):  # then it is started again and again, with some of them
+            size = int(each[:4])
+            for number in [*range(0, len(fields), size)][:_MAX_STARTS]:
+                cmd.nested([*words, *fields[number : number + size]], NOTHING)
+            if len(fields) > size * _MAX_STARTS:
+                cmd.nested([*words, UNKNOWN], NOTHING)
     if base in ("rm", "unlink", "shred", "rmdir") or deletes_since(cmd.run, before):
         cmd.run.add("xargs_delete", f"delete what the list before xargs names ({base})")
     return out
+
+
+def _some(lines: list[str]) -> list[str]:
+    """Some of the lines that a command is started with, one by one; an unknown one stands for the rest."""
+    distinct = list(dict.fromkeys(lines))
+    return distinct if len(distinct) <= _MAX_STARTS else [*distinct[:_MAX_STARTS], UNKNOWN]
 
 
 def parallel(cmd: Cmd) -> Out:
@@ -233,7 +248,7 @@ def parallel(cmd: Cmd) -> Out:
         return DARK
     text = re.sub(r"\{[./#%\d]*\}", "{}", " ".join(before))
     effects = len(cmd.run.effects)
-    for value in inputs[:12] or [UNKNOWN]:
+    for value in _some(inputs) or [UNKNOWN]:
         whole = text.replace("{}", value) if "{}" in text else f"{text} {value}"
         cmd.shell(whole.replace(UNKNOWN, "${_}"), NOTHING)
     if deletes_since(cmd.run, effects):

@@ -1,5 +1,6 @@
 """A command line as its simple commands; quoted text and here-documents are no commands."""
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,6 +9,7 @@ if TYPE_CHECKING:
 
 _ASSIGNMENT = r"\w+\+?="
 _CARRIERS = frozenset(["sudo", "env", "time", "command", "exec", "builtin"])
+_MAX_DEPTH = 200
 _SIMPLE = frozenset(["command", "declaration_command", "test_command"])
 
 
@@ -19,18 +21,25 @@ class Segment(NamedTuple):
 
 
 def segments(command: str) -> list[Segment]:
-    """The simple commands of `command`, in order; none of a part that does not parse."""
+    """The simple commands of `command`, in order; none of a part that does not parse, or that is too long or intricate.
+
+    The gate looks at the same text before it runs, and asks about one that cannot be told apart.
+    """
+    from hermes.tools.approval.budget import Budget, TooIntricate  # noqa: PLC0415 - as the next one
     from hermes.tools.approval.grammar import parse, pieces  # noqa: PLC0415 - a parser that only commands need
 
     found: list[Segment] = []
-    for piece in pieces(command, []):
-        root = parse(piece) if piece else None
-        if piece and root is not None and not root.has_error:
-            _gather(root, piece, found)
+    with contextlib.suppress(TooIntricate):
+        for piece in pieces(command, [], Budget()):
+            root = parse(piece) if piece else None
+            if piece and root is not None and not root.has_error:
+                _gather(root, piece, found)
     return found
 
 
-def _gather(node: "Node", source: str, found: list[Segment]) -> None:
+def _gather(node: "Node", source: str, found: list[Segment], depth: int = 0) -> None:
+    if depth > _MAX_DEPTH:
+        return
     if node.type in _SIMPLE:
         found.append(Segment(tuple(_unquoted(source[each.start_byte : each.end_byte]) for each in node.children)))
         return
@@ -39,7 +48,7 @@ def _gather(node: "Node", source: str, found: list[Segment]) -> None:
     for child in node.children:
         if child.type == "&" and found:
             found[-1] = found[-1]._replace(is_backgrounded=True)
-        _gather(child, source, found)
+        _gather(child, source, found, depth + 1)
 
 
 def _unquoted(word: str) -> str:

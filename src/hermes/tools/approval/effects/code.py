@@ -2,10 +2,11 @@
 
 import re
 
-from hermes.tools.approval.effects.code_files import JAVASCRIPT, CodeFiles, names
+from hermes.tools.approval.effects.code_files import JAVASCRIPT, CodeFiles, names, written_source
 from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.tokens import (
     Token,
+    aliases,
     arguments,
     constants,
     first_argument,
@@ -42,6 +43,8 @@ _NETWORK = re.compile(
     r"|[\"'](?:node:)?(?:https?|net|dgram)[\"']|file_get_contents\(\s*[\"']https?:|\bcurl_"
 )
 _RISKY_OWNERS = frozenset(words("fs process global globalThis this child_process _G _ENV os Kernel self module"))
+_SAYS = frozenset(words("print puts echo log printf println say p pp warn error info debug die raise"))
+_CHARACTERS = 8  # that are read in one step
 _DEFINES = frozenset(words("function def fn func fun sub"))
 _FOLLOWED = frozenset(words("perl ruby php")) | JAVASCRIPT  # of the others only names are known
 _SHELL_TICKS = frozenset(words("perl ruby php julia"))
@@ -74,10 +77,12 @@ class _Code(CodeFiles):
         self.cmd = cmd
         self.code = code
         self.table = names()
-        self.parts = tokens(without_patterns(code, cmd.name))
+        cmd.run.budget.spend(1 + len(code) // _CHARACTERS)
+        self.parts = tokens(without_patterns(code, cmd.name), cmd.run.budget)
         self.names = {token.text for token in self.parts if token.kind == "name"}
         self.known = constants(self.parts)
         self.local = self._bound()
+        self.risky = _RISKY_OWNERS | aliases(self.parts, _RISKY_OWNERS)
 
     def judge(self) -> None:
         cmd, _names = self.cmd, self.names
@@ -146,7 +151,7 @@ class _Code(CodeFiles):
             return
         elif name in self.table.evaluate and (not owner or owner in ("Kernel", "binding", "global")) and not is_key:
             self._evaluates(position, name)
-        elif name == "require" or (name == "import" and self._text(position + 1) == "("):
+        elif name in ("require", "require_relative") or self._is_import(position, name):
             self._requires(position)
         elif name in ("setTimeout", "setInterval", "setImmediate"):
             if first_argument(self.parts, position, self.known) is not None:
@@ -184,11 +189,21 @@ class _Code(CodeFiles):
         """`fs["rm" + "Sync"]`: a member by its name, of something that can do harm."""
         before = self._text(position - 1)
         inner = self.parts[position + 1] if position + 1 < len(self.parts) else Token("op", "")
-        risky = before in _RISKY_OWNERS
+        risky = before in self.risky
+        if inner.kind == "string" and self._text(position + 2) in ("+", "."):
+            made = first_argument(self.parts, position, self.known) or ""
+            if made in self.table.ask or made in self.table.start or made in self.table.delete:
+                self.ask(f"code puts the name {made} together")
         if risky or (before == ")" and "require" in {self._text(back) for back in range(position - 5, position)}):
             single = inner.kind == "string" and self._text(position + 2) == "]"
             if not single or value_of(inner.text) not in self.table.members.get(before, frozenset()):
                 self.ask("code looks a function up by its name")
+
+    def _is_import(self, position: int, name: str) -> bool:
+        """`import("x")`, `import "x"`, `import y from "x"`."""
+        after = self._text(position + 1)
+        is_named = after[:1] in "'\"" and after != "" and self.cmd.name in JAVASCRIPT
+        return (name == "import" and after == "(") or (name in ("import", "from") and is_named)
 
     def _requires(self, position: int) -> None:
         first = first_argument(self.parts, position, self.known)
@@ -197,6 +212,14 @@ class _Code(CodeFiles):
                 self.ask("code loads a module that is only known when it runs")
         elif first.removeprefix("node:") in self.table.modules_that_ask:
             self.ask(f"code loads {first}")
+        elif made := written_source(self.cmd, first):
+            out = self.cmd.run.files[made]
+            if out.text is None or out.labels & {"remote", "decoded"}:
+                self.ask(f"code loads {first}, which was only just written", "decoded_code")
+            else:
+                del self.cmd.run.files[made]  # it may load itself
+                inline(self.cmd, out.text)
+                self.cmd.run.files[made] = out
         elif self.cmd.name == "php" and "://" in first:
             self.ask("code loads a file from elsewhere", "remote_code")
 
@@ -284,7 +307,8 @@ class _Code(CodeFiles):
         strings = [(number, value_of(token.text)) for number, token in enumerate(self.parts) if token.kind == "string"]
         for number, text in strings:
             if re.match(r"(?i)\W*(?:drop|truncate|delete from|update|alter)\s", text):
-                sql(self.cmd, text)
+                if not self._is_said(number):
+                    sql(self.cmd, text)
             elif (
                 text in self.table.ask
                 or text in self.table.start - {"run", "cmd", "shell", "Command"}
@@ -294,6 +318,11 @@ class _Code(CodeFiles):
                     self.ask(f"code names {text}")
             elif "/" in text and " " not in text and self._is_written(number, text):
                 writes(self.cmd, self._in_home(text))
+
+    def _is_said(self, number: int) -> bool:
+        """Whether a string is all that is printed."""
+        before = number - 1 if self._text(number - 1) != "(" else number - 2
+        return self._text(before) in _SAYS and self._text(number + 1) in (")", ";", "", "\n", "}")
 
     def _is_written(self, number: int, text: str) -> bool:
         """Whether a path that matters is handed to anything but a call that reads."""

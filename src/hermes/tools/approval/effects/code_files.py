@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from hermes.tools.approval.effects.tokens import Token, arguments, first_argument, value_of
-from hermes.tools.approval.paths import deletes, resolve, writes
+from hermes.tools.approval.paths import deletes, link_path, resolve, writes
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import words
@@ -14,7 +14,19 @@ _HOME_INSIDE = re.compile(
     r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:os\.homedir\(\)|process\.env\.HOME)\}"
 )
 _HOME_NAMES = frozenset(words("HOME home expanduser homedir USERPROFILE expand_path"))
+_SECOND = frozenset(
+    words("copy cpSync copyFileSync copyFile symlinkSync symlink linkSync copyfile")
+)  # where they write
 JAVASCRIPT = frozenset(words("node nodejs bun deno"))
+
+
+_ENDINGS = ("", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", ".rb", ".lua", ".pl", ".pm", ".php", ".py")
+
+
+def written_source(cmd: Cmd, word: str) -> str:
+    """The file that code means by `word` when it loads it, if the command itself has just made that; else ""."""
+    path = resolve(word, cmd.scope, cmd.run)
+    return next((path + ending for ending in _ENDINGS if path + ending in cmd.run.files), "")
 
 
 class Names(NamedTuple):
@@ -93,7 +105,7 @@ class CodeFiles:
         recursive = name in self.table.trees
         if name in ("rmSync", "rm", "removeSync", "unlink", "remove"):
             recursive = any(token.text == "recursive" for token in self.parts[position : position + 12])
-        for word in literals[:8]:
+        for word in literals:
             deletes(cmd, self._in_home(word), recursive=recursive)
         if not literals or (dark and first_argument(self.parts, position, self.known) is None):
             kind = "recursive_delete" if recursive else "unresolved_delete"
@@ -109,9 +121,12 @@ class CodeFiles:
     def _writes(self, position: int) -> None:
         name = self._text(position)
         target = self._target(position)
-        if name in ("copy", "cpSync", "copyFileSync", "copyFile", "symlinkSync", "symlink", "linkSync", "copyfile"):
+        if name in _SECOND:
             _, literals, _ = arguments(self.parts, position, self.known)
             target = literals[1] if len(literals) > 1 else None
+            if "link" in name and literals:
+                path = self._in_home(literals[0])
+                link_path(self.cmd.run, self.cmd.scope, path, self.cmd.line, is_hard="sym" not in name)
         self._write(target)
 
     def _write(self, target: str | None) -> None:

@@ -12,6 +12,7 @@ from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
 
 _SHELL_ESCAPE = re.compile(r"(?m)(?:^\s*(?:\.(?:shell|system)|system|!)\s+|\\!\s*)(.+)$")
+_CHARACTERS = 4  # of SQL, that are read in one step
 _PROGRAM = re.compile(r"(?i)\bprogram\s+'([^']+)'")
 _FILES = frozenset(words("sqlite3 sqlite duckdb litecli"))  # a file comes first, then statements
 _IS_TEXT = re.compile(r"[\s;]|/\*")
@@ -106,6 +107,7 @@ def _own_database(cmd: Cmd, names: list[str]) -> None:
 
 
 def sql(cmd: Cmd, text: str) -> None:
+    cmd.run.budget.spend(1 + len(text) // _CHARACTERS)
     for kind, statement in judge_sql(text):
         cmd.run.add(kind, statement.replace(UNKNOWN, "…"))
 

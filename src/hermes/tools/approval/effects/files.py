@@ -15,6 +15,7 @@ from hermes.tools.approval.paths import (
     deletes,
     is_credential,
     is_private,
+    link_path,
     place,
     resolve,
     show,
@@ -107,9 +108,25 @@ def copy(cmd: Cmd) -> Out:
             replace(cmd, target)
         for source in sources:
             _carry(cmd, source, path)
+    _link(cmd, options, sources, targets)
     if cmd.name == "ln" and len(sources) == 1 and targets:
         run.links[resolve(targets[0], cmd.scope, run)] = resolve(sources[0], cmd.scope, run)
     return NOTHING
+
+
+def _link(cmd: Cmd, options: Options, sources: list[str], targets: list[str]) -> None:
+    """`ln`, `cp -l`, `cp -s`: another name for what is there."""
+    if cmd.name in ("ln", "link"):
+        is_hard = not options.has("s", "symbolic")
+    elif options.has("ls", "link", "symbolic-link"):
+        is_hard = options.has("l", "link")
+    else:
+        return
+    folders = [f"{target.rpartition('/')[0]}/" for target in targets if "/" in target and not is_hard]
+    for source in sources:
+        link_path(cmd.run, cmd.scope, source, cmd.line, is_hard=is_hard)
+        for folder in folders if source[:1] != "/" else ():  # a symbolic link leads on from where it lies
+            link_path(cmd.run, cmd.scope, folder + source, cmd.line, is_hard=False)
 
 
 def _carry(cmd: Cmd, source: str, path: str) -> None:

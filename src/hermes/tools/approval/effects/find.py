@@ -50,7 +50,7 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
     literal = [word for word in named if not _GLOBS.search(word)]
     name = _GLOBS.sub("found", [*literal, *named, "found"][0]).removeprefix("./")
     own = any(re.search(r"(?i)hermes", word) for word in named)
-    for root in roots[:4]:
+    for root in roots:
         place = f"{cmd.run.places.own_home}/config.yaml" if own else f"{root.rstrip('/')}/{name}"
         before = len(cmd.run.effects)
         cmd.run.found.add(resolve(place, cmd.scope, cmd.run))

@@ -4,6 +4,7 @@ import re
 
 from hermes.tools.approval.effects import tools
 from hermes.tools.approval.effects.code import inline
+from hermes.tools.approval.effects.code_files import written_source
 from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.options import read_options
@@ -31,12 +32,12 @@ def interpreter(cmd: Cmd) -> Out | None:
             return serve(cmd, [read_options(args, "St").values.get("t", ".")])
         if arg == "-run" and cmd.name == "ruby":
             return serve(cmd, [word for word in args[position + 1 :] if "/" in word or word.startswith("~")] or ["."])
+        _loaded_first(cmd, arg, following)
         found = _code_flag(arg, _FLAGS.get(cmd.name, "ce"), cmd.name)
         if found is not None:
             given.append(found or following)
             position += 1 if found else 2
         elif arg in _VALUES.get(cmd.name, ()):
-            _loads(cmd, following)
             position += 2
         elif arg.startswith("-") and arg != "-":
             position += 1
@@ -77,10 +78,22 @@ def _in_place(cmd: Cmd, flags: list[str], files: list[str]) -> None:
             cmd.run.add("destroy_data", f"every line goes: {cmd.line}")
 
 
-def _loads(cmd: Cmd, word: str) -> None:
-    """`-r file`: code that is loaded first, when the command itself has just made it."""
-    if resolve(word, cmd.scope, cmd.run) in cmd.run.files:
-        _file(cmd, word)
+def _loaded_first(cmd: Cmd, arg: str, following: str) -> None:
+    """`-r file`, `--import data:…`, `-Mmodule;code`: what is loaded before the code itself."""
+    long, equals, value = arg.partition("=")
+    if long in _LOADS.get(cmd.name, ()):
+        word = value if equals else following
+    elif arg[:2] in _LOADS.get(cmd.name, ()) and not arg.startswith("--"):
+        word = arg[2:]
+    else:
+        return
+    if cmd.name == "perl":
+        if not _PERL_MODULE.fullmatch(word):
+            inline(cmd, f"use {word};")
+    elif re.match(r"data:|https?:", word):
+        cmd.add("remote_code" if word.startswith("http") else "decoded_code")
+    elif made := written_source(cmd, word):
+        _file(cmd, made)
 
 
 def _code_flag(arg: str, flags: str, name: str) -> str | None:
@@ -146,6 +159,10 @@ def file_server(cmd: Cmd) -> Out | None:
 
 
 def _module(cmd: Cmd, rest: list[str]) -> Out | None:
+    named = rest[0].replace(".", "/") if rest else ""
+    for word in (f"{named}.py", f"{named}/__main__.py"):
+        if resolve(word, cmd.scope, cmd.run) in cmd.run.files:
+            _file(cmd, word)
     if rest[:1] in (["pip"], ["hermes"], ["twine"], ["poetry"], ["uv"]):
         return cmd.nested(rest)
     if rest[:1] == ["sqlite3"]:
@@ -247,6 +264,17 @@ _VALUES = {  # the options whose next word is no code
     "elixir": ("-r", "-S", "--sname", "-pa"),
     "Rscript": ("--default-packages",),
 }
+
+_LOADS = {  # the options whose value is loaded first, by language
+    **dict.fromkeys(
+        words("node nodejs tsx ts-node"),
+        ("-r", "--require", "--import", "--loader", "--experimental-loader"),
+    ),
+    **dict.fromkeys(words("ruby jruby elixir"), ("-r",)),
+    "perl": ("-M", "-m"),
+    **dict.fromkeys(words("lua luajit"), ("-l",)),
+}
+_PERL_MODULE = re.compile(r"-?[\w:]*(?:=[\w:,.!+ -]*)?")
 
 _CHECKS = {  # the first words that make them parse only
     **dict.fromkeys(words("node nodejs"), ("--check", "-c")),

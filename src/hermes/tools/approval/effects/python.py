@@ -7,10 +7,18 @@ import sys
 import textwrap
 import warnings
 from functools import cache
+from pathlib import Path
 
 from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.python_files import PythonFiles, table
-from hermes.tools.approval.effects.python_names import MORE, MOST
+from hermes.tools.approval.effects.python_loads import (
+    annotations,
+    loads_objects,
+    only_said,
+    timed_texts,
+    written_modules,
+)
+from hermes.tools.approval.effects.python_names import MORE, MOST, nodes_of
 from hermes.tools.approval.effects.python_values import MARK, Values
 from hermes.tools.approval.effects.python_whole import judge_whole
 from hermes.tools.approval.paths import matters, writes
@@ -18,11 +26,22 @@ from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, quoted
 
+_CHARACTERS = 6  # that are parsed in one step
+_PLACES = 500
+_COOKIE = re.compile(r"(?:[^\r\n]*(?:\r\n?|\n))?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
+_PLAIN_CODECS = frozenset({"utf-8", "utf8", "utf_8", "ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1"})
 _EXECS = re.compile(r"(?:os|posix)\.(?:exec|spawn|posix_spawn)[a-z]*")
 _SQL = re.compile(r"(?i)\W*(?:drop|truncate|delete|update|alter)\s")
 _RUNS_TEXT = frozenset({"exec", "eval", "FunctionType", "CodeType", "runcode", "runsource", "getattr", "builtins"})
 _SQL_RUNS = frozenset({"execute", "executescript", "exec_driver_sql", "run_sql"})
+_FILE_TOOLS = frozenset({"hermes_tools.write_file", "hermes_tools.patch"})
 _LOCAL = ("/", "http://localhost", "http://127.0.0.1", "http://[::1]", "http://0.0.0.0")
+
+_JUDGED = frozenset(
+    {
+        *(ast.Call, ast.Attribute, ast.Subscript, ast.Assign, ast.Expr, ast.FormattedValue, ast.Name, ast.Constant),
+    }
+)
 
 
 @cache
@@ -52,11 +71,15 @@ def _without_sql() -> frozenset[str]:
 def judge_python(cmd: Cmd, code: str) -> None:
     """Record the effects of `code`; code that Python cannot read is asked about."""
     text = textwrap.dedent(code.replace(UNKNOWN, MARK)).strip("\n")
+    # Each place in a text that is to be filled is parsed by itself, which takes long; other braces are not as many.
+    cmd.run.budget.spend(len(text) // _CHARACTERS + 6 * max(0, text.count("{") - _PLACES))
+    if (cookie := _COOKIE.match(code)) and cookie[1].lower() not in _PLAIN_CODECS:
+        # Python reads a file by the encoding that it names, and some turn what stands in a comment into code.
+        cmd.run.add("decoded_code", f"code in the encoding {cookie[1]}: {cmd.line}")
     try:
         with warnings.catch_warnings():  # a stray backslash in somebody's code is no concern of ours
             warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-            _Judge(cmd, tree).run()
+            _Judge(cmd, ast.parse(text)).run()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         cmd.run.add("inline_code", f"{cmd.name} code that does not parse: {cmd.line}")
 
@@ -67,21 +90,25 @@ class _Judge(PythonFiles):
     def __init__(self, cmd: Cmd, tree: ast.Module) -> None:
         self.cmd = cmd
         self.tree = tree
+        self.nodes = nodes_of(tree, cmd.run.budget)
+        self.made = {}
+        cmd.run.budget.spend(len(self.nodes))
         more = len(cmd.args) > (2 if "-c" in cmd.args else 1)
-        self.values = Values(tree, cmd.run.places.home, has_arguments=more)
+        self.values = Values(self.nodes, cmd.run.places.home, cmd.run.budget, has_arguments=more)
         self.called: set[int] = set()  # expressions that stand where a call names its function
         self.closed: set[int] = set()  # and those that are closed as soon as they are opened
         self.fine: set[int] = set()  # and those that stand where a module may be named as a whole
+        self.timed: set[int] = set()  # and calls of `globals` for statements that are judged themselves
         named = {
             node.attr if isinstance(node, ast.Attribute) else node.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Attribute | ast.Name)
+            for node in self.nodes
+            if isinstance(node, (ast.Attribute, ast.Name))
         }
         self.runs_text = bool(named & _RUNS_TEXT)
         self.speaks_sql = not self.values.modules() <= _without_sql() or "terminal" in named
 
     def run(self) -> None:
-        nodes = list(ast.walk(self.tree))
+        nodes = [node for node in self.nodes if type(node) in _JUDGED]
         for node in nodes:
             if isinstance(node, ast.Call):
                 self._mark(node)
@@ -97,19 +124,44 @@ class _Judge(PythonFiles):
                 self._set_by(node)
             elif isinstance(node, ast.Expr | ast.FormattedValue):
                 self.fine.add(id(node.value))
+        # What is written counts where it is run or imported, wherever that stands; `chdir` says where it lands.
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        writers = {id(node) for node in calls if self._is_writer(node)}
+        for node in sorted((node for node in calls if id(node) in writers), key=lambda node: node.lineno):
+            self._call(node)
+        said = only_said(self.nodes) if self.speaks_sql else set()
         for node in nodes:
             if isinstance(node, ast.Call):
-                self._call(node)
+                self._call(node) if id(node) not in writers else None
             elif isinstance(node, ast.Attribute | ast.Name):
                 self._reference(node)
             elif (
                 self.speaks_sql
                 and isinstance(node, ast.Constant)
                 and isinstance(node.value, str)
+                and id(node) not in said
                 and _SQL.match(node.value)
             ):
                 sql(self.cmd, node.value)
-        judge_whole(self, nodes, self.fine)
+        for text in annotations(self.nodes):
+            judge_python(self.cmd, text)
+        for path in written_modules(self, self.tree):
+            self._imports(path)
+        judge_whole(self, self.nodes, self.fine)
+
+    def _is_writer(self, node: ast.Call) -> bool:
+        dotted = self.values.dotted(node.func)
+        return dotted.endswith("open") or dotted in table("make") | table("copy") | {"os.chdir", *_FILE_TOOLS}
+
+    def _imports(self, path: str) -> None:
+        """A module that was only just written: its text is judged where it is known."""
+        out = self.cmd.run.files[path]
+        if out.text is None or out.labels & {"remote", "decoded"}:
+            self.ask(f"code imports {path}, which was only just written", "decoded_code")
+        else:
+            del self.cmd.run.files[path]  # it may import itself
+            judge_python(self.cmd, out.text)
+            self.cmd.run.files[path] = out
 
     def _set_by(self, node: ast.Assign) -> None:
         """`os.environ["X"] = …`: programs that are started from here on see it."""
@@ -137,6 +189,8 @@ class _Judge(PythonFiles):
     def _mark(self, node: ast.Call) -> None:
         self.called.add(id(node.func))
         shown = self.values.dotted(node.func)
+        if shown.startswith("timeit."):
+            self.timed.update(id(key.value) for key in node.keywords if key.arg == "globals")
         if shown in table("show") or shown.startswith(("inspect.", "importlib.", "pprint.", "unittest.mock.patch.")):
             self.fine.update(id(argument) for argument in node.args)
 
@@ -145,10 +199,11 @@ class _Judge(PythonFiles):
     def _reference(self, node: ast.Attribute | ast.Name) -> None:
         if isinstance(node, ast.Attribute):
             name = node.attr
-            is_field_list = name == "__dict__" and not self.values.is_imported(
-                self.values.dotted(node).partition(".")[0]
-            )
-            if re.fullmatch("__.*__", name) and name not in table("dunders") and not is_field_list:
+            root = self.values.dotted(node).partition(".")[0]
+            is_field_list = name == "__dict__" and not self.values.is_imported(root)
+            if name in table("frames") or (
+                re.fullmatch("__.*__", name) and not self._is_known_dunder(name, root) and not is_field_list
+            ):
                 self.ask(f"code reaches into {name}")
         elif isinstance(node.ctx, ast.Store):
             return
@@ -164,9 +219,18 @@ class _Judge(PythonFiles):
         elif id(node) not in self.called and "()" not in dotted and not self._is_harmless(dotted):
             self.ask(f"code hands {dotted} on")
 
+    def _is_known_dunder(self, name: str, root: str) -> bool:
+        """Whether the name is one that only tells something, or one that a library has made up for its own objects."""
+        if name in table("dunders"):
+            return True
+        is_library = self.values.is_imported(root) and root not in _harmless() and root not in sys.stdlib_module_names
+        is_own_class = root in self.values.bindings.classes and name == "__subclasses__"
+        return is_own_class or (is_library and name not in table("dunders that lead on"))
+
     def _is_harmless(self, dotted: str) -> bool:
         if dotted.startswith("pathlib.Path()."):
-            return dotted.split(".")[2].removesuffix("()") in _harmless()["pathlib.Path()"]
+            member = dotted.split(".")[2].removesuffix("()")  # of what no path has, another thing is meant
+            return member in _harmless()["pathlib.Path()"] or not hasattr(Path, member)
         module, _, member = dotted.partition(".")
         return member.partition(".")[0].removesuffix("()") in _harmless()[module]
 
@@ -185,8 +249,13 @@ class _Judge(PythonFiles):
             self._getattr(node.args if dotted.endswith("attrgetter") else node.args[:1])
         elif dotted in table("start") or _EXECS.fullmatch(dotted):
             self._starts(node, dotted)
-        elif dotted in ("timeit.timeit", "timeit.repeat") and self._times_a_function(node):
+        elif dotted in ("timeit.timeit", "timeit.repeat", "timeit.Timer"):
+            self._times(node)
+        elif loads_objects(self, node, dotted):
             return
+        elif dotted in _FILE_TOOLS:
+            for path in self.paths([*node.args[:1], *(key.value for key in node.keywords if key.arg == "path")]):
+                self._made(path, node.lineno)  # the call itself is put to the gate when it comes
         elif dotted == "os.open":
             self._os_open(node)
         elif self.speaks_sql and dotted.rpartition(".")[2] in _SQL_RUNS and node.args:
@@ -197,6 +266,8 @@ class _Judge(PythonFiles):
             self._other(node, dotted)
 
     def _evaluates(self, node: ast.Call, name: str) -> None:
+        if id(node) in self.timed:
+            return
         if name == "compile" and not self.runs_text:
             return  # a check of the syntax: nothing here would run what it makes
         if name in ("exec", "eval", "compile") and node.args:
@@ -247,17 +318,14 @@ class _Judge(PythonFiles):
                     sources += [meant for meant in self.values.bindings.meanings(part) if meant not in sources]
         return False
 
-    def _times_a_function(self, node: ast.Call) -> bool:
-        """Whether what is timed is a function, judged where it is written, and no text to be run."""
-        return (
-            len(node.args) == 1
-            and all(key.arg in ("number", "repeat") for key in node.keywords)
-            and (
-                isinstance(node.args[0], ast.Lambda)
-                or self.values.dotted(node.args[0]) == "functools.partial()"
-                or (self.values.dotted(node.args[0]) in self.values.bindings.functions)
-            )
-        )
+    def _times(self, node: ast.Call) -> None:
+        """Statements that are timed are run: a text is judged like any other code."""
+        for given in timed_texts(self, node):
+            for text in self.values.of(given):
+                if UNKNOWN in text:
+                    self.ask("code times what is only known when it runs")
+                else:
+                    judge_python(self.cmd, text)
 
     def _is_decoded(self, node: ast.expr) -> bool:
         return any(

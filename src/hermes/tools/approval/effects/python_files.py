@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from hermes.tools.approval.effects.python_values import MADE, Values
-from hermes.tools.approval.paths import delete_path, is_wide, matters, resolve, writes
+from hermes.tools.approval.paths import delete_path, is_wide, link_path, matters, resolve, writes
 from hermes.tools.approval.state import NOTHING, Cmd, Out
 from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN
@@ -21,6 +21,7 @@ class PythonFiles:
     cmd: Cmd
     values: Values
     closed: set[int]
+    made: dict[str, int]  # the files that the code writes, and the first line that does
 
     def ask(self, why: str, kind: str = "inline_code") -> None:
         self.cmd.run.add(kind, f"{why}: {self.cmd.line}")
@@ -97,21 +98,31 @@ class PythonFiles:
 
     def _link(self, node: ast.Call) -> None:
         """What is written through a link that the code itself makes lands where that leads."""
-        operands = node.args[:2]
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "symlink_to":
-            operands = [*node.args[:1], node.func.value]
-        if self.values.dotted(node.func) not in table("link") or len(operands) < 2:
+        dotted = self.values.dotted(node.func)
+        if dotted not in table("link"):
+            return
+        named = [key.value for key in node.keywords if key.arg in ("src", "dst", "target")]
+        operands = [*node.args, *named][:2]
+        if isinstance(node.func, ast.Attribute) and dotted.startswith("pathlib."):
+            operands = [*operands[:1], node.func.value]
+        if len(operands) < 2:
+            self.ask(f"code calls {dotted}")
             return
         self._write(operands[1])
         run, scope = self.cmd.run, self.cmd.scope
+        for target in self.paths(operands[:1]):
+            link_path(run, scope, target, self.cmd.line, is_hard="sym" not in dotted)
         for target, link in zip(self.paths(operands[:1]), self.paths(operands[1:]), strict=False):
             if UNKNOWN not in link:
                 run.links[resolve(link, scope, run)] = resolve(target, scope, run)
 
     def _moves(self, operands: list[ast.expr]) -> None:
+        target = next((path for path in self.paths(operands[1:2]) if UNKNOWN not in path), ".")
         for path in self.paths(operands[:1]):
             if UNKNOWN not in path and (is_wide(path, self.cmd.run.places) or matters(self.cmd, path)):
                 self.ask("code moves files out of reach", "move_away")
+            elif UNKNOWN not in path:
+                self.cmd.nested(["mv", "--", path, target], NOTHING)
         if any(path == "/dev/null" for path in self.paths(operands[1:2])):
             self.ask("code moves files out of reach", "move_away")
         self._write(operands[1] if len(operands) > 1 else None)
@@ -123,8 +134,15 @@ class PythonFiles:
                 run.unknown(f"code writes to a path that is only known when it runs ({self.cmd.line})")
                 continue
             writes(self.cmd, path)
-            # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
-            run.files[resolve(path, self.cmd.scope, run)] = Out(None, frozenset({"decoded"}))
+            self._made(path, node.lineno if node is not None else 0)
+
+    def _made(self, path: str, line: int) -> None:
+        """Remember a file that the code writes. What it puts there is not followed: run or imported in the same
+        breath, it is text that nobody has seen.
+        """
+        place = resolve(path, self.cmd.scope, self.cmd.run)
+        self.cmd.run.files[place] = Out(None, frozenset({"decoded"}))
+        self.made.setdefault(place, line)
 
     def paths(self, nodes: Iterable[ast.expr]) -> list[str]:
         home = self.cmd.run.places.home

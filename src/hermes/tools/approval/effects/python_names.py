@@ -4,6 +4,7 @@ import ast
 import itertools
 from collections.abc import Iterator
 
+from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.text import UNKNOWN
 
 MOST = 64  # values of one name that are told apart
@@ -15,6 +16,13 @@ _CALLS_ON = frozenset({"submit", "to_thread", "apply_async", "run_in_executor", 
 _MAPS = frozenset({"map", "imap", "imap_unordered", "filter", "starmap"})
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_DEFINE = frozenset({ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef})
+_BIND = frozenset(
+    {
+        *(ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension),
+        *(ast.withitem, ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call),
+    }
+)
 
 
 class Each(ast.expr):
@@ -30,7 +38,7 @@ class Each(ast.expr):
 class Names:
     """The expressions that are bound to names. Scopes are not told apart: a name holds what any of that name holds."""
 
-    def __init__(self, tree: ast.Module, *, has_arguments: bool) -> None:
+    def __init__(self, nodes: list[ast.AST], *, has_arguments: bool) -> None:
         self.has_arguments = has_arguments
         self.bound: dict[str, list[ast.expr]] = {}
         self.grown: dict[str, list[ast.expr]] = {}
@@ -40,11 +48,12 @@ class Names:
         self.methods: set[str] = set()
         self.classes: set[str] = set()
         self.imported: set[str] = set()
-        nodes = list(ast.walk(tree))
         for node in nodes:
-            self._define(node)
+            if type(node) in _DEFINE:
+                self._define(node)
         for node in nodes:
-            self._bind(node)
+            if type(node) in _BIND:
+                self._bind(node)
         self._pass_all(nodes)
 
     # Collecting
@@ -64,6 +73,8 @@ class Names:
                     self.methods.add(part.name)
                     if part.name == "__init__":
                         self.functions[node.name] = part
+                elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
+                    self._hold(f".{part.targets[0].id}", part.value)
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     self.fields.setdefault(node.name, []).append(part.target.id)
 
@@ -227,6 +238,20 @@ class Names:
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id in self.imported
+
+
+def nodes_of(tree: ast.AST, budget: Budget) -> list[ast.AST]:
+    """The nodes of a tree, as `ast.walk` tells them, but for operators and contexts: half of all, and never judged."""
+    nodes = [tree]
+    for node in nodes:
+        budget.spend()
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                nodes += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST) and value._fields:
+                nodes.append(value)
+    return nodes
 
 
 def _all_dark(names: Names, function: Function | ast.Lambda) -> None:

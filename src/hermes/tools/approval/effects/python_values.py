@@ -5,16 +5,20 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.effects.python_bindings import Bindings
 from hermes.tools.approval.effects.python_folds import FOLDS, fold
 from hermes.tools.approval.effects.python_names import MOST, Each, last_name
+from hermes.tools.approval.tables import sections
 from hermes.tools.approval.text import UNKNOWN, words
 
 MARK = "HERMES_UNKNOWN"  # stands in the source for what the shell would put there
-_MAX_TEXT = 4096
+_MAX_TEXT = 16384
+_CHARACTERS = 256  # of a text, for one step
 MADE = "/tmp/made-by-tempfile"  # noqa: S108 - a name for what the code makes, never a path that is opened here
 _MAKES = frozenset({"mkdtemp", "mkstemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile"})
 _MAX_DEPTH = 40
+_BIND = frozenset({ast.Import, ast.ImportFrom, ast.Call, ast.Subscript})
 _SAME = frozenset(
     words("expanduser resolve absolute abspath realpath normpath str fspath as_posix decode encode strip fsencode")
 )
@@ -24,19 +28,25 @@ _STAYS_A_PATH = frozenset(words("expanduser resolve absolute joinpath with_name 
 class Values:
     """What names hold: modules they were imported as, and the texts that were assigned to them."""
 
-    def __init__(self, tree: ast.Module, home: str, *, has_arguments: bool) -> None:
+    def __init__(self, nodes: list[ast.AST], home: str, budget: Budget, *, has_arguments: bool) -> None:
         self.home = home
+        self.budget = budget
         self.has_arguments = has_arguments
         self.aliases: dict[str, str] = {}
         self.stars: list[str] = []
-        self.bindings = Bindings(tree, has_arguments=has_arguments)
+        self.bindings = Bindings(nodes, budget, has_arguments=has_arguments)
         self.imported: set[str] = set()
         self.whole: set[str] = set()  # the same with all parts of their names
         self.depth = 0
-        self.names: dict[str, str] = {}  # what names stand for, and the texts they hold, once found out
+        # What names and expressions stand for, and the texts they hold, once found out; while one is looked for, it is
+        # not known, so that nothing is followed twice, or in a circle.
+        self.names: dict[str, str] = {}
         self.texts: dict[str, list[str]] = {}
-        for node in ast.walk(tree):
-            self._bind(node)
+        self.dotted_names: dict[ast.AST, str] = {}
+        self.known_texts: dict[ast.AST, list[str]] = {}
+        for node in nodes:
+            if type(node) in _BIND:
+                self._bind(node)
 
     def modules(self) -> set[str]:
         """The first parts of the names of all modules that the code imports."""
@@ -72,12 +82,17 @@ class Values:
             if isinstance(node, ast.Import):
                 self._module(name.name)
                 first = name.name.partition(".")[0]
-                self.aliases[name.asname or first] = name.name if name.asname else first
+                self._alias(name.asname or first, name.name if name.asname else first)
             elif name.name == "*":
                 self.stars.append(prefix)
             elif not node.level:
                 self.whole.add(f"{prefix}.{name.name}")
-                self.aliases[name.asname or name.name] = f"{prefix}.{name.name}"
+                self._alias(name.asname or name.name, f"{prefix}.{name.name}")
+
+    def _alias(self, name: str, meant: str) -> None:
+        """One name may be imported twice, in a `try`: it stands for whichever could do more."""
+        if name not in self.aliases or _power(meant) >= _power(self.aliases[name]):
+            self.aliases[name] = meant
 
     def _module_of(self, node: ast.expr | None) -> None:
         if isinstance(node, ast.Constant):
@@ -89,20 +104,25 @@ class Values:
 
     def dotted(self, node: ast.AST) -> str:
         """The full name an expression stands for: `os.system`, `pathlib.Path().unlink`; "?" where it has none."""
-        self.depth += 1
-        name = self._dotted(node) if self.depth < _MAX_DEPTH else "?"
-        self.depth -= 1
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        name = self.dotted_names.get(node)
+        if name is None:
+            if self.depth >= _MAX_DEPTH:
+                return "?"
+            self.budget.spend()
+            self.depth += 1
+            self.dotted_names[node] = "?"
+            name = self.dotted_names[node] = self._dotted(node)
+            self.depth -= 1
         return name
 
     def _dotted(self, node: ast.AST) -> str:
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.dotted(node.value)
             held = f".{node.attr}"
-            return (
-                self._name(held) if owner == "?" and held in self.bindings.bound else self._attribute(owner, node.attr)
-            )
+            is_own = owner == "?" or owner.removesuffix("()") in self.bindings.classes
+            return self._name(held) if is_own and held in self.bindings.bound else self._attribute(owner, node.attr)
         if isinstance(node, ast.Call):
             return self._called(node)
         if isinstance(node, ast.Subscript):
@@ -119,11 +139,13 @@ class Values:
         return self._first(self.bindings.meanings(node), node) if isinstance(node, ast.expr) else "?"
 
     def _name(self, name: str) -> str:
-        if name in self.aliases:
+        if name in self.aliases and name not in self.bindings.bound:
             return self.aliases[name]
         if name not in self.names:
             self.names[name] = "?"  # while it is looked for: it may stand for itself
             self.names[name] = self._meant(name)
+            if name in self.aliases and _power(self.names[name]) <= _power(self.aliases[name]):
+                self.names[name] = self.aliases[name]
         return self.names[name]
 
     def _meant(self, name: str) -> str:
@@ -175,12 +197,23 @@ class Values:
 
     def of(self, node: ast.AST) -> list[str]:
         """The texts that an expression may be, unknown parts marked; at least one."""
-        self.depth += 1
-        found = self._of(node) if self.depth < _MAX_DEPTH else [UNKNOWN]
-        self.depth -= 1
+        found = self.known_texts.get(node)
+        if found is None:
+            if self.depth >= _MAX_DEPTH:
+                return [UNKNOWN]
+            self.depth += 1
+            self.known_texts[node] = [UNKNOWN]
+            found = self.known_texts[node] = self._some(self._of(node))
+            self.depth -= 1
+        return found
+
+    def _some(self, texts: list[str]) -> list[str]:
+        """The different ones among `texts`, cut where there are too many or they are too long, which they then say."""
+        found = list(dict.fromkeys(texts)) or [UNKNOWN]
         if len(found) > MOST:
             found = [*found[:MOST], UNKNOWN]
-        return [text[:_MAX_TEXT].replace(MARK, UNKNOWN) for text in found] or [UNKNOWN]
+        self.budget.spend(1 + len(found) // 3 + sum(map(len, found)) // _CHARACTERS)
+        return [_cut(text).replace(MARK, UNKNOWN) for text in found]
 
     def commands(self, node: ast.expr) -> list[list[str]]:
         """The commands that `node` may be, each as its words; a text for the shell is one word."""
@@ -252,8 +285,10 @@ class Values:
         return self.texts[name]
 
     def _joined(self, separator: str, nodes: list[ast.expr]) -> list[str]:
-        choices = [self.of(node) for node in nodes[:64]]
-        return [separator.join(parts) for parts in itertools.islice(itertools.product(*choices), MOST + 1)]
+        choices = [self.of(node) for node in nodes[:MOST]] + [[UNKNOWN]] * (len(nodes) > MOST)
+        found = [separator.join(parts) for parts in itertools.islice(itertools.product(*choices), MOST + 1)]
+        self.budget.spend(sum(map(len, found)) // _CHARACTERS)
+        return found
 
     def _binary(self, node: ast.BinOp) -> list[str]:
         if isinstance(node.op, ast.Add):
@@ -262,8 +297,13 @@ class Values:
             return self._joined("/", [node.left, node.right])
         if isinstance(node.op, ast.Mod):
             values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
-            return [_filled(text, r"%[-+0 #]*\d*[a-z]", self.list_of(values)) for text in self.of(node.left)]
+            return self._filled(node.left, r"%[-+0 #]*\d*[a-z]", values)
         return [UNKNOWN]
+
+    def _filled(self, text: ast.expr, pattern: str, nodes: list[ast.expr]) -> list[str]:
+        """The texts that come of putting the values of `nodes` into the places that `pattern` finds."""
+        choices = itertools.product(self.of(text), *map(self.of, nodes))
+        return [_filled(form, pattern, list(given)) for form, *given in itertools.islice(choices, MOST + 1)]
 
     def _subscript(self, node: ast.Subscript) -> list[str]:
         owner = self.dotted(node.value)
@@ -301,7 +341,7 @@ class Values:
             old, new = self.list_of(node.args)
             return [UNKNOWN if UNKNOWN in text + old else text.replace(old, new) for text in self.of(receiver)]
         if last == "format" and receiver is not None:
-            return [_filled(text, r"\{\w*\}", self.list_of(node.args)) for text in self.of(receiver)]
+            return self._filled(receiver, r"\{\w*\}", node.args)
         if (
             last == "chr"
             and node.args
@@ -331,9 +371,10 @@ class Values:
             name, nodes = f".{last_name(node.func)}", [receiver, *node.args]
         if name not in FOLDS:
             return []
-        choices = itertools.islice(itertools.product(*map(self.of, nodes[:3])), MOST)
-        known = (texts for texts in choices if UNKNOWN not in "".join(texts))
-        return [text for texts in known if (text := fold(name, *texts)) is not None]
+        choices = itertools.product(*map(self.of, nodes[:3]))
+        known = (texts for texts in itertools.islice(choices, MOST) if UNKNOWN not in "".join(texts))
+        found = [text for texts in known if (text := fold(name, *texts)) is not None]
+        return [*found, UNKNOWN] if found and next(choices, None) is not None else found
 
     @staticmethod
     def _sibling(path: str, how: str, given: list[str]) -> str:
@@ -367,6 +408,19 @@ class Values:
         if lister == "listdir":
             return [UNKNOWN]
         return [f"{text}/{UNKNOWN}" for text in self.of(root)]
+
+
+def _power(dotted: str) -> int:
+    """How much harm a dotted name could do: none that is known of, as a module that can, as a member that does."""
+    module, _, member = dotted.partition(".")
+    listed = sections("python.txt").get(f"module {module}")
+    if listed is None:
+        return 2 if module in sections("python.txt")["closed"] else 0
+    return 2 if member and member.partition(".")[0].removesuffix("()") not in listed else 1
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + UNKNOWN
 
 
 def _constant(value: object) -> str:

@@ -2,8 +2,9 @@
 
 import ast
 
+from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.effects.python_files import PythonFiles, table
-from hermes.tools.approval.effects.python_names import last_name
+from hermes.tools.approval.effects.python_names import last_name, nodes_of
 from hermes.tools.approval.model import Severity
 from hermes.tools.approval.paths import is_credential, is_private, resolve
 from hermes.tools.approval.text import words
@@ -33,7 +34,7 @@ def judge_whole(code: PythonFiles, nodes: list[ast.AST], fine: set[int]) -> None
     if any(ast.unparse(argument) == "-1" for node in kills for argument in node.args[:1]):
         cmd.add("mass_kill", severity=Severity.HARDLINE)
     for node in nodes:
-        if isinstance(node, ast.While | ast.For) and _exhausts(node):
+        if isinstance(node, ast.While | ast.For) and _exhausts(node, run.budget):
             run.add("exhaustion", f"a loop that starts or keeps more and more: {cmd.line}")
     if names & table("network"):
         _leaks(code, nodes, fine)
@@ -41,9 +42,9 @@ def judge_whole(code: PythonFiles, nodes: list[ast.AST], fine: set[int]) -> None
         cmd.add("reverse_shell")
 
 
-def _exhausts(loop: ast.While | ast.For) -> bool:
+def _exhausts(loop: ast.While | ast.For, budget: Budget) -> bool:
     """Whether a loop never ends, or goes on for long, and waits for nothing of what it starts or fills."""
-    inside = list(ast.walk(loop))
+    inside = nodes_of(loop, budget)  # again and again, where loops are nested
     calls = {last_name(node.func) for node in inside if isinstance(node, ast.Call)}
     if calls & _WAITS or any(isinstance(node, _ENDS) for node in inside):
         return False

@@ -3,18 +3,20 @@
 import re
 from typing import NamedTuple
 
+from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.text import words
 
 _TOKENS = re.compile(
     r"""(?P<comment>\#(?!\{)[^\n]*|//[^\n]*|/\*.*?(?:\*/|\Z))
     |(?P<string>[bBrRuUfF]{0,2}(?:\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|"(?:[^"\\#]|\\.|\#\{[^{}\n]{0,200}\}|\#)*"?|'(?:[^'\\]|\\.)*'?)
-       |`(?:[^`\\]|\\.)*`?|(?:qx|%x|qw|q|qq|%w)(?:\{[^}]*\}|\([^)]*\)|/[^/]*/|\[[^\]]*\]))
+       |`(?:[^`\\]|\\.)*`?|(?:qx|%x|qw|q|qq|%w)(?:\{[^}]{0,999}\}|\([^)]{0,999}\)|/[^/]{0,999}/|\[[^\]]{0,999}\]))
     |(?P<name>[A-Za-z_$@%][\w$]*)
     |(?P<number>\d[\d_]*)
     |(?P<op>\S)""",
     re.VERBOSE | re.DOTALL,
 )
-_MAX_CODE = 65536
+_MAX_LITERALS = 64
+_MAX_TEXT = 16384
 _MAKES_TEXT = frozenset(words("base64 bytes b64decode atob decode_base64 fromhex chr join"))
 _NO_VALUES = frozenset(words("True False None true false null shell check recursive force os subprocess"))
 _ESCAPE = re.compile(
@@ -27,10 +29,11 @@ class Token(NamedTuple):
     text: str
 
 
-def tokens(code: str) -> list[Token]:
+def tokens(code: str, budget: Budget) -> list[Token]:
     found = []
-    for match in _TOKENS.finditer(code[:_MAX_CODE]):
+    for match in _TOKENS.finditer(code):
         kind = match.lastgroup or "op"
+        budget.spend(3)  # to be told apart, and looked at by each rule
         if kind != "comment":
             found.append(Token(kind, match.group()))
     return found
@@ -68,6 +71,8 @@ def _expression(parts: list[Token], position: int, known: dict[str, str]) -> tup
             return None, position
         else:
             break
+        if len(text) > _MAX_TEXT:
+            return None, position
         seen = True
         position += 1
         if (
@@ -127,6 +132,30 @@ def owner_of(parts: list[Token], position: int) -> str:
     return parts[before].text if parts[before].kind == "name" else ")"
 
 
+def aliases(parts: list[Token], owners: frozenset[str]) -> frozenset[str]:
+    """The names that stand for one of `owners`: `f = fs`, `f = require("fs")`, `{promises: p} = require("fs")`."""
+    found: set[str] = set()
+    for position in range(1, len(parts) - 1):
+        start = position - 1
+        if parts[position].text == "=" and _is_owner(parts, position + 1, owners):
+            while parts[position - 1].text == "}" and start > 0 and parts[start].text != "{":
+                start -= 1
+        elif parts[position].text == "from" and _module_name(parts[position + 1]) in owners:
+            while start > 0 and parts[start].text != "import" and position - start < _MAX_LITERALS:
+                start -= 1
+        else:
+            continue
+        found.update(token.text for token in parts[start:position] if token.kind == "name")
+    return frozenset(found)
+
+
+def _is_owner(parts: list[Token], position: int, owners: frozenset[str]) -> bool:
+    texts = [token.text for token in parts[position : position + 3]]
+    if texts[:2] == ["require", "("]:
+        return len(texts) > 2 and _module_name(parts[position + 2]) in owners | {"promises"}
+    return texts[0] in owners and not {".", "(", "["} & set(texts[1:2])
+
+
 def first_argument(parts: list[Token], position: int, known: dict[str, str]) -> str | None:
     """The literal that stands first behind the name at `position`; None when that is something else."""
     start = position + 1
@@ -148,7 +177,7 @@ _LITERALS = re.compile(
     r"|(?P<perl>\b(?:(?:s|tr|y)(?P<a>[/#|!,~@%])(?:\\.|(?!(?P=a))[^\\]){0,400}(?P=a)(?:\\.|(?!(?P=a))[^\\]){0,400}(?P=a)[a-z]*"
     r"|(?:m|qr)(?P<b>[/#|!,~@%])(?:\\.|(?!(?P=b))[^\\]){0,400}(?P=b)[a-z]*"
     r"|(?:s|tr|y)\{[^}]{0,400}\}\s*\{[^}]{0,400}\}[a-z]*|(?:m|qr)\{[^}]{0,400}\}[a-z]*))"
-    r"|(?P<slash>/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[]){1,400}/[a-z]*)",
+    r"|(?P<slash>/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n]){0,60}\]|[^/\\\n\[]){1,400}/[a-z]*)",
     re.DOTALL,
 )
 
@@ -175,8 +204,10 @@ def arguments(parts: list[Token], position: int, known: dict[str, str]) -> tuple
     dark = False
     index = position + 1
     bare = index < len(parts) and parts[index].text != "("
-    while index < len(parts) and len(literals) < 32:
+    while index < len(parts):
         token = parts[index]
+        if len(literals) >= _MAX_LITERALS:
+            return is_list, literals, True
         if token.text in "([{":
             depth += 1
             is_list = is_list or token.text == "["

@@ -27,7 +27,22 @@ inline_code: tar gtar bsdtar: --checkpoint-action[ =]exec=\S*
 inline_code: snap flatpak: run (?:.* )?--(?:shell|command)(?:=\S+)?
 cron_write: systemd-run: --on-\S+
 system_config: tailscale wg-quick: down
-remote_code: npx bunx pnpx: \A(?:-\S+ )*https?://\S+
+remote_code: npx bunx pnpx uvx pipx: \A(?:run )?(?:(?:--from|--spec|-p|--package)[ =])?(?:-\S+ )*(?:git\+\S+|https?://\S+|(?:github|gitlab|bitbucket|gist):\S+)
+remote_code: uv pnpm yarn bun nix mise: \A(?:tool )?(?:run|dlx|x|exec|shell|develop) (?:(?:--from|--spec)[ =])?(?:-\S+ )*(?:git\+\S+|https?://\S+|(?:github|gitlab|bitbucket|gist):\S+)
+remote_code: deno: \Ahttps?://\S+
+infrastructure: dvc: \A(?!.*--dry)gc|destroy
+infrastructure: rclone: deletefile|rmdirs
+infrastructure: kamal: (?:app |accessory |proxy |registry )?remove|rollback
+infrastructure: wget: --method[ =]?(?i:delete)
+infrastructure: aws gcloud gsutil: put-bucket-lifecycle\S*|lifecycle set|--lifecycle-file\S*
+open_permissions: gh glab: repo edit (?:.* )?--visibility[ =]public(?: .*)?
+open_permissions: aws gcloud az gsutil: (?:put|delete)-public-access-block|--allow-blob-public-access[ =]true
+destroy_data: mogrify: \A(?!.*(?:-path |--dest|-version|-list))(?:.* )?\S*\*\S*
+destroy_data: exiftool: \A(?=.*-overwrite_original)(?:.* )?(?:\S*\*\S*|-r)
+destroy_data: gpg gpg2 age: (?:-o|--output)[ =](\S+) (?:.* )?\1
+destroy_data: openssl: (?:.* )?-in (\S+) (?:.* )?-out \1
+database_destroy: atlas: schema (?:clean|apply (?:.* )?--auto-approve)
+database_destroy: dbmate migrate: (?:.* )?(?:drop|down|rollback)
 infrastructure: k3s-uninstall.sh k3s-agent-uninstall.sh rke2-uninstall.sh: .*
 infrastructure: s5cmd: rm|rb
 infrastructure: vault: operator (?:seal|step-down)
@@ -173,6 +188,7 @@ _DESTROYS = re.compile(
     r"|factory-reset|drop)(?:[-_:]\w+)*"
 )
 _MAX_VERB = 3
+_TRIES = 64  # of an expression, from each word over all that follow, in one step
 
 
 class Rule(NamedTuple):
@@ -200,6 +216,7 @@ def judge_words(cmd: Cmd) -> bool:
     if _is_not_done(cmd.args):
         return False
     text = _readable(cmd.args)
+    cmd.run.budget.spend(len(text) * len(cmd.args) // _TRIES)
     prints = False
     for kind, severity, pattern in RULES[cmd.name]:
         if pattern.search(text) is None:
