@@ -12,6 +12,7 @@ from hermes.seams import Decision, Environment, EventStore
 from hermes.tools.approval.gate import ApprovalGate, Ask, Judge, Record, Sight, Tell
 from hermes.tools.approval.grants import HomeGrants, HomePolicy
 from hermes.tools.approval.question import Question
+from hermes.tools.approval.real_paths import RealPaths
 
 MAX_SCRIPT_BYTES = 1 << 20
 
@@ -55,13 +56,15 @@ def _sight(parts: GateParts) -> Sight:
     mounts = bool(terminal.get("docker_volumes") or terminal.get("docker_mount_cwd_to_workspace"))
     if environment.kind != "local":
         return Sight(home="/root", own_home="/root/.hermes", workspace=environment.cwd or None, has_host_mounts=mounts)
+    home = os.path.realpath(Path.home())
+    # The root holds every profile's home; all of them are the runtime's own.
+    own_home = os.path.realpath(_root_of(parts.home))
     return Sight(
-        home=os.path.realpath(Path.home()),
-        # The root holds every profile's home; all of them are the runtime's own.
-        own_home=os.path.realpath(_root_of(parts.home)),
+        home=home,
+        own_home=own_home,
         workspace=os.path.realpath(parts.workspace),
         read_script=_read_script,
-        real=_real,
+        real=RealPaths(home, own_home),
     )
 
 
@@ -94,13 +97,6 @@ def _why(question: Question, decision: Decision) -> str:
     """The reason as the record keeps it: what the action would do, where that counted."""
     effects = "; ".join(question.lines) if question.verdict.effects else ""
     return f"{decision.reason} [{effects}]" if effects else decision.reason
-
-
-def _real(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # no such name can be on a disk
-        return path
 
 
 def _read_script(path: str) -> bytes | None:
