@@ -16,6 +16,7 @@ sort: --compress-program
 split gsplit: --filter
 mapfile readarray: -C
 rg: --pre --hostname-bin
+doppler infisical: --command
 tcpdump dumpcap: -z
 wget: --use-askpass
 man: -P --pager -H --html

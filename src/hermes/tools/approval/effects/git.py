@@ -54,10 +54,7 @@ def git(cmd: Cmd) -> Out | None:
     if UNKNOWN in args[0]:
         cmd.run.unknown("git is given a command that is only known when it runs")
     verb, rest = args[0], [plain(word) for word in args[1:]]
-    if verb == "clone":
-        _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
-    if any("ext::" in word for word in rest):
-        cmd.run.add("inline_code", f"git talks to a program: {cmd.line}")
+    _talk(cmd, verb, rest)
     for text in _started(rest):
         cmd.shell(text, NOTHING)
     rule = _RULES.get(verb)
@@ -82,6 +79,16 @@ def git(cmd: Cmd) -> Out | None:
     elif verb == "rebase":
         _rebase_exec(cmd, rest)
     return None
+
+
+def _talk(cmd: Cmd, verb: str, rest: list[str]) -> None:
+    """With whom git talks: a push to an address may leave the project's own remotes, `ext::` is a program."""
+    if verb == "clone":
+        _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
+    elif verb == "push" and re.match(r"\w+://|[\w.-]+@[\w.-]+:", "".join(read_options(rest, "o").operands[:1])):
+        cmd.run.add("exfiltration", f"push to an address that is no remote of the project: {cmd.line}")
+    if any("ext::" in word for word in rest):
+        cmd.run.add("inline_code", f"git talks to a program: {cmd.line}")
 
 
 def _started(rest: list[str]) -> list[str]:
