@@ -39,7 +39,7 @@ _FILTER = re.compile(r"filter\.(.+)\.[^.]+", re.DOTALL)
 
 
 class GitAnswer(NamedTuple):
-    """How git ended, what it printed, and the last line of its complaint."""
+    """How git ended, what it printed, and the line of its complaint that says what is wrong."""
 
     code: int
     output: bytes
@@ -91,10 +91,10 @@ class OwnGit(NamedTuple):
                     await child.stop()
                     return GitAnswer(0, bytes(said[:most_bytes]), "")
             code = await child.wait()
-            complaint = child.stderr_tail().decode("utf-8", "replace").strip().splitlines()
+            complaint = _complaint(child.stderr_tail()) or f"exit code {code}"
         finally:
             child.release()
-        return GitAnswer(code, bytes(said), complaint[-1] if complaint else f"exit code {code}")
+        return GitAnswer(code, bytes(said), complaint)
 
 
 def own_git_argv(
@@ -106,6 +106,14 @@ def own_git_argv(
         raise ToolError("git is not installed, or only inside the workspace or its virtualenv")
     given = [part for setting in (*_SETTINGS, *settings) for part in ("-c", setting)]
     return (program, "--no-pager", *given, words[0], *_PLAIN.get(words[0], ()), *words[1:])
+
+
+def _complaint(said: bytes) -> str:
+    """Its last words; but `git diff` outside a repository says what is wrong first, and then how it is used."""
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    last = lines[-1] if lines else ""
+    marked = [line for line in lines if line.startswith(("fatal:", "error:", "warning: Not a git repository"))]
+    return marked[-1] if marked else last
 
 
 def _environment(environ: Mapping[str, str], folder: Path) -> dict[str, str]:

@@ -50,7 +50,7 @@ def offered(shell_environ: dict[str, str]) -> Offer:
 def test_bash_completes_commands_options_and_keys(offered: Offer) -> None:
     assert offered("hermes", "comp") == ["completion"]
     assert "--worktree" in offered("hermes", "chat", "--work")
-    assert offered("hermes", "config", "get", "agent.max") == ["agent.max_turns"]
+    assert offered("hermes", "config", "get", "agent.max_t") == ["agent.max_turns"]
     assert offered("hermes", "sessions", "ren") == ["rename"]
 
 

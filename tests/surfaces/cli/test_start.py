@@ -213,5 +213,5 @@ def test_completion_scripts_and_their_answers(run: Run) -> None:
         assert "_HERMES_COMPLETE" in run("completion", shell).stdout
     done = run(_HERMES_COMPLETE="bash_complete", COMP_WORDS="hermes conf", COMP_CWORD="1")
     assert done.stdout.strip() == "plain,config"
-    keys = run(_HERMES_COMPLETE="bash_complete", COMP_WORDS="hermes config get agent.max", COMP_CWORD="3")
+    keys = run(_HERMES_COMPLETE="bash_complete", COMP_WORDS="hermes config get agent.max_t", COMP_CWORD="3")
     assert keys.stdout.strip() == "plain,agent.max_turns"
