@@ -121,7 +121,7 @@ def redaction_share() -> float:
 
     from hermes import AIAgent
     from hermes.redact import Redactor
-    from hermes.runtime.shared import shared
+    from hermes.runtime.setup.process import shared
     from hermes.testing.model import ScriptedModel
     from hermes.testing.replies import calls, says
 

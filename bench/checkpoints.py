@@ -19,8 +19,8 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from hermes.context.checkpoints import Checkpoints, Limits, Touch
-from hermes.tools.pool import DaemonPool
+from hermes.context.checkpoints import CheckpointLimits, Checkpoints, Touch
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 ROUNDS = 40
@@ -73,7 +73,7 @@ async def measure(folder: Path, files: int) -> dict[str, float]:
     numbers = itertools.count()
 
     def checkpoints() -> Checkpoints:
-        return Checkpoints(folder / "home", supervisor, pool.run, Limits(), time.time)
+        return Checkpoints(folder / "home", supervisor, pool.run, CheckpointLimits(), time.time)
 
     async def take(made: Checkpoints) -> None:
         number = next(numbers)

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from hermes.config.sections.display import Section as Display
 from hermes.state import SessionDB
-from hermes.surfaces.cli.interactive.painting import Painter
-from hermes.surfaces.cli.interactive.past import recent
+from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.recent_messages import recent
 from hermes.surfaces.cli.interactive.waiting import Waiting
 from hermes.surfaces.cli.output import Output
 from hermes.testing.replies import Reply, calls, says

@@ -26,17 +26,17 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from hermes.ops import CallClosed, CallJournalled, SessionCreated  # noqa: E402
 from hermes.runtime.context import Services, TurnContext  # noqa: E402
-from hermes.runtime.shared import RandomIds, SystemClock  # noqa: E402
+from hermes.runtime.setup.process import RandomIds, SystemClock  # noqa: E402
 from hermes.runtime.tool_executor import run_calls  # noqa: E402
 from hermes.scope import TurnScope  # noqa: E402
 from hermes.state.sqlite_store import SqliteStore  # noqa: E402
 from hermes.testing.fakes import FixedGate, MemorySink  # noqa: E402
+from hermes.tools.calling.pool import DaemonPool  # noqa: E402
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: E402
 from hermes.tools.environments.sandbox import SandboxOptions  # noqa: E402
 from hermes.tools.hooks import Hooks  # noqa: E402
-from hermes.tools.pool import DaemonPool  # noqa: E402
 from hermes.tools.registry import Registered, ToolEntry, registry  # noqa: E402
-from hermes.tools.shelf import FileShelf  # noqa: E402
+from hermes.tools.results.shelf import FileShelf  # noqa: E402
 from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: E402
 from hermes.tools.traits import Traits, touches_nothing  # noqa: E402
 from hermes.tools.view import SessionView  # noqa: E402

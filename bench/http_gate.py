@@ -209,7 +209,7 @@ async def exchange_with(library: str) -> AsyncIterator[Callable[[str], Awaitable
 
             yield post
     elif library == "hermes":
-        from hermes.models.http import HttpClient
+        from hermes.models.http.client import HttpClient
         from hermes.scope import TurnScope
 
         seam = HttpClient()
@@ -319,9 +319,9 @@ async def seam_figures(url: str) -> None:
             raw.append(await latency_ms("aiohttp", url, events, 60))
             ours.append(await latency_ms("hermes", url, events, 60))
         ratio = statistics.median(ours) / statistics.median(raw)
-        print(f"hermes.models.http, exchange of {events} events: {ratio:.2f} x raw aiohttp")
+        print(f"hermes.models.http.client, exchange of {events} events: {ratio:.2f} x raw aiohttp")
     shares = [(await share_of_ideal("hermes", url)) / (await share_of_ideal("aiohttp", url)) for _ in range(3)]
-    print(f"hermes.models.http, 32 x 20 at 50 ms: {statistics.median(shares):.2f} x raw aiohttp")
+    print(f"hermes.models.http.client, 32 x 20 at 50 ms: {statistics.median(shares):.2f} x raw aiohttp")
 
 
 async def main(interrupts: int, side_by_side: int, rounds: int, only: str | None) -> int:

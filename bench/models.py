@@ -22,11 +22,11 @@ sys.path.insert(0, str(SRC))
 from hermes.models.attempts import ClientOptions  # noqa: E402
 from hermes.models.client import CallPlan, ModelClient  # noqa: E402
 from hermes.models.endpoint import ApiMode, Endpoint, Quirks  # noqa: E402
-from hermes.models.http import HttpClient  # noqa: E402
-from hermes.models.wire_modes import make_model  # noqa: E402
+from hermes.models.http.client import HttpClient  # noqa: E402
+from hermes.models.wires.transport import make_model  # noqa: E402
 from hermes.ops import StoreOp  # noqa: E402
 from hermes.runtime.requests import build_units  # noqa: E402
-from hermes.runtime.shared import RandomIds, SystemClock  # noqa: E402
+from hermes.runtime.setup.process import RandomIds, SystemClock  # noqa: E402
 from hermes.scope import TurnScope  # noqa: E402
 from hermes.seams import ModelRequest, UnitLog  # noqa: E402
 from hermes.types import Message, ModelResponse, ToolCall, ToolDefinition  # noqa: E402

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes import AIAgent
-    from hermes.models.http import HttpClient
+    from hermes.models.http.client import HttpClient
     from hermes.scope import TurnScope
     from hermes.seams import Body, HttpLimits, HttpStream
 
@@ -129,7 +129,7 @@ class Recording:
 @contextmanager
 def recorded_commits() -> Iterator[list[list[Statement]]]:
     """The statements of every commit while the block runs, one list per commit."""
-    from hermes.state.apply import Plan
+    from hermes.state.store_ops_sql import Plan
 
     commits: list[list[Statement]] = []
     run = Plan.run
@@ -203,9 +203,9 @@ async def _recorded_requests(agent: "AIAgent") -> "tuple[list[Request], HttpClie
 
 async def _turn() -> None:
     from hermes import AIAgent
-    from hermes.runtime.shared import shared
+    from hermes.runtime.setup.process import shared
     from hermes.state import SqliteStore
-    from hermes.surfaces.cli.loading import settle
+    from hermes.surfaces.cli.gc_at_start import settle
 
     with (
         canned() as server,
@@ -270,9 +270,9 @@ def many() -> None:
 
 async def _many() -> None:
     from hermes import AIAgent
-    from hermes.runtime.shared import shared
+    from hermes.runtime.setup.process import shared
     from hermes.scope import TurnScope
-    from hermes.surfaces.cli.loading import settle
+    from hermes.surfaces.cli.gc_at_start import settle
 
     with canned(0.05) as server, tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         os.environ["HERMES_HOME"] = folder

@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.environments.sandbox import SandboxOptions
-from hermes.tools.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 MOST_RATIO = 3.0

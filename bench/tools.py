@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from hermes.config.paths import bound_home
 from hermes.model_tools import get_tool_definitions, handle_function_call
 from hermes.runtime.tool_executor import run_calls
-from hermes.tools import memo
-from hermes.tools.definitions import offered, select
-from hermes.tools.groups import groups
-from hermes.tools.manifest import ensure_builtins
+from hermes.tools.registration import definitions_cache
+from hermes.tools.registration.definitions import offered, select
+from hermes.tools.registration.groups import groups
+from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import invalidate_check_fn_cache, registry
 from hermes.tools.traits import Origin
 from hermes.types import ToolCall, ToolResult
@@ -87,7 +87,7 @@ def definitions() -> dict[str, float]:
         invalidate_check_fn_cache()
         offered(names)
 
-    cold_s, files_s = best(1, cold, lambda: memo.make(None, (), quiet=True))
+    cold_s, files_s = best(1, cold, lambda: definitions_cache.make(None, (), quiet=True))
     return {
         "tools": len(made),
         "copy_ns": copy_s * 1e9,

@@ -6,10 +6,10 @@ from typing import Any
 
 from hermes.config.paths import hermes_home
 from hermes.schemas import tidy
-from hermes.tools.coercion import coerce_args
-from hermes.tools.definitions import load_home
-from hermes.tools.direct import DirectCall, outside
-from hermes.tools.memo import Memo
+from hermes.tools.calling.coercion import coerce_args
+from hermes.tools.calling.outside_agent import DirectCall, outside
+from hermes.tools.registration.definitions import load_home
+from hermes.tools.registration.definitions_cache import Memo
 from hermes.tools.registry import ToolRegistry, offered_schema, registry
 
 __all__ = [

@@ -152,7 +152,7 @@ class HttpStream(Protocol):
     """The byte seam under every transport.
 
     Yields the body of a 2xx answer as it arrives; other statuses, broken connections and passed limits are raised
-    as the errors of `hermes.models.http_errors`. Closing the iterator closes that request's socket at once.
+    as the errors of `hermes.models.http.errors`. Closing the iterator closes that request's socket at once.
     """
 
     def post_stream(

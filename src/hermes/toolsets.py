@@ -1,10 +1,10 @@
-"""Toolsets under the contract's names; the work is in `hermes.tools.groups`."""
+"""Toolsets under the contract's names; the work is in `hermes.tools.registration.groups`."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from hermes.tools.groups import CORE_TOOLS as _HERMES_CORE_TOOLS
-from hermes.tools.groups import TOOLSETS, Toolset, groups
+from hermes.tools.registration.groups import CORE_TOOLS as _HERMES_CORE_TOOLS
+from hermes.tools.registration.groups import TOOLSETS, Toolset, groups
 
 __all__ = [
     "TOOLSETS",

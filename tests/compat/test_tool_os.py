@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from hermes.compat.tool_os import NAME, names_asked_for, with_own_os
-from hermes.tools.definitions import ViewRequest, session_view
+from hermes.tools.registration.definitions import ViewRequest, session_view
+from hermes.tools.registration.user_files import load_folder
 from hermes.tools.registry import ToolRegistry, registry
 from hermes.tools.traits import Needs
-from hermes.tools.userfiles import load_folder
 from hermes.types import text_of
 from tests.runtime.rooms import room
 

@@ -10,10 +10,10 @@ import pytest
 
 from hermes.compat.loader import load_file
 from hermes.model_tools import get_tool_definitions, handle_function_call
-from hermes.tools.definitions import ViewRequest, session_view
-from hermes.tools.manifest import ensure_builtins
+from hermes.tools.registration.definitions import ViewRequest, session_view
+from hermes.tools.registration.manifest import ensure_builtins
+from hermes.tools.registration.user_files import load_folder, project_tools
 from hermes.tools.registry import ToolRegistry, registry
-from hermes.tools.userfiles import load_folder, project_tools
 from hermes.types import text_of
 from tests.runtime.rooms import room
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hermes import AIAgent
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
-from hermes.tools.manifest import ensure_builtins
+from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import registry
 from tests.compat.test_weather_tool import WEATHER
 

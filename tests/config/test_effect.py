@@ -9,10 +9,9 @@ import pytest
 
 import hermes
 from hermes.config.audit import every_key, section_names, section_type
-from hermes.config.effect import IDLE, NEW_SESSIONS, NEXT_START, is_idle, when_it_acts
 from hermes.config.load import load_settings
 from hermes.config.section import SectionBase, bare, keys_of, struct_inside
-from hermes.config.write import set_key, unset_key
+from hermes.config.write import IDLE, NEW_SESSIONS, NEXT_START, is_idle, set_key, unset_key, when_it_acts
 
 SOURCE = Path(hermes.__file__).parent
 KEYS = sorted(every_key())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hermes.context.checkpoints import Checkpoints, Limits, Touch
-from hermes.tools.pool import DaemonPool
+from hermes.context.checkpoints import CheckpointLimits, Checkpoints, Touch
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 
@@ -64,13 +64,13 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(folder: Path, limits: Limits | None = None) -> AsyncIterator[Bench]:
+async def bench(folder: Path, limits: CheckpointLimits | None = None) -> AsyncIterator[Bench]:
     """A small project with its checkpoints."""
     root = folder / "project"
     root.mkdir()
     (root / "pyproject.toml").write_text("[project]\n")
     supervisor, pool, now = ProcessSupervisor(), DaemonPool(), [1_700_000_000.0]
-    made = Checkpoints(folder / "hermes", supervisor, pool.run, limits or Limits(), lambda: now[0])
+    made = Checkpoints(folder / "hermes", supervisor, pool.run, limits or CheckpointLimits(), lambda: now[0])
     try:
         yield Bench(root, made, now)
     finally:

@@ -6,13 +6,13 @@ import sys
 import time
 from pathlib import Path
 
-from hermes.context.checkpoints import Checkpoints, Limits, Touch
-from hermes.tools.pool import DaemonPool
+from hermes.context.checkpoints import CheckpointLimits, Checkpoints, Touch
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 
 async def main(home: Path, root: Path) -> None:
-    checkpoints = Checkpoints(home, ProcessSupervisor(), DaemonPool().run, Limits(), time.time)
+    checkpoints = Checkpoints(home, ProcessSupervisor(), DaemonPool().run, CheckpointLimits(), time.time)
     for number in itertools.count():
         touch = Touch(
             call_id=f"c{number}",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
-from hermes.context.checkpoints import Checkpoints, Limits
-from hermes.runtime.shared import shared
+from hermes.context.checkpoints import CheckpointLimits, Checkpoints
+from hermes.runtime.setup.process import shared
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
@@ -47,7 +47,7 @@ async def turn(project: Path, *script: Any, **keywords: Any) -> MemorySink:
 
 
 def own(hermes_home: Path) -> Checkpoints:
-    return Checkpoints(hermes_home, shared.supervisor, shared.pool.run, Limits(), shared.clock.now)
+    return Checkpoints(hermes_home, shared.supervisor, shared.pool.run, CheckpointLimits(), shared.clock.now)
 
 
 async def test_a_turn_of_edits_and_commands_is_taken_back(project: Path, hermes_home: Path) -> None:

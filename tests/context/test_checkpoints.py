@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hermes.context import ContextEngine
-from hermes.context.checkpoints import CheckpointError, Checkpoints, Limits, Touch
-from hermes.tools.pool import DaemonPool
+from hermes.context.checkpoints import CheckpointError, CheckpointLimits, Checkpoints, Touch
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.context.bench_room import bench, tree
 
@@ -35,7 +35,7 @@ async def test_an_edit_is_taken_back(tmp_path: Path) -> None:
 
 
 async def test_a_large_file_that_is_gone_is_told_and_a_file_nobody_knows_is_refused(tmp_path: Path) -> None:
-    async with bench(tmp_path, Limits(max_file_bytes=100)) as here:
+    async with bench(tmp_path, CheckpointLimits(max_file_bytes=100)) as here:
         here.shell("head -c 200 /dev/zero > big; echo a > a.txt")
         await here.command("rm big a.txt", destructive=True)
         with pytest.raises(CheckpointError, match="neither there nor in the snapshot"):
@@ -222,7 +222,7 @@ def _wait_for_next_tick() -> None:
 
 
 async def test_what_is_left_out_stays_as_it_is(tmp_path: Path) -> None:
-    async with bench(tmp_path, Limits(max_file_bytes=100)) as here:
+    async with bench(tmp_path, CheckpointLimits(max_file_bytes=100)) as here:
         here.shell(
             "mkdir node_modules .venv; echo 1 > node_modules/a; echo 1 > .env; head -c 200 /dev/zero > big; echo 1 > a"
         )
@@ -255,7 +255,7 @@ async def test_nested_repositories_are_covered_like_any_folder(tmp_path: Path) -
 
 
 async def test_the_oldest_go_when_there_are_too_many_and_those_inside_a_turn_before_its_first(tmp_path: Path) -> None:
-    async with bench(tmp_path, Limits(max_snapshots=3)) as here:
+    async with bench(tmp_path, CheckpointLimits(max_snapshots=3)) as here:
         for number in range(2):
             here.new_turn()
             await here.command(f"echo {number} > a")
@@ -284,12 +284,12 @@ async def test_pruning_removes_the_old_the_orphaned_and_what_they_took(tmp_path:
         await here.restore("2")
         here.root.rename(tmp_path / "gone")
         assert (await here.checkpoints.status())["projects"][0]["is_orphan"]
-        assert (await here.checkpoints.prune(Limits(delete_orphans=False)))["snapshots"] == 0
+        assert (await here.checkpoints.prune(CheckpointLimits(delete_orphans=False)))["snapshots"] == 0
         assert (await here.checkpoints.prune())["projects"] == 1
 
 
 async def test_the_store_stays_below_its_size(tmp_path: Path) -> None:
-    async with bench(tmp_path, Limits(max_total_bytes=1_000_000)) as here:
+    async with bench(tmp_path, CheckpointLimits(max_total_bytes=1_000_000)) as here:
         source = random.Random(2)
         for number in range(6):
             here.new_turn()
@@ -315,7 +315,9 @@ async def test_another_process_goes_on_where_this_one_was(tmp_path: Path) -> Non
         (here.root / "a").write_text("old")
         await here.command("echo agent > a; chmod 600 a")
         supervisor, pool = ProcessSupervisor(), DaemonPool()
-        other = Checkpoints(here.checkpoints.folder.parent, supervisor, pool.run, Limits(), lambda: here.now[0])
+        other = Checkpoints(
+            here.checkpoints.folder.parent, supervisor, pool.run, CheckpointLimits(), lambda: here.now[0]
+        )
         done = await other.restore(str(here.root / "."), "1")
         await supervisor.close()
         pool.close()
@@ -381,7 +383,7 @@ async def test_a_command_that_reaches_into_another_project_is_covered_there_too(
 
 
 async def test_too_many_files_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    async with bench(tmp_path, Limits(max_files=10)) as here:
+    async with bench(tmp_path, CheckpointLimits(max_files=10)) as here:
         here.shell("for n in $(seq 20); do echo > f$n; done")
         with pytest.raises(CheckpointError, match="more than 10 files"):
             await here.command("true")

@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.context import ContextCompressor, ContextEngine
-from hermes.context.boundaries import cut
 from hermes.context.compressor import COOL_DOWN_S, SummaryRequest
-from hermes.context.estimate import tokens_of
-from hermes.context.limits import NEVER, summary_tokens, tail_tokens, threshold_tokens
+from hermes.context.limits import NEVER, summary_tokens, tail_tokens, threshold_tokens, tokens_of
 from hermes.context.marks import PREFIX
-from hermes.context.pruning import pruned
-from hermes.context.summary import SECTIONS, extended, is_summary, parted, with_summary
+from hermes.context.prune_output import pruned
+from hermes.context.summary import SECTIONS, cut, extended, is_summary, parted, with_summary
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import BudgetExceeded, ProviderError
 from hermes.runtime.requests import CONTINUES, NO_ANSWER, OUTCOME_UNKNOWN, build_units

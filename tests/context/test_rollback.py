@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from hermes.context.checkpoints import CheckpointError
-from hermes.context.checkpoints.rollback import Wanted, parse, rollback
+from hermes.context.checkpoints.rollback import RollbackRequest, parse, rollback
 from tests.context.bench_room import Bench, bench
 
 
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("", Wanted(mode="list")),
-        ("2", Wanted(mode="restore", which="2")),
-        ("diff 2", Wanted(mode="diff", which="2")),
-        ("2 'a b.txt'", Wanted(mode="restore", which="2", file="a b.txt")),
-        ("--force 2", Wanted(mode="restore", which="2", force=True)),
+        ("", RollbackRequest(mode="list")),
+        ("2", RollbackRequest(mode="restore", which="2")),
+        ("diff 2", RollbackRequest(mode="diff", which="2")),
+        ("2 'a b.txt'", RollbackRequest(mode="restore", which="2", file="a b.txt")),
+        ("--force 2", RollbackRequest(mode="restore", which="2", force=True)),
     ],
 )
-def test_words_are_read(words: str, wanted: Wanted) -> None:
+def test_words_are_read(words: str, wanted: RollbackRequest) -> None:
     assert parse(words) == wanted
 
 

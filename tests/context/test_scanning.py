@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.context.checkpoints import Limits
-from hermes.context.checkpoints.scanning import Scan, is_unchanged, look, scan
+from hermes.context.checkpoints import CheckpointLimits
+from hermes.context.checkpoints.scan import Scan, is_unchanged, look, scan
 
 ELSEWHERE = b"/nowhere"
 
@@ -17,7 +17,7 @@ def settled(root: bytes) -> Scan:
     """A look at files that are old enough for it to be sure of them."""
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        found = scan(root, Limits(), ELSEWHERE)
+        found = scan(root, CheckpointLimits(), ELSEWHERE)
         if not any(when < 0 for when in (*(sig[0] for sig in found.files.values()), *found.listed.values())):
             return found
     raise AssertionError("the files do not get older")
@@ -38,7 +38,7 @@ def test_nothing_changed_is_seen_without_another_look(root: bytes) -> None:
     found = settled(root)
 
     assert is_unchanged(root, found)
-    assert look(root, found, Limits(), ELSEWHERE) is found
+    assert look(root, found, CheckpointLimits(), ELSEWHERE) is found
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_every_change_is_seen(root: bytes, script: str) -> None:
     subprocess.run(["/bin/bash", "-ec", script], cwd=root, check=True)
 
     assert not is_unchanged(root, before)
-    assert not look(root, before, Limits(), ELSEWHERE).same_as(before)
+    assert not look(root, before, CheckpointLimits(), ELSEWHERE).same_as(before)
 
 
 def test_what_is_left_out_is_no_change(root: bytes) -> None:
@@ -80,4 +80,4 @@ def test_what_is_left_out_is_no_change(root: bytes) -> None:
 
 def test_a_look_that_knows_nothing_goes_through_all(root: bytes) -> None:
     assert not is_unchanged(root, Scan())
-    assert b"deep/c.txt" in look(root, Scan(), Limits(), ELSEWHERE).files
+    assert b"deep/c.txt" in look(root, Scan(), CheckpointLimits(), ELSEWHERE).files

@@ -11,7 +11,7 @@ import pytest
 
 from hermes import AIAgent
 from hermes.runtime.facade import background
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says

@@ -23,13 +23,13 @@ from hermes.seams import Action, Decision, Route, SpawnSpec
 from hermes.state import SessionDB
 from hermes.testing.fakes import CountedIds, MemorySink
 from hermes.testing.memory_store import MemoryStore
-from hermes.tools.approval.wiring import GateParts, make_gate
+from hermes.tools.approval.gate_setup import GateParts, make_gate
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.hooks import Hooks
-from hermes.tools.manifest import ensure_builtins
-from hermes.tools.pool import DaemonPool
+from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import registry
-from hermes.tools.shelf import FileShelf
+from hermes.tools.results.shelf import FileShelf
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.tools.view import SessionView

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from hermes import AIAgent
-from hermes.models.chat_completions import chat_completions
 from hermes.models.endpoint import Endpoint
-from hermes.models.loop_http import LoopHttp
+from hermes.models.http.loop_http import LoopHttp
+from hermes.models.wires.chat_completions import chat_completions
 from hermes.ops import SessionRecord
 from hermes.runtime.requests import NOT_RUN, OUTCOME_UNKNOWN
 from hermes.seams import ModelRequest

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.testing.replies import Reply, calls, calls_with, says, thinks
 from hermes.testing.server import ScriptedServer
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hermes.models.http import HttpClient
+from hermes.models.http.client import HttpClient
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from hermes.models.eventstream import EventStreamParser
-from hermes.models.http_errors import HttpBodyError, HttpDisconnected, HttpError, HttpStatusError
+from hermes.models.http.errors import HttpBodyError, HttpDisconnected, HttpError, HttpStatusError
+from hermes.models.wires.eventstream import EventStreamParser
 from hermes.testing.replies import Reply, ScriptedCall, says, thinks
-from hermes.testing.server.wire import Answer
+from hermes.testing.server.wire import WireAnswer
 from hermes.types import Usage
-from tests.models.wires import CASES, WireCase
+from tests.models.wire_cases import CASES, WireCase
 
 ADDRESS = "http://127.0.0.1:9"
 HOSTILE_VALUES: tuple[Any, ...] = (
@@ -111,10 +111,10 @@ def hostile_answer(case: WireCase, seed: int) -> HostileAnswer:
     return HostileAnswer(_cut(rng, body), is_stream=True, ending=_ending(rng))
 
 
-def _answer(rng: random.Random) -> Answer:
+def _answer(rng: random.Random) -> WireAnswer:
     usage = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5)
     reply = rng.choice(REPLIES).timed(chunk_size=rng.choice((1, 7, 16, 400)))
-    return Answer(reply=reply, number=1, model="scripted", usage=usage)
+    return WireAnswer(reply=reply, number=1, model="scripted", usage=usage)
 
 
 def _frames(rng: random.Random, case: WireCase) -> list[bytes]:

@@ -16,7 +16,7 @@ from yarl import URL
 
 from hermes.config.load import load_settings
 from hermes.config.settings import Settings
-from hermes.models.http_errors import HttpConnectError, HttpStatusError
+from hermes.models.http.errors import HttpConnectError, HttpStatusError
 from hermes.scope import TurnScope
 from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, whole
 from hermes.surfaces.cli.chat.wish import Wish

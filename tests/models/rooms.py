@@ -17,7 +17,7 @@ from hermes.testing.fakes import CountedIds, HandClock
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.types import StatusChanged
-from tests.models.wires import asked
+from tests.models.wire_cases import asked
 
 QUICK = HttpLimits(connect_s=5.0, first_byte_s=1.0, idle_s=1.0)
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from hermes.errors import BudgetExceeded
-from hermes.models.spending import Caps, SpendGuard
-from hermes.runtime.shared import RandomIds, SystemClock
+from hermes.models.attempts import Caps, SpendGuard
+from hermes.runtime.setup.process import RandomIds, SystemClock
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
 from hermes.spend import Cap
 from hermes.state.sqlite_store import SqliteStore
 from hermes.types import Message, ModelEvent, ModelResponse, Usage
 from tests.models.rooms import Room
-from tests.models.wires import asked
+from tests.models.wire_cases import asked
 
 WRITTEN = 7  # tokens of each answer
 CENTS = 7.0  # and what it costs

@@ -11,22 +11,22 @@ from msgspec.structs import replace
 from hermes import AIAgent
 from hermes.config.sections.agent import AnswerLimits
 from hermes.errors import ProviderError
-from hermes.models.http import HttpClient
+from hermes.models.http.client import HttpClient
 from hermes.scope import TurnScope
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.replies import Reply, ScriptedCall, calls, calls_with, fault, says, thinks
 from hermes.testing.server import ScriptedServer
 from hermes.testing.server.bedrock import event_message
-from hermes.testing.server.wire import Answer
+from hermes.testing.server.wire import WireAnswer
 from hermes.types import ModelResponse
 from tests.models.rooms import Room, failing, scripted
-from tests.models.wires import CHAT, CONVERSE, WireCase, asked, every_wire
+from tests.models.wire_cases import CHAT, CONVERSE, WireCase, asked, every_wire
 
 MARK = "mark" * 4  # one piece of an answer
 
 
 def frames(case: WireCase, reply: Reply) -> list[bytes]:
-    made = case.server_wire.frames(Answer(reply=reply, number=1, model="m", usage=None))
+    made = case.server_wire.frames(WireAnswer(reply=reply, number=1, model="m", usage=None))
     return [*made.content, *made.ending]
 
 
@@ -116,7 +116,7 @@ async def test_signs_of_life_alone_are_no_answer(case: WireCase, http: HttpClien
 @every_wire
 async def test_signs_of_life_after_words_leave_the_words(case: WireCase, http: HttpClient) -> None:
     sign = event_message("messageStart", {"role": "assistant"}) if case is CONVERSE else b": ping\n\n"
-    words = case.server_wire.frames(Answer(reply=says(MARK), number=1, model="m", usage=None)).content
+    words = case.server_wire.frames(WireAnswer(reply=says(MARK), number=1, model="m", usage=None)).content
     reply = Reply().failing("endless", first=b"".join(words), piece=sign)
     found = await answer_to(case, http, reply, comments_timeout=0.2)
     assert (found.message.content, found.partial) == (MARK, True)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hermes import AIAgent
 from hermes.errors import ProviderError, UserError
-from hermes.models.auxiliary import Question
+from hermes.models.auxiliary import AuxiliaryQuestion
 from hermes.runtime.titles import clean_title
 from hermes.scope import TurnScope
 from hermes.testing.memory_store import MemoryStore
@@ -119,7 +119,7 @@ async def test_a_helper_is_tried_again_as_often_as_is_set(make_agent: MakeAgent,
     async with ScriptedServer([fault("server_error")]) as server:
         helper = (await make_agent(server)._assembled()).helper
         with pytest.raises(ProviderError, match="HTTP 500"):
-            await helper.ask(Question(task="approval", system="s", text="t"), TurnScope())
+            await helper.ask(AuxiliaryQuestion(task="approval", system="s", text="t"), TurnScope())
         server.assert_finished()
 
 
@@ -128,7 +128,9 @@ async def test_a_task_uses_the_model_that_is_configured_for_it(make_agent: MakeA
         task = f"{{model: small, base_url: '{other.base_url}', reasoning_effort: low, extra_body: {{seed: 3}}}}"
         (hermes_home / "config.yaml").write_text(f"auxiliary: {{title_generation: {task}}}\n")
         helper = (await make_agent(server)._assembled()).helper
-        answer = await helper.ask(Question(task="title_generation", system="s", text="t", max_tokens=9), TurnScope())
+        answer = await helper.ask(
+            AuxiliaryQuestion(task="title_generation", system="s", text="t", max_tokens=9), TurnScope()
+        )
     body = other.requests[0].json
     assert answer == "yes"
     assert (body["model"], body["max_tokens"], body["reasoning_effort"], body["seed"]) == ("small", 9, "low", 3)
@@ -138,8 +140,8 @@ async def test_another_model_of_the_main_provider(make_agent: MakeAgent, hermes_
     (hermes_home / "config.yaml").write_text("auxiliary: {compression: {model: small}}\n")
     async with ScriptedServer([says("yes"), says("main")]) as server:
         helper = (await make_agent(server)._assembled()).helper
-        await helper.ask(Question(task="compression", system="s", text="t"), TurnScope())
-        await helper.ask(Question(task="vision", system="s", text="t"), TurnScope())
+        await helper.ask(AuxiliaryQuestion(task="compression", system="s", text="t"), TurnScope())
+        await helper.ask(AuxiliaryQuestion(task="vision", system="s", text="t"), TurnScope())
     assert [request.json["model"] for request in server.requests] == ["small", "main"]
 
 
@@ -149,7 +151,9 @@ async def test_a_picture_is_sent_whole_or_not_at_all(make_agent: MakeAgent, herm
         task = f"{{provider: anthropic, model: claude, base_url: '{server.base_url}', api_key: k}}"
         (hermes_home / "config.yaml").write_text(f"auxiliary: {{vision: {task}}}\n")
         helper = (await make_agent(server)._assembled()).helper
-        question = Question(task="vision", system="s", text="t", images=(ImagePart("data:image/png;base64,AAAA"),))
+        question = AuxiliaryQuestion(
+            task="vision", system="s", text="t", images=(ImagePart("data:image/png;base64,AAAA"),)
+        )
         assert await helper.ask(question, TurnScope()) == "a dot"
         large = ImagePart("data:image/png;base64," + "A" * (6 << 20))
         with pytest.raises(ProviderError, match=r"has 6\.0 MB as base64, and 'claude' takes 5 MB at most"):
@@ -163,7 +167,7 @@ async def test_an_unknown_task_is_named(make_agent: MakeAgent) -> None:
     async with ScriptedServer() as server:
         helper = (await make_agent(server)._assembled()).helper
         with pytest.raises(UserError, match="no helper task 'nap'"):
-            await helper.ask(Question(task="nap", system="s", text="t"), TurnScope())
+            await helper.ask(AuxiliaryQuestion(task="nap", system="s", text="t"), TurnScope())
 
 
 @pytest.mark.parametrize(

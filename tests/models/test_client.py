@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.errors import ProviderError
-from hermes.models import waiting as waiting_module
+from hermes.models import stream_wait as waiting_module
 from hermes.models.client import CallPlan
-from hermes.models.credentials import Credential, CredentialPool
-from hermes.models.http import HttpClient
-from hermes.models.pooled import PooledModel
-from hermes.models.wire_modes import make_model
+from hermes.models.http.client import HttpClient
+from hermes.models.providers.credentials import Credential, CredentialPool
+from hermes.models.providers.key_pool import PooledModel
+from hermes.models.wires.transport import make_model
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
 from hermes.testing.fakes import HandClock
@@ -21,7 +21,7 @@ from hermes.testing.replies import Reply, fault, says
 from hermes.testing.server import RecordedRequest, ScriptedServer
 from hermes.types import PrefixBroken
 from tests.models.rooms import QUICK, Room, failing, scripted
-from tests.models.wires import CHAT, MESSAGES, WireCase, asked, every_wire
+from tests.models.wire_cases import CHAT, MESSAGES, WireCase, asked, every_wire
 
 # -- retries -----------------------------------------------------------------------------------------------------
 

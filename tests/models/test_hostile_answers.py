@@ -13,16 +13,16 @@ import pytest
 from hermes import AIAgent
 from hermes.errors import ProviderError
 from hermes.models import client as client_module
-from hermes.models.answer_values import MAX_TOKENS
 from hermes.models.endpoint import Endpoint
+from hermes.models.wires.answer_values import MAX_TOKENS
 from hermes.scope import TurnScope
 from hermes.state.sqlite_store import SqliteStore
-from hermes.testing.http import CannedHttp
+from hermes.testing.fakes import CannedHttp
 from hermes.testing.replies import Reply
 from hermes.testing.server import ScriptedServer
 from hermes.types import ModelResponse
 from tests.models.hostile_answers import hostile_answer
-from tests.models.wires import WireCase, asked, every_wire
+from tests.models.wire_cases import WireCase, asked, every_wire
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
 READ = 25_000 if FULL else 700  # of each protocol
@@ -58,7 +58,7 @@ def faults() -> Iterator[list[str]]:
 
     told: list[str] = []
     handler = Heard(logging.ERROR)
-    logger = logging.getLogger("hermes.models.transport")
+    logger = logging.getLogger("hermes.models.wires.transport")
     logger.addHandler(handler)
     yield told
     logger.removeHandler(handler)

@@ -15,15 +15,15 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.errors import BudgetExceeded
-from hermes.models.http import HttpClient
-from hermes.models.spending import Caps, SpendGuard
+from hermes.models.attempts import Caps, SpendGuard
+from hermes.models.http.client import HttpClient
 from hermes.ops import AttemptClosed, AttemptOpened, SessionCreated
-from hermes.runtime.shared import RandomIds, SystemClock
+from hermes.runtime.setup.process import RandomIds, SystemClock
 from hermes.scope import TurnScope
 from hermes.seams import EventStore
 from hermes.spend import Cap, SpendLimit, Spent
+from hermes.state.ledger_sums import spent
 from hermes.state.schema import SCHEMA_VERSION
-from hermes.state.spending import spent
 from hermes.state.sqlite_store import SqliteStore
 from hermes.testing.fakes import CountedIds
 from hermes.testing.memory_store import MemoryStore
@@ -32,7 +32,7 @@ from hermes.testing.server import ScriptedServer
 from hermes.types import Usage
 from tests.models.rooms import Room, scripted
 from tests.models.spenders import CENTS, WRITTEN, Looping, cents, loop_until_refused
-from tests.models.wires import CASES, asked
+from tests.models.wire_cases import CASES, asked
 
 SOURCE = Path(__file__).parents[2] / "src"
 

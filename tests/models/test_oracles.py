@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from hermes.models.anthropic_messages import MessagesWire
-from hermes.models.bedrock_converse import bedrock_converse
-from hermes.models.chat_completions import ChatWire
-from hermes.models.codex_responses import ResponsesWire
 from hermes.models.endpoint import Endpoint
-from hermes.models.http import HttpClient
+from hermes.models.http.client import HttpClient
+from hermes.models.wires.anthropic_messages import MessagesWire
+from hermes.models.wires.bedrock_converse import bedrock_converse
+from hermes.models.wires.chat_completions import ChatWire
+from hermes.models.wires.codex_responses import ResponsesWire
 from hermes.scope import TurnScope
 from hermes.testing.replies import says
 from hermes.testing.server import ScriptedServer, ServerThread
 from hermes.types import ImagePart, Message, ModelResponse, TextPart, ToolCall, Usage
 from tests.models.histories import PIXEL
-from tests.models.wires import CONVERSE, asked, request
+from tests.models.wire_cases import CONVERSE, asked, request
 
 pytestmark = pytest.mark.real
 ENDPOINT = Endpoint(base_url="http://127.0.0.1:9", model="m")

@@ -11,7 +11,7 @@ from hermes.runtime.requests import build_units, sendable
 from hermes.seams import ModelRequest
 from hermes.types import ImagePart, Message, ToolCall
 from tests.models.histories import logs, words
-from tests.models.wires import CASES, LIST, READ, WireCase, every_wire
+from tests.models.wire_cases import CASES, LIST, READ, WireCase, every_wire
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
 counted = settings(

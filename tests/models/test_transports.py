@@ -10,16 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.errors import ProviderError
-from hermes.models.chat_completions import ChatWire
 from hermes.models.endpoint import Endpoint
-from hermes.models.http import HttpClient
-from hermes.models.transport import HttpModel
+from hermes.models.http.client import HttpClient
+from hermes.models.wires.chat_completions import ChatWire
+from hermes.models.wires.transport import HttpModel
 from hermes.schemas import for_wire
 from hermes.scope import TurnScope
 from hermes.seams import Body, HttpLimits, ModelRequest, Unit, UnitLog, whole
 from hermes.testing.replies import Reply, calls, calls_with, fault, says, thinks
 from hermes.testing.server import ScriptedServer
-from hermes.testing.server.wire import Answer
+from hermes.testing.server.wire import WireAnswer
 from hermes.types import (
     CallAnnounced,
     Message,
@@ -32,7 +32,7 @@ from hermes.types import (
     ToolResult,
     Usage,
 )
-from tests.models.wires import CASES, CHAT, CONVERSE, MESSAGES, RESPONSES, WireCase, asked, every_wire, request
+from tests.models.wire_cases import CASES, CHAT, CONVERSE, MESSAGES, RESPONSES, WireCase, asked, every_wire, request
 
 BOTH = thinks("Let me look first.") + says("Two calls: grün 🌲.") + calls("read", path="a") + calls("list")
 COUNTS = {"input_tokens": 11, "output_tokens": 7, "cache_read_tokens": 5}
@@ -161,7 +161,7 @@ AFTER_THE_END = {"chat": 2, "messages": 1, "responses": 0, "converse": 1}
 
 
 def sent_in(case: WireCase, reply: Reply) -> list[bytes]:
-    made = case.server_wire.frames(Answer(reply=reply, number=1, model="m", usage=Usage(11, 7)))
+    made = case.server_wire.frames(WireAnswer(reply=reply, number=1, model="m", usage=Usage(11, 7)))
     return [*made.content, *made.ending]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hermes import AIAgent
 from hermes.errors import UserError
 from hermes.models import client as client_module
-from hermes.models.http import HttpClient
+from hermes.models.http.client import HttpClient
 from hermes.state.sqlite_store import SqliteStore
 from hermes.surfaces.cli.chat.verdict import exit_code, why_for, words_for
 from hermes.testing.fakes import MemorySink
@@ -22,7 +22,7 @@ from hermes.testing.server import ScriptedServer
 from hermes.tools.registry import registry, tool_result
 from hermes.types import PrefixBroken, StatusChanged
 from tests.models.histories import PIXEL
-from tests.models.wires import WireCase, every_wire
+from tests.models.wire_cases import WireCase, every_wire
 
 MakeAgent = Callable[..., AIAgent]
 MODES = {

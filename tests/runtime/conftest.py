@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 
 
 @pytest.fixture(autouse=True)

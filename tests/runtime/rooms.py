@@ -15,10 +15,10 @@ from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.tool_executor import run_calls
 from hermes.scope import TurnScope
 from hermes.seams import Action, Clock, Decision, Environment, EventStore, Gate, Ids, Supervisor, ToolView
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.hooks import Hooks
-from hermes.tools.pool import DaemonPool
 from hermes.tools.registry import Registered, ToolEntry
-from hermes.tools.shelf import FileShelf
+from hermes.tools.results.shelf import FileShelf
 from hermes.tools.traits import Origin, Traits
 from hermes.tools.view import SessionView
 from hermes.types import CallFinished, CallStarted, Event, ToolCall, ToolResult

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.testing import ScriptedModel, calls, says
 
 

@@ -12,7 +12,7 @@ from hermes import AIAgent
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import Reply, ScriptedCall, calls, says
-from hermes.tools.availability import Checks
+from hermes.tools.registration.availability import Checks
 from hermes.tools.registry import registry
 
 FILE = """\

@@ -13,8 +13,8 @@ from hermes import AIAgent
 from hermes.config import paths
 from hermes.errors import ProviderError, StoreError, UnsupportedOption, UserError
 from hermes.ops import AttemptClosed, AttemptOpened, CallJournalled, ContextAttached, MessageAppended
-from hermes.runtime.budget import IterationBudget
 from hermes.runtime.conversation_loop import NO_SUMMARY, SUM_UP
+from hermes.runtime.guardrails import IterationBudget
 from hermes.runtime.requests import OUTCOME_UNKNOWN
 from hermes.runtime.steps import NUDGE
 from hermes.seams import Effects
@@ -529,7 +529,7 @@ def _busy_script() -> tuple[Any, ...]:
 
 
 def _logged(caplog: pytest.LogCaptureFixture) -> list[str]:
-    told = [record for record in caplog.records if record.name == "hermes.runtime.callbacks"]
+    told = [record for record in caplog.records if record.name == "hermes.runtime.sinks"]
     assert all(record.exc_info for record in told)
     return sorted(record.getMessage().split()[0] for record in told)
 

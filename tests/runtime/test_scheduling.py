@@ -12,8 +12,8 @@ from typing import Any, cast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.runtime.scheduling import Waves
 from hermes.seams import Effects, Environment, ToolContext
+from hermes.tools.calling.call_order import Waves
 from hermes.tools.registry import tool_result
 from hermes.tools.traits import BARRIER, Traits, conflict, overlap
 from hermes.types import ToolCall, text_of

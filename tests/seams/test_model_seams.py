@@ -7,14 +7,14 @@ from contextlib import aclosing
 import pytest
 
 from hermes.errors import ProviderError
-from hermes.models.chat_completions import chat_completions
 from hermes.models.endpoint import Endpoint
-from hermes.models.http import HttpClient
-from hermes.models.http_errors import HttpStatusError
+from hermes.models.http.client import HttpClient
+from hermes.models.http.errors import HttpStatusError
+from hermes.models.wires.chat_completions import chat_completions
 from hermes.runtime.requests import build_units
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, Model, ModelRequest
-from hermes.testing.http import CannedHttp
+from hermes.testing.fakes import CannedHttp
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import Reply, calls, fault, says, thinks
 from hermes.testing.server import ScriptedServer

@@ -15,9 +15,9 @@ from hermes.context.compressor import ContextCompressor, SummaryRequest
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import StoreError, ToolError
 from hermes.runtime.facade import CallerSink
-from hermes.runtime.prompt import DateLine, FixedText, Identity, ProjectRules, Surroundings, build_prompt
+from hermes.runtime.prompt import DateLine, EnvironmentHint, FixedText, Identity, ProjectRules, build_prompt
 from hermes.runtime.requests import OUTCOME_UNKNOWN, build_units
-from hermes.runtime.shared import RandomIds, SystemClock
+from hermes.runtime.setup.process import RandomIds, SystemClock
 from hermes.scope import TurnScope
 from hermes.seams import (
     Action,
@@ -35,10 +35,10 @@ from hermes.seams import (
 from hermes.testing.fakes import CountedIds, FixedGate, HandClock, KeepLast, MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.workplace import FakeSupervisor, MemoryEnvironment, MemoryShelf
-from hermes.tools.approval.callbacks import ask_callback
-from hermes.tools.approval.wiring import GateParts, make_gate
-from hermes.tools.pool import DaemonPool
-from hermes.tools.shelf import FileShelf
+from hermes.tools.approval.gate_setup import GateParts, make_gate
+from hermes.tools.approval.queue import ask_callback
+from hermes.tools.calling.pool import DaemonPool
+from hermes.tools.results.shelf import FileShelf
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import Event, Message, StatusChanged, TextDelta, ToolCall, text_of
 
@@ -181,7 +181,7 @@ def prompt_sources(home: Path) -> list[PromptSource]:
         DateLine(0.0),
         ProjectRules(environment),
         FixedText("1-caller", "context", "Be brief."),
-        Surroundings(environment),
+        EnvironmentHint(environment),
         Identity(home),
     ]
 

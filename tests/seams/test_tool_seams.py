@@ -16,8 +16,7 @@ from hermes.models.attempts import ClientOptions
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.ops import SessionCreated
 from hermes.seams import Effects, HookBus, Sees, ToolContext, ToolRules, ToolView
-from hermes.testing.fakes import CountedIds, FakeTool, FakeTools, HandClock, OpenHooks
-from hermes.testing.http import CannedHttp
+from hermes.testing.fakes import CannedHttp, CountedIds, FakeTool, FakeTools, HandClock, OpenHooks
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import says

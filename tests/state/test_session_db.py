@@ -8,8 +8,7 @@ import pytest
 
 from hermes.config.load import load_settings
 from hermes.errors import StoreError
-from hermes.models.metadata import snapshot
-from hermes.models.prices import price_list
+from hermes.models.providers.metadata import price_list, snapshot
 from hermes.ops import AttemptClosed, AttemptOpened
 from hermes.state import SessionDB, format_session_db_unavailable
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hermes.models.http import HttpClient
-from hermes.models.http_errors import HttpDisconnected, HttpError, HttpStatusError, HttpTimeoutError
-from hermes.models.sse import SseParser
+from hermes.models.http.client import HttpClient
+from hermes.models.http.errors import HttpDisconnected, HttpError, HttpStatusError, HttpTimeoutError
+from hermes.models.wires.sse import SseParser
 from hermes.scope import TurnScope
 from hermes.seams import HttpLimits
 from hermes.testing.replies import Reply, calls, calls_with, fault, load_script, says, thinks

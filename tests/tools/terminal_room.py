@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision, Environment, ResultShelf, Route, Supervisor
-from hermes.tools.shelf import FileShelf
+from hermes.tools.results.shelf import FileShelf
 from hermes.types import Event, JsonObject
 
 Result = TypeVar("Result")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.manifest import ensure_builtins
+from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import Registered, registry
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import ToolCall, text_of

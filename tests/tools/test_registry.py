@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes.tools.availability import Checks
+from hermes.tools.registration.availability import Checks
 from hermes.tools.registry import ToolEntry, ToolRegistry, tool_error, tool_result
 from hermes.tools.traits import Needs, Traits
 

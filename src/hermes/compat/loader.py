@@ -15,8 +15,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from hermes.compat.import_rewrite import rewritten
 from hermes.compat.names import OLD_ROOTS
-from hermes.compat.rewriting import rewritten
 from hermes.compat.tool_os import NAME, ToolOs, names_asked_for, with_own_os
 from hermes.config import paths
 

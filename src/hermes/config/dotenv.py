@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hermes.config.atomic import write_private
+from hermes.config.paths import write_private
 from hermes.errors import ConfigError
 
 _LINE = r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*"

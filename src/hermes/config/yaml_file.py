@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hermes.config.atomic import write_private
+from hermes.config.paths import write_private
 from hermes.config.section import is_secret
 from hermes.errors import ConfigError, UserError
 from hermes.typed import from_json
@@ -20,7 +20,7 @@ _MAPS_OF_SECRETS = ("headers", "env", "docker_env")  # whose names are the user'
 _trees: dict[Path, tuple[Stamp, Tree]] = {}  # a cache: what was read from a file that has not changed since
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _KeptTree(msgspec.Struct, frozen=True):
     """A parsed config.yaml on disk; starting with it spares the import of the YAML library."""
 
     format: int
@@ -136,7 +136,7 @@ def _stamp(file: Path) -> Stamp | None:
 
 def _recall(kept: Path, stamp: Stamp) -> Tree | None:
     try:
-        found = from_json(kept.read_bytes(), _Kept)
+        found = from_json(kept.read_bytes(), _KeptTree)
     except (OSError, msgspec.MsgspecError):
         return None
     return found.tree if found.format == _CACHE_FORMAT and found.stamp == stamp else None
@@ -148,8 +148,8 @@ def _remember(kept: Path, stamp: Stamp, tree: Tree) -> None:
         if _holds_secret(tree):
             kept.unlink(missing_ok=True)
             return
-        encoded = msgspec.json.encode(_Kept(_CACHE_FORMAT, stamp, tree))
-        if from_json(encoded, _Kept).tree == tree:  # dates and the like do not survive JSON
+        encoded = msgspec.json.encode(_KeptTree(_CACHE_FORMAT, stamp, tree))
+        if from_json(encoded, _KeptTree).tree == tree:  # dates and the like do not survive JSON
             write_private(kept, encoded.decode())
     except (UserError, OSError, TypeError, msgspec.MsgspecError):
         return  # a home that cannot be written to is read all the same

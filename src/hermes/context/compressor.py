@@ -6,19 +6,30 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from hermes.context.boundaries import MIN_TAIL, Cut, cut, newest_question
 from hermes.context.engine import ContextEngine, Messages
-from hermes.context.estimate import fitting_from, tokens_of
 from hermes.context.limits import (
     CHARS_PER_TOKEN,
     MAX_SUMMARY_TOKENS,
+    fitting_from,
     piece_chars,
     summary_tokens,
     tail_tokens,
     threshold_tokens,
+    tokens_of,
 )
-from hermes.context.pruning import pruned
-from hermes.context.summary import ROLE, earlier_summary, parted, pieces, request_text, with_summary
+from hermes.context.prune_output import pruned
+from hermes.context.summary import (
+    MIN_TAIL,
+    ROLE,
+    Cut,
+    cut,
+    earlier_summary,
+    newest_question,
+    parted,
+    pieces,
+    request_text,
+    with_summary,
+)
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import BudgetExceeded, HermesError
 from hermes.types import Message

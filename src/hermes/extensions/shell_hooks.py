@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from hermes.config.atomic import write_private
+from hermes.config.paths import write_private
 from hermes.config.sections.hooks import Section, ShellHook
 from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
@@ -26,7 +26,7 @@ OWNER = "shell hook"
 log = logging.getLogger(__name__)
 
 
-class Wanted(Struct, frozen=True):
+class HookFilter(Struct, frozen=True):
     """A hook of config.yaml and what it is called for."""
 
     event: str
@@ -48,7 +48,7 @@ class Bus(Protocol):
     ) -> None: ...
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class HookPlace(Struct, frozen=True, kw_only=True):
     """Where hooks run, and for which session."""
 
     supervisor: Callable[[], Supervisor]
@@ -57,10 +57,10 @@ class Place(Struct, frozen=True, kw_only=True):
     session_id: str
 
 
-def configured(settings: Settings) -> list[Wanted]:
+def configured(settings: Settings) -> list[HookFilter]:
     """Every hook of config.yaml; one that cannot work is a `UserError`."""
     section = settings.of(Section)
-    found = [Wanted(event, hook) for event in section.__struct_fields__ for hook in getattr(section, event)]
+    found = [HookFilter(event, hook) for event in section.__struct_fields__ for hook in getattr(section, event)]
     for wanted in found:
         try:
             re.compile(wanted.hook.matcher)
@@ -75,7 +75,7 @@ def configured(settings: Settings) -> list[Wanted]:
     return found
 
 
-def not_accepted(settings: Settings) -> list[Wanted]:
+def not_accepted(settings: Settings) -> list[HookFilter]:
     """The hooks that nobody has consented to; none where all are accepted unasked."""
     if settings.of(Top).hooks_auto_accept:
         return []
@@ -83,14 +83,14 @@ def not_accepted(settings: Settings) -> list[Wanted]:
     return [one for one in configured(settings) if Consent(one.event, one.hook.command) not in allowed]
 
 
-def accept(home: Path, wanted: Wanted) -> None:
+def accept(home: Path, wanted: HookFilter) -> None:
     """Remember the user's consent to this program for this event."""
     consents = [*_allowed(home), Consent(wanted.event, wanted.hook.command)]
     text = msgspec.json.format(msgspec.json.encode(list(dict.fromkeys(consents))), indent=2)
     write_private(home / ALLOWLIST, f"{text.decode()}\n")
 
 
-def join(bus: Bus, settings: Settings, place: Place) -> None:
+def join(bus: Bus, settings: Settings, place: HookPlace) -> None:
     """Have the accepted hooks called by `bus`."""
     refused = not_accepted(settings)
     hooks = [one for one in configured(settings) if one not in refused]
@@ -105,7 +105,7 @@ def join(bus: Bus, settings: Settings, place: Place) -> None:
             bus.add(event, made(of_event, place), owner=OWNER, kind=kind, timeout_s=limit)
 
 
-def _policy(hooks: list[ShellHook], place: Place) -> Callable[..., Awaitable[Any]]:
+def _policy(hooks: list[ShellHook], place: HookPlace) -> Callable[..., Awaitable[Any]]:
     async def ask(**payload: Any) -> Any:
         for hook in _matching(hooks, payload):
             said = await _run(hook, place, "pre_tool_call", payload)
@@ -117,7 +117,7 @@ def _policy(hooks: list[ShellHook], place: Place) -> Callable[..., Awaitable[Any
     return ask
 
 
-def _observer(hooks: list[ShellHook], place: Place) -> Callable[..., Awaitable[Any]]:
+def _observer(hooks: list[ShellHook], place: HookPlace) -> Callable[..., Awaitable[Any]]:
     async def tell(**payload: Any) -> None:
         for hook in _matching(hooks, payload):
             await _quietly(hook, place, "post_tool_call", payload)
@@ -125,7 +125,7 @@ def _observer(hooks: list[ShellHook], place: Place) -> Callable[..., Awaitable[A
     return tell
 
 
-def _context(hooks: list[ShellHook], place: Place) -> Callable[..., Awaitable[Any]]:
+def _context(hooks: list[ShellHook], place: HookPlace) -> Callable[..., Awaitable[Any]]:
     async def ask(**payload: Any) -> str:
         said = [await _quietly(hook, place, "pre_llm_call", payload) for hook in hooks]
         return "\n\n".join(str(one["context"]) for one in said if one.get("context"))
@@ -138,7 +138,7 @@ def _matching(hooks: list[ShellHook], payload: Mapping[str, Any]) -> list[ShellH
     return [hook for hook in hooks if not hook.matcher or re.fullmatch(hook.matcher, name)]
 
 
-async def _quietly(hook: ShellHook, place: Place, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _quietly(hook: ShellHook, place: HookPlace, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """One that fails says nothing; whoever only looks on stops nobody."""
     try:
         return await _run(hook, place, event, payload)
@@ -147,7 +147,7 @@ async def _quietly(hook: ShellHook, place: Place, event: str, payload: Mapping[s
         return {}
 
 
-async def _run(hook: ShellHook, place: Place, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _run(hook: ShellHook, place: HookPlace, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the program answers, an empty object for none; `ToolError` when it fails or takes too long."""
     told: dict[str, Any] = {
         "hook_event_name": event,

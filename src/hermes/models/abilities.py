@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from hermes.errors import ProviderError
 from hermes.models.endpoint import Endpoint
-from hermes.models.local import Ask
+from hermes.models.providers.local import Ask
 from hermes.seams import Model
 from hermes.types import Usage
 

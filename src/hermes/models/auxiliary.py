@@ -12,10 +12,10 @@ from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
 from hermes.models.abilities import Abilities
 from hermes.models.attempts import ClientOptions
-from hermes.models.claims import Claim
 from hermes.models.client import CallPlan, ModelClient, Notice
-from hermes.models.resolve import Asked, resolve_model
-from hermes.models.windows import BOX
+from hermes.models.providers.claims import Claim
+from hermes.models.providers.resolve import ModelQuery, resolve_model
+from hermes.models.providers.windows import BOX
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, HttpStream, Ids, Model, ModelRequest, RequestOptions, Unit
 from hermes.types import Content, ImagePart, Message, ModelResponse, TextPart, text_of
@@ -33,7 +33,7 @@ class AuxiliaryParts(Struct, frozen=True, kw_only=True):
     main: Callable[[], Model]
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class AuxiliaryQuestion(Struct, frozen=True, kw_only=True):
     """One question: the words, the pictures they are about, and how long an answer may be."""
 
     task: str  # a key of the `auxiliary` section; also the purpose in the ledger
@@ -53,11 +53,11 @@ class AuxiliaryClient:
         self._parts = parts
         self._models: dict[str, Model] = {}
 
-    async def ask(self, question: Question, scope: TurnScope) -> str:
+    async def ask(self, question: AuxiliaryQuestion, scope: TurnScope) -> str:
         """The answer's text; `ProviderError` when there is none in the task's time, `BudgetExceeded` at a cap."""
         return text_of((await self.respond(question, scope)).message.content).strip()
 
-    async def respond(self, question: Question, scope: TurnScope) -> ModelResponse:
+    async def respond(self, question: AuxiliaryQuestion, scope: TurnScope) -> ModelResponse:
         """The whole response. Its ledger row is written."""
         task, parts = self.task(question.task), self._parts
         attempts = parts.settings.of(auxiliary_section.Section).transient_retries + 1
@@ -103,7 +103,7 @@ class AuxiliaryClient:
         if is_main and task.model in ("", main.name):
             return main
         if name not in self._models:
-            asked = Asked(
+            asked = ModelQuery(
                 name=task.model,
                 provider="" if task.provider == "auto" else task.provider,
                 base_url=task.base_url,
@@ -126,7 +126,7 @@ def _claim(main: Model) -> Claim:
 
 def _refuse_unfit(image: ImagePart, model: Model) -> None:
     """Raise for a picture that would be left out of the request: an answer about nothing is worse than none."""
-    from hermes.models.content import MB, max_image_bytes  # noqa: PLC0415 - otherwise loaded with the first transport
+    from hermes.models.wires.content import MB, max_image_bytes  # noqa: PLC0415 - otherwise loaded with the first transport
 
     described = Abilities.of(model).described
     limit = max_image_bytes(described.endpoint.api_mode) if described else None
@@ -138,7 +138,7 @@ def _refuse_unfit(image: ImagePart, model: Model) -> None:
         )
 
 
-def _request(question: Question, task: auxiliary_section.Task) -> ModelRequest:
+def _request(question: AuxiliaryQuestion, task: auxiliary_section.Task) -> ModelRequest:
     extra: dict[str, Any] = dict(task.extra_body)
     options = RequestOptions(max_tokens=question.max_tokens, extra_body=extra)
     if task.reasoning_effort:

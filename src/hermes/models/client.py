@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
 from hermes.models.abilities import Abilities, Preparing
-from hermes.models.attempts import Attempt, Book, ClientOptions
-from hermes.models.classify import sized
+from hermes.models.attempts import Attempt, Book, ClientOptions, SpendGuard
 from hermes.models.endpoint import Endpoint
-from hermes.models.sizes import size_of
-from hermes.models.spending import SpendGuard
-from hermes.models.waiting import Waiting, let_go
-from hermes.models.windows import Window, beside
+from hermes.models.providers.windows import Window, beside
+from hermes.models.request_size import size_of
+from hermes.models.stream_wait import StreamWait, let_go
+from hermes.models.wires.classify import sized
 from hermes.ops import AttemptClosed, Outcome, StoreOp
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
@@ -59,7 +58,7 @@ class CallPlan(Struct, frozen=True, kw_only=True):
     repair: Repair = lambda _request, _error: None
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ModelAnswer(Struct, frozen=True, kw_only=True):
     """A response, and the ledger row that must be committed together with what is made of it."""
 
     response: ModelResponse
@@ -86,7 +85,7 @@ class ModelClient:
         self._abilities = tuple(Abilities.of(one) for one in self._chain)
         self._go_to(0)
         self._held_off_until = 0.0
-        self._waiting = Waiting()
+        self._waiting = StreamWait()
         self._output_limits: dict[str, int] = {}  # by model, as its provider told them
         self._warned: set[str] = set()  # models of which a person was told what to know before their first call
 
@@ -138,7 +137,7 @@ class ModelClient:
         on_status(PrefixBroken("model_switch"))
         return True
 
-    async def call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> Answer:
+    async def call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> ModelAnswer:
         """One answer, or `ProviderError` after the last attempt. `plan.before` is committed first, come what may.
 
         `BudgetExceeded` when a cap leaves no room for the next attempt.
@@ -150,7 +149,7 @@ class ModelClient:
             plan.on_status(StatusChanged("warning", await windows.announcement(endpoint)))
         return await self._call(request, plan, scope)
 
-    async def _call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> Answer:
+    async def _call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> ModelAnswer:
         flight = _Flight(self, plan, scope, request, plan.before)
         try:
             while True:
@@ -177,7 +176,7 @@ class _Flight(Struct, eq=False):
     _tries: int = 0  # of the model in use
     _repaired: frozenset[str] = frozenset()
 
-    async def attempt(self) -> Answer:
+    async def attempt(self) -> ModelAnswer:
         """Ask once. After a failure, the row that closes the attempt is the next thing to be written."""
         client, book = self._client, self._client._book
         model, endpoint = client.model, client.endpoint
@@ -213,7 +212,7 @@ class _Flight(Struct, eq=False):
             self._plan.on_status(StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
         closing = book.closing(attempt, outcome, usage=response.usage)
-        return Answer(response=response, closing=closing, model=model.name, provider=model.provider)
+        return ModelAnswer(response=response, closing=closing, model=model.name, provider=model.provider)
 
     def _limited(self, endpoint: Endpoint | None) -> ModelRequest:
         """The request, with the output limit that is configured for the model in use, or that its provider told."""
@@ -311,7 +310,7 @@ class _Flight(Struct, eq=False):
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
         waiting = self._client._waiting
         if waiting.tell is not None:
-            waiting = Waiting()
+            waiting = StreamWait()
         waiting.start(self._plan.on_status, attempt.model.name)
         try:
             async with limit:

@@ -10,33 +10,30 @@ from typing import TYPE_CHECKING, Any
 from hermes.config.sections import agent as agent_section
 from hermes.errors import ProviderError, SessionInUse, SessionMoved, StoreError, UserError
 from hermes.ops import MessageAppended, SessionRecord, StoreOp
-from hermes.runtime import session_rows
-from hermes.runtime.assembly import Assembly, assemble
-from hermes.runtime.budget import IterationBudget
-from hermes.runtime.callbacks import ContractCallbacks
 from hermes.runtime.context import TurnContext
-from hermes.runtime.context_watch import ContextWatch
 from hermes.runtime.conversation_loop import run_turn
 from hermes.runtime.facade import CallerSink, background, run_sync
-from hermes.runtime.guardrails import Guardrails
-from hermes.runtime.history import History, from_caller, from_record
+from hermes.runtime.guardrails import Guardrails, IterationBudget
 from hermes.runtime.options import Keywords, fold, refuse_unlike
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.prompt import FixedText, build_prompt
 from hermes.runtime.redaction import CleanSink, clean_content, clean_outcome
-from hermes.runtime.said import Said
-from hermes.runtime.shared import RandomIds
-from hermes.runtime.sinks import Tee, Unheard, inline_sink
-from hermes.runtime.steering import SteerBox
-from hermes.runtime.turn import Turn
-from hermes.runtime.workplaces import news_from_background, reach
+from hermes.runtime.session import session_rows
+from hermes.runtime.session.context_watch import ContextWatch
+from hermes.runtime.session.history import History, from_caller, from_record
+from hermes.runtime.setup.assembly import Assembly, assemble
+from hermes.runtime.setup.environment_setup import news_from_background, reach
+from hermes.runtime.setup.process import RandomIds
+from hermes.runtime.sinks import ContractCallbacks, Tee, Unheard, inline_sink
+from hermes.runtime.turn import SteerBox, Turn
+from hermes.runtime.turn_input import TurnInput
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView
 from hermes.types import Content, Message, StatusChanged, TurnStarted, text_of
 
 if TYPE_CHECKING:
-    from hermes.models.windows import Window
-    from hermes.runtime.compression import Compression
+    from hermes.models.providers.windows import Window
+    from hermes.runtime.session.compression import Compression
 
 MAX_STARTS = 3  # of a turn whose session somebody else had while it was beginning
 log = logging.getLogger("hermes")
@@ -84,7 +81,7 @@ class AIAgent:
         """Run one turn to its end and return the contract's result dict."""
         background.refuse_own_thread()
         refuse_unlike("stream_callback", stream_callback)
-        said = Said.of(user_message, persist_user_message, system_message, conversation_history, task_id)
+        said = TurnInput.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
         sink = CallerSink(callbacks.deliver)
         return run_sync(self._guarded_turn(said, sink), sink, self.interrupt)
@@ -100,7 +97,7 @@ class AIAgent:
     ) -> dict[str, Any]:
         """`run_conversation` for callers that have a loop; callbacks are called on it, between events."""
         refuse_unlike("stream_callback", stream_callback)
-        said = Said.of(user_message, persist_user_message, system_message, conversation_history, task_id)
+        said = TurnInput.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         return await self._guarded_turn(said, inline_sink(self._options.callbacks, stream_callback))
 
     def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
@@ -175,7 +172,7 @@ class AIAgent:
         assert self._assembly is not None
         return self._assembly
 
-    async def _guarded_turn(self, said: Said, sink: Sink | None) -> dict[str, Any]:
+    async def _guarded_turn(self, said: TurnInput, sink: Sink | None) -> dict[str, Any]:
         scope = self._begin_work()
         try:
             parts = self._assembly or await self._assembled()
@@ -227,7 +224,7 @@ class AIAgent:
         return CleanSink(Tee(*listeners), parts.services.redactor)
 
     async def _compress(self, focus: str | None, sink: Sink | None) -> dict[str, Any]:
-        from hermes.runtime.compression import Wish  # noqa: PLC0415 - paid by the first compression
+        from hermes.runtime.session.compression import CompressionRequest  # noqa: PLC0415 - paid by the first compression
 
         scope = self._begin_work()
         try:
@@ -240,7 +237,9 @@ class AIAgent:
             if record is not None:
                 await parts.store.take(record)
             compression, done = self._compressing(), None
-            wish = Wish(session_id=self.session_id, sink=heard, scope=scope, focus=focus or "", force=True)
+            wish = CompressionRequest(
+                session_id=self.session_id, sink=heard, scope=scope, focus=focus or "", force=True
+            )
             async with scope:
                 done = await compression.run(wish)
             if done is None:
@@ -254,7 +253,7 @@ class AIAgent:
             await self._end_work()
 
     def _compressing(self) -> "Compression":
-        from hermes.runtime.compression import Compression  # noqa: PLC0415 - paid by the first compression
+        from hermes.runtime.session.compression import Compression  # noqa: PLC0415 - paid by the first compression
 
         if self._compression is None:
             self._compression = Compression(self._parts, self._prompt_after, self._watching())
@@ -266,13 +265,13 @@ class AIAgent:
             self._watch = ContextWatch(parts.client, parts.compress_share, self._options.session.context_engine)
         return self._watch
 
-    async def _make_room(self, said: Said, turn: Turn, refused: ProviderError | None) -> bool:
+    async def _make_room(self, said: TurnInput, turn: Turn, refused: ProviderError | None) -> bool:
         """Compress the session of a turn that is under way; the turn goes on in the one that took its place."""
-        from hermes.runtime.turn_rotation import Told, compress_turn, named_window  # noqa: PLC0415 - paid by the first one
+        from hermes.runtime.session.turn_rotation import CallerWords, compress_turn, named_window  # noqa: PLC0415 - paid by the first one
 
         if refused is not None and (named := named_window(refused)) is not None:
             turn.client.refused_window(named)
-        told = Told(said.message if said.stored_message is not None else None, said.history is not None)
+        told = CallerWords(said.message if said.stored_message is not None else None, said.history is not None)
         done = await compress_turn(self._compressing(), turn, refused, told)
         if done is None:
             return False
@@ -298,7 +297,7 @@ class AIAgent:
             self._follow(record)
         return record
 
-    async def _run(self, parts: Assembly, said: Said, sink: Sink, scope: TurnScope) -> dict[str, Any]:
+    async def _run(self, parts: Assembly, said: TurnInput, sink: Sink, scope: TurnScope) -> dict[str, Any]:
         record, history, pending = await self._past(parts, said)
         if history.tasks is not None:
             parts.restore_tasks(history.tasks)
@@ -347,7 +346,7 @@ class AIAgent:
         self._told.update(fresh)
         return [StatusChanged("option", sentence) for sentence in fresh]
 
-    async def _past(self, parts: Assembly, said: Said) -> tuple[SessionRecord | None, History, list[StoreOp]]:
+    async def _past(self, parts: Assembly, said: TurnInput) -> tuple[SessionRecord | None, History, list[StoreOp]]:
         """The stored session, its history for this turn, and what must be stored to make the two agree."""
         warm = None
         if said.history is None:
@@ -395,7 +394,7 @@ class AIAgent:
     def _log_sink(self) -> Sink | None:
         if not self._options.callbacks.verbose_logging or self._options.callbacks.quiet_mode:
             return None
-        from hermes.runtime.verbose import LogSink  # noqa: PLC0415 - for who asks
+        from hermes.runtime.sinks import LogSink  # noqa: PLC0415 - for who asks
 
         return LogSink(self._options.callbacks)
 
@@ -404,7 +403,7 @@ class AIAgent:
         return f"{system}\n\n{self._parts.services.redactor.redact(ephemeral)}" if ephemeral else system
 
     def _new_turn(
-        self, said: Said, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
+        self, said: TurnInput, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
     ) -> Turn:
         parts, limits = self._parts, self._options.limits
         turn_id = parts.services.ids.new("turn")
@@ -444,7 +443,7 @@ class AIAgent:
             turn.outcome.totals, turn.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
         return turn
 
-    def _user_row(self, turn: Turn, said: Said) -> StoreOp:
+    def _user_row(self, turn: Turn, said: TurnInput) -> StoreOp:
         """Take the user's message into the history; what is stored may differ from what the model reads."""
         row = turn.remember(Message(role="user", content=said.message))
         if said.stored_message is None:

@@ -23,13 +23,13 @@ from hermes.seams import (
     ToolContext,
     ToolView,
 )
-from hermes.tools.limits import ResultLimits
-from hermes.tools.pool import DaemonPool
+from hermes.tools.calling.pool import DaemonPool
+from hermes.tools.results.limits import ResultLimits
 from hermes.types import Event, ImagePart, JsonObject, ToolCall
 
 if TYPE_CHECKING:
     from hermes.models.auxiliary import AuxiliaryClient
-    from hermes.runtime.checkpointing import CallCheckpoints
+    from hermes.runtime.call_checkpoints import CallCheckpoints
 
 Result = TypeVar("Result")
 
@@ -127,7 +127,7 @@ class CallContext(Struct, frozen=True, kw_only=True):
 
     def nested(self) -> NestedCalls:
         """For calls that this call makes itself."""
-        from hermes.runtime.nested import KernelCalls  # noqa: PLC0415 - it is built on this module
+        from hermes.runtime.nested_calls import KernelCalls  # noqa: PLC0415 - it is built on this module
 
         return KernelCalls(self)
 
@@ -141,7 +141,7 @@ class CallContext(Struct, frozen=True, kw_only=True):
         self.details[key] = value
 
     async def look(self, image: ImagePart, question: str) -> str:
-        from hermes.runtime.looking import seen  # noqa: PLC0415 - for sessions with pictures
+        from hermes.runtime.vision import seen  # noqa: PLC0415 - for sessions with pictures
 
         return await seen(self, image, question)
 

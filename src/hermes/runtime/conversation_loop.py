@@ -8,9 +8,9 @@ from functools import partial
 from typing import assert_never
 
 from hermes.errors import BudgetExceeded, LeaseLost, ProviderError, SessionInUse, SessionMoved, StoreError
-from hermes.models.client import Answer, CallPlan
-from hermes.runtime.context_watch import AGAIN_AFTER
-from hermes.runtime.mending import mended
+from hermes.models.client import CallPlan, ModelAnswer
+from hermes.runtime.request_repair import mended
+from hermes.runtime.session.context_watch import AGAIN_AFTER
 from hermes.runtime.steps import (
     NUDGE,
     Continue,
@@ -24,7 +24,7 @@ from hermes.runtime.steps import (
 )
 from hermes.runtime.tool_round import run_tools
 from hermes.runtime.turn import Turn
-from hermes.tools.pipeline import nobody_listens
+from hermes.tools.hooks import nobody_listens
 from hermes.types import (
     ModelAnswered,
     ModelDelta,
@@ -166,7 +166,7 @@ async def _hear_hooks(turn: Turn) -> None:
         turn.tell(context)
 
 
-async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> Answer:
+async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> ModelAnswer:
     ctx, outcome, emit = turn.ctx, turn.outcome, turn.ctx.sink.emit
     outcome.api_calls += 1
     outcome.streamed = False
@@ -200,7 +200,7 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> A
     return answer
 
 
-async def _take(turn: Turn, answer: Answer) -> None:
+async def _take(turn: Turn, answer: ModelAnswer) -> None:
     """Do what the answer calls for."""
     step = after_response(answer.response, turn.progress)
     match step:
@@ -235,7 +235,7 @@ async def _take(turn: Turn, answer: Answer) -> None:
             assert_never(step)
 
 
-async def _store(turn: Turn, answer: Answer, *, is_last: bool = False) -> None:
+async def _store(turn: Turn, answer: ModelAnswer, *, is_last: bool = False) -> None:
     row = turn.remember(answer.response.message)
     await turn.commit(answer.closing, row, *(turn.ending() if is_last else ()))
 

@@ -4,12 +4,13 @@ import hashlib
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
+from threading import Lock
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field, json
 
 from hermes.tools.registry import tool_error
-from hermes.tools.results import as_object
+from hermes.tools.results.tool_result import as_object
 from hermes.typed import convert
 from hermes.types import Content, JsonObject, ResultStatus, text_of
 
@@ -215,3 +216,33 @@ def _failed(content: Content, status: ResultStatus) -> bool:
         return False
     code = (as_object(content) or {}).get("exit_code")
     return isinstance(code, int) and code != 0
+
+
+class IterationBudget:
+    """A thread-safe count. A parent hands the same one to its children so that together they stay within it."""
+
+    def __init__(self, max_total: int) -> None:
+        self.max_total = max_total
+        self._used = 0
+        self._lock = Lock()  # guards _used
+
+    def consume(self) -> bool:
+        """Take one iteration; False when none is left."""
+        with self._lock:
+            if self._used >= self.max_total:
+                return False
+            self._used += 1
+            return True
+
+    def refund(self) -> None:
+        """Give back one that was taken."""
+        with self._lock:
+            self._used = max(0, self._used - 1)
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.max_total - self._used)

@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from hermes.dicts import storable
 from hermes.errors import UnsupportedOption, UserError
-from hermes.runtime.budget import IterationBudget
+from hermes.runtime.guardrails import IterationBudget
 from hermes.seams import ContextEngine, EventStore, Model, Sink
 
 Callback: TypeAlias = Callable[..., Any]

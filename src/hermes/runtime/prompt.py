@@ -57,7 +57,7 @@ class Identity(Struct, frozen=True):
         return own[:FILE_LIMIT_CHARS] or IDENTITY
 
 
-class Surroundings(Struct, frozen=True):
+class EnvironmentHint(Struct, frozen=True):
     """Where commands run: operating system, backend, working directory."""
 
     environment: Environment

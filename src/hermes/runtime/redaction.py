@@ -27,7 +27,7 @@ from hermes.ops import (
 from hermes.redact import Redactor, StreamedText
 from hermes.runtime.outcome import Outcome
 from hermes.seams import Sink
-from hermes.tools.environments.hygiene import is_secret_name
+from hermes.tools.environments.command_env import is_secret_name
 from hermes.types import (
     NO_THOUGHTS,
     THOUGHTS,

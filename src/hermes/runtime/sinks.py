@@ -1,12 +1,131 @@
 """Where the events of a turn go."""
 
+import logging
 from collections.abc import Callable
-from typing import Any
+from operator import attrgetter
+from typing import Any, assert_never
 
-from hermes.runtime.callbacks import ContractCallbacks, anyone_listens
 from hermes.runtime.options import CallbackOptions
 from hermes.seams import Sink
-from hermes.types import Event
+from hermes.types import (
+    BlockClosed,
+    CallAnnounced,
+    CallFinished,
+    CallStarted,
+    Commentary,
+    Event,
+    MinorEvent,
+    ModelAnswered,
+    ReasoningDelta,
+    SessionRotated,
+    StatusChanged,
+    StepStarted,
+    TextDelta,
+    ToolCall,
+    TurnFinished,
+    text_of,
+)
+
+_callbacks = attrgetter(
+    "tool_progress_callback",
+    "tool_start_callback",
+    "tool_complete_callback",
+    "thinking_callback",
+    "reasoning_callback",
+    "step_callback",
+    "tool_gen_callback",
+    "status_callback",
+    "interim_assistant_callback",
+    "stream_delta_callback",
+)
+
+
+class ContractCallbacks:
+    """Delivers each event to whichever callbacks were given.
+
+    One that raises is logged the first time, and the turn goes on: to watch a turn must not be able to end it.
+    """
+
+    def __init__(self, options: CallbackOptions, stream_callback: Callable[..., Any] | None = None) -> None:
+        self._to = options
+        self._stream = {"stream_callback": stream_callback, "stream_delta_callback": options.stream_delta_callback}
+        self._after_tools = False
+        self._broken: set[str] = set()  # those whose failure is logged already
+
+    def deliver(self, event: Event) -> None:
+        match event:
+            case TextDelta(text=text):
+                self._streamed(text)
+            case ReasoningDelta(text=text):
+                self._call("reasoning_callback", text)
+            case StepStarted(step=step, previous=previous):
+                self._call("step_callback", step, list(previous))
+                self._call("thinking_callback", f"model call {step}")
+            case CallAnnounced(name=name):
+                self._call("tool_gen_callback", name)
+            case BlockClosed():
+                self._call("thinking_callback", "")
+                self._stream_to_all(None)
+                self._after_tools = True
+            case Commentary(text=text, already_streamed=streamed):
+                self._call("interim_assistant_callback", text, already_streamed=streamed)
+            case CallStarted(call=call, args=args):
+                self._call("tool_progress_callback", "tool.started", call.name, _preview(call), args)
+                self._call("tool_start_callback", call.id, call.name, args)
+            case CallFinished():
+                self._finished(event)
+            case StatusChanged(kind=kind, message=message):
+                self._call("status_callback", kind, message)
+            case SessionRotated() | TurnFinished() | MinorEvent():
+                return  # the contract has no callback for them; a `sink` hears them
+            case _:
+                assert_never(event)
+
+    def _streamed(self, text: str) -> None:
+        if self._after_tools:
+            text, self._after_tools = f"\n\n{text}", False
+        self._stream_to_all(text)
+
+    def _stream_to_all(self, text: str | None) -> None:
+        for name, stream in self._stream.items():
+            if stream is not None:
+                self._guarded(name, stream, text)
+
+    def _finished(self, event: CallFinished) -> None:
+        result = text_of(event.result.content)
+        self._call(
+            "tool_progress_callback",
+            "tool.completed",
+            event.call.name,
+            None,
+            None,
+            duration=event.result.duration_ms / 1000,
+            is_error=event.result.status != "ok",
+            result=result,
+        )
+        self._call("tool_complete_callback", event.call.id, event.call.name, event.args, result)
+
+    def _call(self, name: str, *args: Any, **keywords: Any) -> None:
+        callback = getattr(self._to, name)
+        if callback is not None:
+            self._guarded(name, callback, *args, **keywords)
+
+    def _guarded(self, name: str, callback: Callable[..., Any], *args: Any, **keywords: Any) -> None:
+        try:
+            callback(*args, **keywords)
+        except Exception:  # the border to the caller's code
+            if name not in self._broken:
+                self._broken.add(name)
+                log.exception("%s failed; the turn goes on, and further failures of it are not logged", name)
+
+
+def anyone_listens(options: CallbackOptions) -> bool:
+    """Whether an event would reach one of the callbacks."""
+    return any(_callbacks(options))
+
+
+def _preview(call: ToolCall) -> str:
+    return call.arguments if len(call.arguments) <= 100 else call.arguments[:97] + "..."
 
 
 class InlineSink:
@@ -42,3 +161,38 @@ class Unheard:
 
     def emit(self, event: Event) -> None:
         """Let it pass."""
+
+
+log = logging.getLogger("hermes.turn")
+
+
+class LogSink:
+    """`Sink` that writes a line per step, beginning with `log_prefix`; of arguments and results a few characters."""
+
+    def __init__(self, options: CallbackOptions) -> None:
+        self._prefix = f"{options.log_prefix} " if options.log_prefix else ""
+        self._most = max(0, options.log_prefix_chars)
+
+    def emit(self, event: Event) -> None:
+        match event:
+            case StepStarted(step=step):
+                self._line("model call %d", step)
+            case ModelAnswered(model=model, provider=provider, finish_reason=reason):
+                self._line("%s (%s) answered: %s", model, provider, reason)
+            case CallStarted(call=call):
+                self._line("%s(%s)", call.name, self._cut(call.arguments))
+            case CallFinished(call=call, result=result):
+                shown = self._cut(text_of(result.content))
+                self._line("%s: %s after %.0f ms: %s", call.name, result.status, result.duration_ms, shown)
+            case StatusChanged(kind=kind, message=message):
+                self._line("%s: %s", kind, message)
+            case TextDelta() | ReasoningDelta() | Commentary() | SessionRotated() | TurnFinished() | MinorEvent():
+                return  # no step; the words are in the session
+            case _:
+                assert_never(event)
+
+    def _line(self, text: str, *values: Any) -> None:
+        log.info("%s" + text, self._prefix, *values)
+
+    def _cut(self, text: str) -> str:
+        return text if len(text) <= self._most else text[: self._most] + "…"

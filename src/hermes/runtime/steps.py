@@ -63,7 +63,7 @@ class GiveUp(Struct, frozen=True):
 Next: TypeAlias = RunTools | Finish | Continue | Nudge | Retry | Retell | GiveUp
 
 
-class Progress(Struct):
+class TurnProgress(Struct):
     """What this turn has been through, as far as the next step depends on it."""
 
     continuations: int = 0
@@ -76,7 +76,7 @@ class Progress(Struct):
     aside: str = ""  # text beside the last calls, when those were housekeeping only
 
 
-def after_response(response: ModelResponse, progress: Progress) -> Next:
+def after_response(response: ModelResponse, progress: TurnProgress) -> Next:
     """The next step of the turn."""
     message = response.message
     if message.tool_calls:
@@ -97,7 +97,7 @@ def after_response(response: ModelResponse, progress: Progress) -> Next:
     return _after_nothing(response, progress)
 
 
-def _after_nothing(response: ModelResponse, progress: Progress) -> Next:
+def _after_nothing(response: ModelResponse, progress: TurnProgress) -> Next:
     if response.finish_reason == "content_filter":
         return GiveUp("text_response(finish_reason=content_filter)")
     if progress.prefix.strip():

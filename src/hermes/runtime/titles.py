@@ -7,7 +7,7 @@ import unicodedata
 
 from hermes.config.sections.auxiliary import TitleTask
 from hermes.errors import HermesError
-from hermes.models.auxiliary import AuxiliaryClient, Question
+from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryQuestion
 from hermes.ops import SessionChanged
 from hermes.scope import TurnScope
 from hermes.seams import EventStore
@@ -59,7 +59,7 @@ class Titles:
             return
         system = f"{SYSTEM} The title is in {task.language}." if task.language else SYSTEM
         quoted = f"User: {asked[:MAX_QUOTED_CHARS]}\n\nAssistant: {answered[:MAX_QUOTED_CHARS]}"
-        question = Question(task=TASK, system=system, text=quoted, session_id=session_id, max_tokens=2_000)
+        question = AuxiliaryQuestion(task=TASK, system=system, text=quoted, session_id=session_id, max_tokens=2_000)
         try:
             title = clean_title(await self._helper.ask(question, TurnScope("title")))
             if title:

@@ -12,16 +12,15 @@ from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
 from hermes.runtime.redaction import clean_content
-from hermes.runtime.scheduling import Waves
 from hermes.scope import CallInterrupted
 from hermes.seams import ToolRules, ToolView
-from hermes.tools.fences import fence
-from hermes.tools.limits import NO_LIMIT, fit, spill
-from hermes.tools.names import repair_name
-from hermes.tools.pipeline import AROUND, CallFacts, nobody_listens, refusal, told
+from hermes.tools.calling.call_order import Waves
+from hermes.tools.calling.coercion import repair_name
+from hermes.tools.calling.validation import CallRefused, parse_arguments, refuse_unknown
+from hermes.tools.hooks import AROUND, CallFacts, nobody_listens, refusal, told
 from hermes.tools.registry import tool_error
-from hermes.tools.results import error_content, failure_of, sanitise_error, with_note
-from hermes.tools.validation import CallRefused, parse_arguments, refuse_unknown
+from hermes.tools.results.limits import NO_LIMIT, fit, spill
+from hermes.tools.results.tool_result import error_content, failure_of, fence, sanitise_error, with_note
 from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult, text_of
 
 Persist: TypeAlias = Callable[[Sequence[ToolResult], Sequence[ToolCall]], Awaitable[None]]

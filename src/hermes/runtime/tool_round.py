@@ -7,15 +7,15 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from hermes.errors import StoreError
-from hermes.models.client import Answer
+from hermes.models.client import ModelAnswer
 from hermes.ops import CallBegun, CallClosed, CallJournalled, StoreOp
 from hermes.runtime.outcome import Outcome
-from hermes.runtime.steps import HOUSEKEEPING, Progress
+from hermes.runtime.setup.environment_setup import news_from_background
+from hermes.runtime.steps import HOUSEKEEPING, TurnProgress
 from hermes.runtime.turn import Turn
-from hermes.runtime.workplaces import news_from_background
 from hermes.seams import Sink
-from hermes.tools.files.memo import reset_repeats
-from hermes.tools.names import repair_name
+from hermes.tools.calling.coercion import repair_name
+from hermes.tools.files.file_memory import reset_repeats
 from hermes.types import (
     BlockClosed,
     CallFinished,
@@ -39,7 +39,7 @@ TOO_MANY = "[not run: one message may make {most} calls, and this came after the
 CUT_OFF = "[Tool execution interrupted — {name} was stopped; part of it may have taken effect]"
 
 
-async def run_tools(turn: Turn, answer: Answer) -> None:
+async def run_tools(turn: Turn, answer: ModelAnswer) -> None:
     """Store the answer and what it asks for, run that, and have the results ready for the next request."""
     ctx = turn.ctx
     wanted = answer.response.message.tool_calls
@@ -67,7 +67,9 @@ async def run_tools(turn: Turn, answer: Answer) -> None:
     known = ctx.tools.names()
     is_invented = known.isdisjoint(ran) and all(repair_name(name, known) is None for name in ran)
     invented = turn.progress.invented + 1 if is_invented else 0
-    turn.progress = Progress(after_tools=True, aside=text if HOUSEKEEPING.issuperset(ran) else "", invented=invented)
+    turn.progress = TurnProgress(
+        after_tools=True, aside=text if HOUSEKEEPING.issuperset(ran) else "", invented=invented
+    )
     if invented >= MAX_INVENTED:
         shown = ", ".join(sorted(set(ran)))
         turn.outcome.end("invalid_tool_calls", f"{NO_SUCH_TOOLS} ({shown}).", partial=True)
@@ -145,7 +147,7 @@ def _steered(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult]) -> 
     said = turn.steer.take() if results else ""
     if not said:
         return results
-    from hermes.tools.results import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
+    from hermes.tools.results.tool_result import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
 
     words = f"[The user says meanwhile: {said}]"
     fresh = [result for result in results if result.call_id not in round_.kept]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from threading import Lock
 
 import msgspec
 from msgspec import Struct, field
@@ -9,19 +10,37 @@ from msgspec import Struct, field
 from hermes.errors import ProviderError
 from hermes.models.client import ModelClient
 from hermes.ops import ContextAttached, MessageAppended, SessionChanged, StoreOp
-from hermes.runtime.budget import IterationBudget
 from hermes.runtime.context import TurnContext
-from hermes.runtime.context_watch import ContextWatch
-from hermes.runtime.guardrails import Guardrails
-from hermes.runtime.history import History
-from hermes.runtime.lease import SessionLease
+from hermes.runtime.guardrails import Guardrails, IterationBudget
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.redaction import clean_message
 from hermes.runtime.requests import sendable
-from hermes.runtime.steering import SteerBox
-from hermes.runtime.steps import Progress
+from hermes.runtime.session.context_watch import ContextWatch
+from hermes.runtime.session.history import History
+from hermes.runtime.session.lease import SessionLease
+from hermes.runtime.steps import TurnProgress
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.types import Event, JsonObject, Message, ToolDefinition
+
+
+class SteerBox:
+    """Thread-safe: a surface puts words in, the loop takes them out after a round of tools."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        self._lock = Lock()  # guards _said
+
+    def put(self, text: str) -> None:
+        with self._lock:
+            self._said.append(text)
+
+    def take(self) -> str:
+        """Everything said so far, in order; empty when nothing was."""
+        if not self._said:
+            return ""
+        with self._lock:
+            said, self._said = self._said, []
+        return "\n".join(said)
 
 
 class Turn(Struct, kw_only=True):
@@ -42,7 +61,7 @@ class Turn(Struct, kw_only=True):
     tool_delay_s: float = 0.0
     prefill: tuple[Unit, ...] = ()
     outcome: Outcome = field(default_factory=Outcome)
-    progress: Progress = field(default_factory=Progress)
+    progress: TurnProgress = field(default_factory=TurnProgress)
     pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
     untold: list[Event] = field(default_factory=list)  # what nobody is shown before that is committed
     stood_in: str = ""  # the folder, as the session's row has it

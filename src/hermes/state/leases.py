@@ -11,7 +11,7 @@ import time
 from hermes.errors import LeaseLost, SessionInUse, SessionMoved
 from hermes.ops import LEASE_S, Lease, LeaseHeld, LeaseReleased, LeaseTaken
 from hermes.state import owner
-from hermes.state.rotation import COMPRESSION, tip_of
+from hermes.state.session_continuation import COMPRESSION, tip_of
 
 MAX_AHEAD_S = 3600.0  # renewed this far in the future: a clock was put back, and nothing is known about the owner
 

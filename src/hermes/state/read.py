@@ -11,10 +11,10 @@ from msgspec import structs
 from hermes import dicts
 from hermes.errors import StoreError
 from hermes.ops import OpenCall, SessionRecord
-from hermes.state.apply import TEXT_REF
 from hermes.state.codec import Column, Fetch, decode_content, decode_json, read_text
 from hermes.state.leases import lease_of
-from hermes.state.rotation import COMPRESSION, line_before, tip_of
+from hermes.state.session_continuation import COMPRESSION, line_before, tip_of
+from hermes.state.store_ops_sql import TEXT_REF
 from hermes.types import Message, ToolCall, Usage
 
 _log = logging.getLogger(__name__)

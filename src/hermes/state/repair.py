@@ -9,11 +9,11 @@ from msgspec import Struct
 from hermes.errors import StoreError
 from hermes.ops import MessageAppended
 from hermes.state import owner
-from hermes.state.apply import encode_message
 from hermes.state.codec import Blobs
 from hermes.state.search import mark
 from hermes.state.session_db.rows import recount
 from hermes.state.sqlite_store import SqliteStore
+from hermes.state.store_ops_sql import encode_message
 from hermes.types import Message, ResultStatus
 
 UNKNOWN_TEXT = (

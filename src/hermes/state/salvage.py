@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hermes.state import schema
 from hermes.state.examine import is_true_text
-from hermes.state.pages import Image, PageRow
+from hermes.state.page_reader import Image, PageRow
 from hermes.state.row_shapes import flaws, is_required
 from hermes.state.salvaged_rows import SalvagedRows, TablePage
 from hermes.types import Role

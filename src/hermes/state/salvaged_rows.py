@@ -7,7 +7,7 @@ from contextlib import closing
 from msgspec import Struct
 
 from hermes.state import schema
-from hermes.state.pages import INTERIOR, LEAF, Image, PageRow
+from hermes.state.page_reader import INTERIOR, LEAF, Image, PageRow
 from hermes.state.row_shapes import table_of
 from hermes.state.schema_history import columns_of
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.ops import SessionRecord, StoreOp
 from hermes.scope import unbroken
-from hermes.state.apply import Plan
 from hermes.state.blobs import BlobFolder
 from hermes.state.connection import Durability, JournalMode, connect, is_damage
+from hermes.state.ledger_sums import Sums
 from hermes.state.owner import this_process
 from hermes.state.pool import ReadPool
 from hermes.state.read import load_session
-from hermes.state.spending import Sums
-from hermes.state.versions import Version, Versions
+from hermes.state.session_versions import Version, Versions
+from hermes.state.store_ops_sql import Plan
 from hermes.state.write_file import INDEX_BATCH, WriteFile
 from hermes.state.writer import Work, Writer
 

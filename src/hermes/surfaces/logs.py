@@ -184,7 +184,7 @@ def _tag(record: logging.LogRecord) -> bool:
 def redactor(environ: Mapping[str, str] | None = None, secrets: Mapping[str, str] | None = None) -> "Redactor":
     """A redactor that knows the values of .env, and those of the environment whose names tell that they are secret."""
     from hermes.redact import Redactor  # noqa: PLC0415 - compiling its patterns is left to who logs
-    from hermes.tools.environments.hygiene import is_secret_name  # noqa: PLC0415
+    from hermes.tools.environments.command_env import is_secret_name  # noqa: PLC0415
 
     made = Redactor()
     made.register_all({**(environ or {}), **(secrets or {})}, is_secret_name)

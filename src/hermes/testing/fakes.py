@@ -1,14 +1,16 @@
 """Fakes of the smaller seams: sink, clock, ids, gate, hooks, tool view and context engine."""
 
+import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from hermes.errors import ToolError
+from hermes.models.http.errors import HttpError, HttpStatusError
 from hermes.scope import TurnScope
-from hermes.seams import Action, Decision, Effects, ToolContext, ToolRules
+from hermes.seams import DEFAULT_LIMITS, Action, Body, Decision, Effects, HttpLimits, ToolContext, ToolRules, whole
 from hermes.types import Content, Event, JsonObject, ToolDefinition
 
 
@@ -175,3 +177,41 @@ class KeepLast:
             return messages
         self.compression_count += 1
         return [{"role": "user", "content": f"[{first} messages left out]"}, *messages[first:]]
+
+
+class CannedHttp:
+    """`HttpStream` that answers each request with the next entry: chunks of a body, or a status outside 2xx.
+
+    An error in the place of an answer or among its chunks is raised there. A `None` among the chunks stalls until the
+    request is left; `sent` holds the bodies that were posted.
+    """
+
+    def __init__(self, *answers: Sequence[bytes | HttpError | None] | HttpError | int) -> None:
+        self._answers = list(answers)
+        self.sent: list[bytes] = []
+        self.closed_early = 0
+
+    async def post_stream(
+        self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
+    ) -> AsyncGenerator[bytes, None]:
+        self.sent.append(whole(body))
+        answer = self._answers.pop(0)
+        if isinstance(answer, int):
+            raise HttpStatusError(url, answer, {}, b"")
+        if isinstance(answer, HttpError):
+            raise answer
+        is_whole = False
+        try:
+            for chunk in answer:
+                if chunk is None:
+                    await asyncio.Event().wait()
+                elif isinstance(chunk, HttpError):
+                    raise chunk
+                else:
+                    yield chunk
+            is_whole = True
+        finally:
+            self.closed_early += not is_whole
+
+    async def close(self) -> None:
+        self._answers.clear()

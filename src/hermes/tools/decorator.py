@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hermes.errors import ToolError
-from hermes.tools.arguments import parameters_of
+from hermes.tools.calling.arguments import parameters_of
 from hermes.tools.registry import Check, registry
 from hermes.tools.traits import Traits
 from hermes.typed import convert

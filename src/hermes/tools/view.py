@@ -11,14 +11,14 @@ from msgspec import Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Effects, ToolContext, ToolRules
-from hermes.tools.bridge import BRIDGE, Index, unwrapped
+from hermes.tools.registration.tool_search import BRIDGE, Index, unwrapped
 from hermes.tools.registry import Registered, ToolRegistry
 from hermes.tools.traits import BARRIER, NO_EFFECTS
 from hermes.typed import from_json
 from hermes.types import Content, JsonObject, ToolDefinition
 
 if TYPE_CHECKING:
-    from hermes.tools.validation import Validator
+    from hermes.tools.calling.validation import Validator
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class SessionView:
         return (self._validators.get(name) or self._validator(name)).check(args)
 
     def _validator(self, name: str) -> "Validator":
-        from hermes.tools.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
+        from hermes.tools.calling.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
 
         definition = self._by_name.get(name)
         if definition is None:
@@ -151,7 +151,7 @@ class SessionView:
 
 @cache  # the statement costs as much as a hundred others, also when all is imported
 def _invoke() -> Callable[[Registered, JsonObject, ToolContext, list[str]], Coroutine[Any, Any, Content]]:
-    from hermes.tools.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
+    from hermes.tools.calling.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
 
     return invoke
 

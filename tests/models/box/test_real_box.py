@@ -16,7 +16,7 @@ from hermes.models.box.files import BUNDLED, models_folder
 from hermes.models.box.lean import lean_tools
 from hermes.models.box.model import BoxModel
 from hermes.models.endpoint import Endpoint
-from hermes.models.http import HttpClient
+from hermes.models.http.client import HttpClient
 from hermes.scope import TurnScope
 from hermes.seams import HttpLimits, ModelRequest, RequestOptions, Unit
 from hermes.tools.supervisor.supervisor import ProcessSupervisor

@@ -11,7 +11,7 @@ from prompt_toolkit.output import DummyOutput
 
 from hermes.state import SessionDB
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.picker import pick_session
+from hermes.surfaces.cli.session_picker import pick_session
 from hermes.testing.replies import says
 from hermes.testing.server import ServerThread
 

@@ -150,7 +150,7 @@ def test_errors_that_find_no_room_change_nothing(environ: dict[str, str]) -> Non
 def test_control_c_while_the_command_is_loaded_is_no_traceback(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal\n"
-        "import hermes.models.preload as module\n"
+        "import hermes.models.http.preload as module\n"
         "module.preload = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
     )
     done = run("chat", "-q", "Hi", PYTHONPATH=f"{tmp_path}{os.pathsep}{Path(hermes.__file__).parents[1]}")

@@ -12,26 +12,25 @@ from hermes.errors import ConfigError
 from hermes.scope import TurnScope
 from hermes.seams import Action
 from hermes.tools.approval.analysis import analyse
-from hermes.tools.approval.callbacks import answer_of, ask_callback
 from hermes.tools.approval.decide import Context, Verdict, decide
 from hermes.tools.approval.gate import NobodyHere
 from hermes.tools.approval.grants import HomeGrants, HomePolicy, forbid_again, policy_of, read_allowlist
 from hermes.tools.approval.judge import judge_with, verdict_in
 from hermes.tools.approval.policy import Grant, Policy
-from hermes.tools.approval.question import Question, shown_command, visible
-from hermes.tools.approval.queue import ApprovalQueue
-from hermes.tools.approval.terminal import question_text
-from hermes.tools.pool import DaemonPool
+from hermes.tools.approval.question import ApprovalQuestion, shown_command, visible
+from hermes.tools.approval.queue import ApprovalQueue, answer_of, ask_callback
+from hermes.tools.approval.terminal_prompt import question_text
+from hermes.tools.calling.pool import DaemonPool
 
 
-def question(command: str = "rm -rf build") -> Question:
+def question(command: str = "rm -rf build") -> ApprovalQuestion:
     analysis = analyse(command, cwd="/work/app", home="/home/me")
     verdict = decide(analysis, Policy(), (), Context())
     action = Action(kind="command", tool="terminal", text=command, cwd="/work/app")
-    return Question(action=action, analysis=analysis, verdict=verdict)
+    return ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
 
 
-async def aloud(asked: Question) -> str:
+async def aloud(asked: ApprovalQuestion) -> str:
     return f"{'always' if asked.allow_permanent else 'deny'}"
 
 
@@ -216,7 +215,7 @@ def test_more_than_the_bare_word_never_approves(said: str) -> None:
 async def test_the_judged_command_is_fenced_and_cannot_close_its_fence() -> None:
     seen: list[str] = []
 
-    async def model(system: str, text: str, asked: Question, scope: TurnScope) -> str:
+    async def model(system: str, text: str, asked: ApprovalQuestion, scope: TurnScope) -> str:
         seen.append(text)
         return '{"verdict": "approve"}'
 

@@ -10,11 +10,11 @@ from hermes.scope import TurnScope
 from hermes.seams import Action
 from hermes.tools.approval.analysis import View, analyse
 from hermes.tools.approval.budget import STEPS, TOO_INTRICATE, Budget, TooIntricate
-from hermes.tools.approval.gate import Sight
-from hermes.tools.approval.model import KEYS, Analysis
+from hermes.tools.approval.effects_model import KEYS, Analysis
+from hermes.tools.approval.gate import DiskView
 from hermes.tools.approval.patterns import search, search_hardline
-from hermes.tools.approval.policy import Policy, Rule
-from hermes.tools.terminal.words import segments
+from hermes.tools.approval.policy import Policy, PolicyRule
+from hermes.tools.terminal.simple_commands import segments
 from tests.tools.approval.programs import program
 from tests.tools.approval.test_gate import Room
 
@@ -152,7 +152,7 @@ async def test_what_is_too_intricate_is_denied_when_nobody_is_there() -> None:
 
 
 async def test_no_allow_rule_covers_what_is_too_intricate() -> None:
-    policy = Policy(rules=(Rule(action="allow", command="*"),))
+    policy = Policy(rules=(PolicyRule(action="allow", command="*"),))
     assert not (await Room(alone=True, policy=policy).run(_COMMANDS["functions that multiply"])).allowed
 
 
@@ -166,7 +166,7 @@ async def test_asking_cannot_be_switched_off_for_what_may_be_on_the_floor(policy
 
 async def test_a_script_file_that_is_too_intricate_asks() -> None:
     bodies = {"/work/app/x.sh": _COMMANDS["functions that multiply"].encode()}
-    sight = Sight(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
+    sight = DiskView(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
     gate = replace(Room(alone=True).gate, sight=sight)
     action = Action(kind="command", tool="terminal", text="bash x.sh", cwd="/work/app")
     assert not (await gate.decide(action, TurnScope())).allowed

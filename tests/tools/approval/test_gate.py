@@ -8,9 +8,9 @@ import pytest
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.approval.decide import REFUSED
-from hermes.tools.approval.gate import ApprovalGate, Ask, Sight
+from hermes.tools.approval.gate import ApprovalGate, Ask, DiskView
 from hermes.tools.approval.policy import Grant, Policy
-from hermes.tools.approval.question import Answer, Question
+from hermes.tools.approval.question import Answer, ApprovalQuestion
 
 
 class MemoryGrants:
@@ -34,25 +34,25 @@ class Room:
 
     def __init__(self, *answers: Answer | Exception, policy: Policy | None = None, alone: bool = False) -> None:
         self.answers = list(answers)
-        self.asked: list[Question] = []
-        self.rows: list[tuple[Question, Decision]] = []
+        self.asked: list[ApprovalQuestion] = []
+        self.rows: list[tuple[ApprovalQuestion, Decision]] = []
         ask: Ask | None = None if alone else self._ask
         self.gate = ApprovalGate(
             policy=lambda: policy or Policy(),
             grants=MemoryGrants(),
             record=self._record,
-            sight=Sight(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app"),
+            sight=DiskView(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app"),
             ask=ask,
         )
 
-    async def _ask(self, question: Question, scope: TurnScope) -> Answer:
+    async def _ask(self, question: ApprovalQuestion, scope: TurnScope) -> Answer:
         self.asked.append(question)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def _record(self, question: Question, decision: Decision) -> None:
+    async def _record(self, question: ApprovalQuestion, decision: Decision) -> None:
         self.rows.append((question, decision))
 
     async def run(self, text: str, *, session: str = "s1", task: str = "t1", kind: str = "command") -> Decision:
@@ -230,7 +230,7 @@ async def test_leaving_the_sandbox_is_asked_about_even_for_a_harmless_command() 
 async def test_a_script_that_reaches_beyond_the_workspace_is_looked_into() -> None:
     bodies = {"/work/app/x.sh": b"#!/bin/sh\nrm -rf ~/photos\n", "/work/app/y.sh": b"rm -rf build\n"}
     room = Room(alone=True)
-    sight = Sight(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
+    sight = DiskView(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
     gate = replace(room.gate, sight=sight)
     for command, allowed in (("bash x.sh", False), ("./x.sh", False), ("bash y.sh", True)):
         action = Action(kind="command", tool="terminal", text=command, cwd="/work/app")
@@ -240,7 +240,7 @@ async def test_a_script_that_reaches_beyond_the_workspace_is_looked_into() -> No
 async def test_a_task_yes_ends_when_the_script_file_changes() -> None:
     bodies = {"/work/app/x.sh": b"rm -rf ~/photos\n"}
     room = Room("task", "deny")
-    sight = Sight(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
+    sight = DiskView(home="/home/me", own_home="/home/me/.hermes", workspace="/work/app", read_script=bodies.get)
     gate = replace(room.gate, sight=sight)
     action = Action(kind="command", tool="terminal", text="bash x.sh", cwd="/work/app", task_id="t")
     assert [(await gate.decide(action, TurnScope())).allowed for _ in range(2)] == [True, True]

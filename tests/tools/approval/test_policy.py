@@ -5,7 +5,7 @@ import pytest
 from hermes.errors import ConfigError
 from hermes.tools.approval import analyse
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide
-from hermes.tools.approval.policy import Containers, Grant, Policy, Rule, binding, check_examples, path_class
+from hermes.tools.approval.policy import ContainerPolicy, Grant, Policy, PolicyRule, binding, check_examples, path_class
 
 
 def verdict(command: str, policy: Policy | None = None, *grants: Grant, **context: object) -> Verdict:
@@ -22,14 +22,14 @@ def test_harmless_is_allowed_dangerous_is_asked_the_floor_is_denied() -> None:
 
 
 def test_the_floor_holds_with_asking_off_and_with_every_grant() -> None:
-    off = Policy(mode="off", allowlist=("recursive delete",), rules=(Rule(action="allow", command="rm *"),))
+    off = Policy(mode="off", allowlist=("recursive delete",), rules=(PolicyRule(action="allow", command="rm *"),))
     grant = Grant(scope="always", key="recursive delete", path_class="root:/")
     assert verdict("rm -rf /", off, grant, is_bypassed=True).outcome == "deny"
     assert verdict("rm -rf build", off).outcome == "allow"
 
 
 def test_deny_wins_over_allow() -> None:
-    policy = Policy(rules=(Rule(action="allow", command="git *"), Rule(action="deny", command="git push")))
+    policy = Policy(rules=(PolicyRule(action="allow", command="git *"), PolicyRule(action="deny", command="git push")))
     assert verdict("git push origin main", policy).outcome == "deny"
     assert verdict("git status", policy).outcome == "allow"
     assert verdict("ls && git push", policy).outcome == "deny"
@@ -40,24 +40,26 @@ def test_a_deny_glob_holds_with_asking_off() -> None:
 
 
 def test_a_script_whose_every_part_is_allowed_never_asks() -> None:
-    policy = Policy(rules=(Rule(action="allow", command="rm -rf build"), Rule(action="allow", command="npm *")))
+    policy = Policy(
+        rules=(PolicyRule(action="allow", command="rm -rf build"), PolicyRule(action="allow", command="npm *"))
+    )
     assert verdict("rm -rf build && npm run build", policy).outcome == "allow"
     assert verdict("rm -rf build && rm -rf src", policy).outcome == "ask"
 
 
 def test_an_allow_rule_with_paths_covers_those_paths_only() -> None:
-    policy = Policy(rules=(Rule(action="allow", command="rm *", paths=("build/**", "build")),))
+    policy = Policy(rules=(PolicyRule(action="allow", command="rm *", paths=("build/**", "build")),))
     assert verdict("rm -rf build", policy).outcome == "allow"
     assert verdict("rm -rf build src", policy).outcome == "ask"
 
 
 def test_an_unknown_part_is_never_covered_by_a_rule() -> None:
-    policy = Policy(rules=(Rule(action="allow", command=""),))
+    policy = Policy(rules=(PolicyRule(action="allow", command=""),))
     assert verdict("$CMD build", policy).outcome == "ask"
 
 
 def test_an_ask_rule_asks_for_a_harmless_command() -> None:
-    policy = Policy(rules=(Rule(action="ask", hosts=("*.prod.example",)),))
+    policy = Policy(rules=(PolicyRule(action="ask", hosts=("*.prod.example",)),))
     assert verdict("curl https://db.prod.example/x", policy).outcome == "ask"
     assert verdict("curl https://example.org/x", policy).outcome == "allow"
 
@@ -100,22 +102,22 @@ def test_what_was_not_understood_is_never_granted_broadly() -> None:
 def test_containers_pass_the_same_gate_with_their_own_default() -> None:
     assert verdict("rm -rf /", backend="docker").outcome == "allow"
     assert verdict("rm -rf /", backend="docker", has_host_mounts=True).outcome == "deny"
-    assert verdict("rm -rf x", Policy(containers=Containers(inside="check")), backend="docker").outcome == "ask"
+    assert verdict("rm -rf x", Policy(containers=ContainerPolicy(inside="check")), backend="docker").outcome == "ask"
     assert (
-        verdict("git push", Policy(rules=(Rule(action="deny", command="git push"),)), backend="docker").outcome
+        verdict("git push", Policy(rules=(PolicyRule(action="deny", command="git push"),)), backend="docker").outcome
         == "deny"
     )
 
 
 def test_examples_of_a_rule_are_checked() -> None:
     check_examples(
-        Policy(rules=(Rule(action="deny", command="git push", match=("git push -f",), not_match=("git pull",)),))
+        Policy(rules=(PolicyRule(action="deny", command="git push", match=("git push -f",), not_match=("git pull",)),))
     )
-    wrong = Policy(rules=(Rule(action="deny", name="no push", command="git push", match=("git pull",)),))
+    wrong = Policy(rules=(PolicyRule(action="deny", name="no push", command="git push", match=("git pull",)),))
     with pytest.raises(ConfigError, match="no push"):
         check_examples(wrong)
     with pytest.raises(ConfigError, match="must not"):
-        check_examples(Policy(rules=(Rule(action="deny", command="git *", not_match=("git pull",)),)))
+        check_examples(Policy(rules=(PolicyRule(action="deny", command="git *", not_match=("git pull",)),)))
 
 
 def test_the_refusal_never_says_how_to_lift_the_rule() -> None:
@@ -124,7 +126,7 @@ def test_the_refusal_never_says_how_to_lift_the_rule() -> None:
 
 
 def test_a_program_that_nobody_knows_asks_until_a_rule_names_it() -> None:
-    own = Policy(rules=(Rule(action="allow", command="frobnicate"),))
+    own = Policy(rules=(PolicyRule(action="allow", command="frobnicate"),))
     asked = decide(analyse("frobnicate --all"), Policy(), (), Context())
 
     assert (asked.outcome, asked.keys, asked.scopes) == ("ask", ("program that is not known here",), ("once", "task"))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.tools.approval import Severity, analyse, detect_dangerous_command
-from hermes.tools.approval.text import clean
+from hermes.tools.approval.command_text import clean
 
 _EXAMPLES = 2000 if os.environ.get("HERMES_TEST_FULL") else 200
 _PARTS = st.sampled_from(

@@ -7,7 +7,7 @@ import pytest
 
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
-from hermes.tools.approval.gate import ApprovalGate, Sight
+from hermes.tools.approval.gate import ApprovalGate, DiskView
 from hermes.tools.approval.real_paths import RealPaths
 from tests.tools.approval.test_gate import Room
 
@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Path:
 
 def _gate(home: Path) -> ApprovalGate:
     own = str(home / ".hermes")
-    sight = Sight(home=str(home), own_home=own, workspace=str(home / "work"), real=RealPaths(str(home), own))
+    sight = DiskView(home=str(home), own_home=own, workspace=str(home / "work"), real=RealPaths(str(home), own))
     return replace(Room("always").gate, sight=sight)  # whoever is asked says yes to everything
 
 

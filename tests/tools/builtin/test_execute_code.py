@@ -13,18 +13,18 @@ import pytest
 from hermes import AIAgent
 from hermes.model_tools import close_task, get_tool_definitions, handle_function_call
 from hermes.ops import CallClosed, CallJournalled, MessageAppended, SessionCreated
-from hermes.runtime.history import from_record
 from hermes.runtime.requests import OUTCOME_UNKNOWN
-from hermes.runtime.shared import shared
+from hermes.runtime.session.history import from_record
+from hermes.runtime.setup.process import shared
 from hermes.seams import Effects, ToolContext
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
 from hermes.tools.builtin.execute_code import execute_code
-from hermes.tools.code_execution.outcome import INTERRUPTED, Output, running_line
+from hermes.tools.code_execution.interpreter import BadScript, compiled
+from hermes.tools.code_execution.result_json import INTERRUPTED, ScriptOutput, running_line
 from hermes.tools.code_execution.stubs import callable_among, described, import_example, stub_module
-from hermes.tools.code_execution.syntax import BadScript, compiled
-from hermes.tools.code_execution.wording import has_unix_sockets, refined
+from hermes.tools.code_execution.tool_text import has_unix_sockets, refined
 from hermes.tools.registry import registry
 from hermes.tools.traits import Traits
 from hermes.types import Message, ToolCall, text_of
@@ -277,7 +277,7 @@ def test_the_running_line_is_that_of_the_main_thread() -> None:
 def test_output_is_the_same_however_it_arrives() -> None:
     whole = bytes(range(256)) * 1000
     for step in (1000, 7777, len(whole)):
-        output = Output(limit=1000, kept=50_000)
+        output = ScriptOutput(limit=1000, kept=50_000)
         for at in range(0, len(whole), step):
             output.add(whole[at : at + step])
         assert output.total == len(whole)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.tools.files.memo import FileMemo
+from hermes.tools.files.file_memory import FileMemo
 from tests.tools.files.workbench import Task, task_in
 
 

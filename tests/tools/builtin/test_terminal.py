@@ -9,9 +9,9 @@ import pytest
 from hermes.scope import TurnScope
 from hermes.seams import HookBus
 from hermes.tools.builtin.terminal import terminal
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.hooks import Hooks
-from hermes.tools.pool import DaemonPool
 from hermes.tools.registry import registry
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.terminal_room import Room, ToldGate, told

@@ -19,8 +19,8 @@ from hermes.testing.replies import calls, fault, says
 from hermes.testing.server import ScriptedServer
 from hermes.testing.workplace import FakeContext, MemoryEnvironment
 from hermes.tools.builtin.vision_analyze import vision_analyze
-from hermes.tools.pictures import EASY_BASE64, MAX_BASE64, media_type
 from hermes.tools.registry import registry
+from hermes.tools.results.pictures import EASY_BASE64, MAX_BASE64, media_type
 from tests.tools.drawings import png
 from tests.tools.web.site import Site, site
 

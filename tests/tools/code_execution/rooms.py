@@ -22,11 +22,11 @@ from hermes.tools.builtin import read_file as _read_file  # noqa: F401
 from hermes.tools.builtin import search_files as _search_files  # noqa: F401
 from hermes.tools.builtin import terminal as _terminal  # noqa: F401
 from hermes.tools.builtin import write_file as _write_file  # noqa: F401
+from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.hooks import Hooks
-from hermes.tools.pool import DaemonPool
 from hermes.tools.registry import Registered, registry
-from hermes.tools.shelf import FileShelf
+from hermes.tools.results.shelf import FileShelf
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.tools.view import SessionView
 from hermes.types import Content, ToolCall, ToolResult, text_of

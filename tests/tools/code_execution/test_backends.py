@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from hermes.seams import Environment
-from hermes.tools.code_execution.outcome import INTERRUPTED
-from hermes.tools.code_execution.telling import frame
+from hermes.tools.code_execution.result_json import INTERRUPTED, frame
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import CallFinished

@@ -9,9 +9,9 @@ from typing import Any
 import psutil
 import pytest
 
-from hermes.tools.code_execution.desk import MAX_REQUEST_BYTES
-from hermes.tools.code_execution.order import limits_of
-from hermes.tools.code_execution.outcome import Limits
+from hermes.tools.code_execution.call_server import MAX_REQUEST_BYTES
+from hermes.tools.code_execution.result_json import ScriptLimits
+from hermes.tools.code_execution.script_request import limits_of
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.environments.sandbox import SandboxOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
@@ -98,9 +98,9 @@ print("started")
 
 async def test_too_many_processes_end_the_script(hostile: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     # Bounded by itself: 150 sleepers at most, whatever the limit does.
-    def few(settings: Any) -> tuple[Limits, Any]:
+    def few(settings: Any) -> tuple[ScriptLimits, Any]:
         limits, mode = limits_of(settings)
-        return Limits(timeout_s=limits.timeout_s, max_processes=20), mode
+        return ScriptLimits(timeout_s=limits.timeout_s, max_processes=20), mode
 
     monkeypatch.setattr("hermes.tools.builtin.execute_code.limits_of", few)
     code = f"""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.seams import Effects
-from hermes.tools.lanes import Lanes
+from hermes.tools.calling.call_order import Lanes
 from hermes.tools.traits import BARRIER, Traits, touches_nothing
 from tests.tools.code_execution.rooms import room
 from tests.tools.code_execution.test_scripts import SEARCH, fake

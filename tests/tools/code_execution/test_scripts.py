@@ -15,7 +15,7 @@ import pytest
 from hermes.scope import CallInterrupted
 from hermes.seams import Effects, ToolContext
 from hermes.testing.fakes import FixedGate
-from hermes.tools.code_execution.outcome import INTERRUPTED
+from hermes.tools.code_execution.result_json import INTERRUPTED
 from hermes.tools.registry import Registered, ToolEntry, tool_result
 from hermes.tools.traits import Traits, reads_file, touches_nothing, writes_file
 from hermes.types import CallFinished, CallStarted, ImagePart, TextPart

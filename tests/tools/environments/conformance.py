@@ -9,7 +9,7 @@ import pytest
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision, Environment, ExecResult
-from hermes.tools.environments.running import CommandInterrupted
+from hermes.tools.environments.run_child import CommandInterrupted
 
 ALLOWED = Decision(allowed=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import ConfigError, MissingPart, ToolError
-from hermes.tools.environments.background import Order, background_of
+from hermes.tools.environments.background import BackgroundRequest, background_of
 from hermes.tools.environments.docker import DockerEnvironment, DockerOptions
 from hermes.tools.environments.remote import Common
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
@@ -156,7 +156,7 @@ async def test_background_processes_live_in_the_container(supervisor: ProcessSup
     environment = container(supervisor, docker_engine)
     await run(environment, "true")
     background = background_of(environment)
-    record = await background.start(Order(command="echo up; sleep 7501", cwd="/root"), ALLOWED)
+    record = await background.start(BackgroundRequest(command="echo up; sleep 7501", cwd="/root"), ALLOWED)
     async with asyncio.timeout(20):
         while b"up" not in await background.log(record):  # noqa: ASYNC110 - a process there writes it
             await asyncio.sleep(0.05)

@@ -8,7 +8,7 @@ import pytest
 from hermes.config.sections import terminal
 from hermes.errors import MissingPart
 from hermes.tools.environments.docker import DockerEnvironment
-from hermes.tools.environments.factory import Making, Overrides, create_environment
+from hermes.tools.environments.factory import EnvironmentRequest, Overrides, create_environment
 from hermes.tools.environments.local import LocalEnvironment
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import run
@@ -16,14 +16,16 @@ from tests.tools.environments.conformance import run
 ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "OPENROUTER_API_KEY": "sk-secret", "JAVA_HOME": "/java"}
 
 
-def making(supervisor: ProcessSupervisor, folder: Path, section: terminal.Section, **changes: object) -> Making:
+def making(
+    supervisor: ProcessSupervisor, folder: Path, section: terminal.Section, **changes: object
+) -> EnvironmentRequest:
     given = {
         "settings": section,
         "supervisor": supervisor,
         "home": folder / "home",
         "environ": {**ENVIRON, "HOME": str(folder)},
     }
-    return Making(**{**given, "launch_folder": str(folder), "session_id": "s1", **changes})  # type: ignore[arg-type]  # a test's choice
+    return EnvironmentRequest(**{**given, "launch_folder": str(folder), "session_id": "s1", **changes})  # type: ignore[arg-type]  # a test's choice
 
 
 async def test_local_stands_where_the_person_started_and_sees_no_credentials(

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.errors import ToolError
 from hermes.tools.builtin.search_files import search_files
-from hermes.tools.environments.hygiene import scrubbed
+from hermes.tools.environments.command_env import scrubbed
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import Conformance, run

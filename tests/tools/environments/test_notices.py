@@ -1,7 +1,6 @@
 """How often a background process may speak up."""
 
-from hermes.tools.environments.background import Order, Record
-from hermes.tools.environments.notices import Breaker, WatchLimit, completion
+from hermes.tools.environments.background import BackgroundRecord, BackgroundRequest, Breaker, WatchLimit, completion
 
 
 class Clock:
@@ -59,7 +58,7 @@ def test_fifteen_in_ten_seconds_close_the_whole_channel_for_thirty() -> None:
 
 
 def test_the_message_names_process_command_code_and_the_end_of_the_output() -> None:
-    record = Record(id="proc_1", order=Order(command="make all", cwd="/"), pid=1, started_at=0.0)
+    record = BackgroundRecord(id="proc_1", order=BackgroundRequest(command="make all", cwd="/"), pid=1, started_at=0.0)
     text = completion(record, 2, "x" * 5000 + "the end")
     assert text.startswith("[IMPORTANT: background process proc_1 has ended with exit code 2.\nCommand: make all\n")
     assert text.endswith("the end]")

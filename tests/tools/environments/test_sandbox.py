@@ -16,10 +16,10 @@ from hermes.tools.builtin.search_files import search_files
 from hermes.tools.builtin.terminal import terminal
 from hermes.tools.environments import sandbox as sandboxing
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.environments.sandbox import Probe, SandboxOptions
+from hermes.tools.environments.sandbox import SandboxOptions, SandboxProbe
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.tools.supervisor.threads import in_daemon_thread
-from hermes.tools.terminal.denials import denial_in
+from hermes.tools.terminal.sandbox_escape import denial_in
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import Conformance, run
 from tests.tools.terminal_room import Room, ToldGate, told
@@ -267,7 +267,7 @@ async def test_on_refuses_where_there_is_no_bubblewrap_and_auto_says_so_once(
 
 @needs_bwrap
 async def test_the_probe_runs_the_program_once(supervisor: ProcessSupervisor) -> None:
-    assert await sandboxing.probed(supervisor, in_daemon_thread) == Probe(
+    assert await sandboxing.probed(supervisor, in_daemon_thread) == SandboxProbe(
         works=True, program=shutil.which("bwrap") or ""
     )
 

@@ -15,7 +15,7 @@ import pytest
 from hermes.errors import ConfigError, ToolError
 from hermes.tools.builtin.process import process
 from hermes.tools.builtin.terminal import terminal
-from hermes.tools.environments.background import Order, background_of
+from hermes.tools.environments.background import BackgroundRequest, background_of
 from hermes.tools.environments.ssh import SshEnvironment
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import ALLOWED, Conformance, run
@@ -132,7 +132,7 @@ async def test_watched_text_is_found_behind_a_long_log_that_only_its_user_may_re
     background, task = background_of(environment), secrets.token_hex(4)  # others may have run on this machine
     flood = "umask; head -c 3000000 /dev/zero | tr '\\0' '\\n'"
     command = f"{flood}; while [ ! -e go ]; do sleep 0.1; done; echo half; sleep 7602"
-    order = Order(command=command, cwd=environment.cwd, session_id=task, task_id=task, watch=("half",))
+    order = BackgroundRequest(command=command, cwd=environment.cwd, session_id=task, task_id=task, watch=("half",))
     record = await background.start(order, ALLOWED)
     stem = f"/tmp/hermes_bg_{record.id}"
     async with asyncio.timeout(20):
@@ -150,14 +150,16 @@ async def test_watched_text_is_found_behind_a_long_log_that_only_its_user_may_re
     assert "printed 'half'" in told[0]
     await background.kill(record)
     await run(environment, f"touch -d '-1 hour' {stem}.exit")
-    quick = await background.start(Order(command="true", cwd="/", session_id=task, task_id=task), ALLOWED)
+    quick = await background.start(BackgroundRequest(command="true", cwd="/", session_id=task, task_id=task), ALLOWED)
     assert [each.id for each in await background.records(task)] == [quick.id]
     await run(environment, f"rm -f /tmp/hermes_bg_{quick.id}*")
 
 
 async def test_background_processes_live_on_the_other_side(environment: SshEnvironment) -> None:
     background, task = background_of(environment), secrets.token_hex(4)  # others may have run on this machine
-    order = Order(command="echo $WORD; sleep 7401", cwd=environment.cwd, session_id=task, task_id=task, notify=True)
+    order = BackgroundRequest(
+        command="echo $WORD; sleep 7401", cwd=environment.cwd, session_id=task, task_id=task, notify=True
+    )
     await run(environment, "export WORD=up")
     record = await background.start(order, ALLOWED)
     async with asyncio.timeout(20):
@@ -172,7 +174,7 @@ async def test_background_processes_live_on_the_other_side(environment: SshEnvir
     assert not await background.kill(record)
     assert len(await background.notices(task)) == 1
     assert await background.notices(task) == []
-    quick = await background.start(Order(command="exit 6", cwd="/", session_id=task, task_id=task), ALLOWED)
+    quick = await background.start(BackgroundRequest(command="exit 6", cwd="/", session_id=task, task_id=task), ALLOWED)
     async with asyncio.timeout(20):
         while (state := await background.state(quick)).status == "running":  # noqa: ASYNC110
             await asyncio.sleep(0.05)

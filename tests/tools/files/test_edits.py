@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hermes.tools.files.edits import AmbiguousError, Edited, EditError, NotFoundError, replace
 from hermes.tools.files.encoding import UTF8, Encoding, UnencodableError, encode
-from hermes.tools.files.rewriting import stored
+from hermes.tools.files.reencode import stored
 from hermes.tools.files.tokens import Level
 
 EXAMPLES = 3000 if os.environ.get("HERMES_TEST_FULL") else 300

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.tools.files.encoding import UTF8, detect
-from hermes.tools.files.lines import MAX_LINE_CHARS, Page, Pager, PageRequest
+from hermes.tools.files.lines import MAX_LINE_CHARS, LinePage, Pager, PageRequest
 
 EXAMPLES = 2000 if os.environ.get("HERMES_TEST_FULL") else 200
 
 
-def page_of(data: bytes, request: PageRequest) -> Page:
+def page_of(data: bytes, request: PageRequest) -> LinePage:
     """The page of a file that is in memory already."""
     pager = Pager(request, detect(data) or UTF8)
     pager.feed(data)
     return pager.finish(is_end=True)
 
 
-def numbered_lines(page: Page) -> str:
+def numbered_lines(page: LinePage) -> str:
     return "\n".join(f"{number}|{line}" for number, line in enumerate(page.lines, page.first_line))
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from hermes.tools.files.planning import Plan, Planned, paths_of, plan
+from hermes.tools.files.plan_patch import PatchPlan, Planned, paths_of, plan
 from hermes.tools.files.tokens import Level
 from hermes.tools.files.v4a import PatchError, parse
 
 
-def worked_out(patch: str, **texts: str | None) -> Plan:
+def worked_out(patch: str, **texts: str | None) -> PatchPlan:
     changes = parse(patch)
     return plan(changes, {path: texts.get(path) for path in paths_of(changes)})
 

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from hermes.tools.web.fetching import Page
+from hermes.tools.web.fetch_page import WebPage
+from hermes.tools.web.page_text import PageText, read_page
 from hermes.tools.web.plain_html import plain_text
-from hermes.tools.web.reading import Text, read_page
 
 URL = "https://x.example/docs/page.html"
 PAGE = """<!DOCTYPE html><html><head><title>A &amp; B</title><style>p {color: red}</style>
@@ -30,8 +30,8 @@ river</h1><!-- a <b>comment</b> -->
 
 def test_a_page_is_read_without_the_optional_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trafilatura", None)
-    found = read_page(Page(url=URL, content_type="text/html", charset="", body=PAGE.encode()))
-    assert found == Text(
+    found = read_page(WebPage(url=URL, content_type="text/html", charset="", body=PAGE.encode()))
+    assert found == PageText(
         "A & B",
         """# Otters of the river
 

@@ -1,6 +1,6 @@
 """`tools.registry`."""
 
-from hermes.tools.discovery import discover_builtin_tools
+from hermes.tools.registration.discovery import discover_builtin_tools
 from hermes.tools.registry import (
     ToolEntry,
     ToolRegistry,

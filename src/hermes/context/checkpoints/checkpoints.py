@@ -13,16 +13,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.config import paths
-from hermes.context.checkpoints.capturing import Capture, InThread, state_of
+from hermes.context.checkpoints.capture import Capture, InThread, Meta, parse_meta, state_of, states
+from hermes.context.checkpoints.checkpoint_paths import folder_for, is_folder_of_work, project_key, root_of
 from hermes.context.checkpoints.git import REFS, GitStore
-from hermes.context.checkpoints.locking import locked
-from hermes.context.checkpoints.metadata import Meta, parse_meta, states
-from hermes.context.checkpoints.model import ABSENT, CheckpointError, Limits, Reason, Restored, Snapshot, State
-from hermes.context.checkpoints.places import folder_for, is_folder_of_work, project_key, root_of
-from hermes.context.checkpoints.pruning import Pruner
-from hermes.context.checkpoints.records import Known, Ledger, Project, Records
-from hermes.context.checkpoints.restoring import Plan, Restorer, differing, is_within
-from hermes.context.checkpoints.scanning import Scan, look
+from hermes.context.checkpoints.model import (
+    ABSENT,
+    CheckpointError,
+    CheckpointLimits,
+    Reason,
+    Restored,
+    Snapshot,
+    State,
+)
+from hermes.context.checkpoints.prune import Pruner
+from hermes.context.checkpoints.records import Known, Ledger, Project, Records, locked
+from hermes.context.checkpoints.restore import RestorePlan, Restorer, differing, is_within
+from hermes.context.checkpoints.scan import Scan, look
 from hermes.seams import Supervisor
 
 _HASH = re.compile(r"[0-9a-f]{4,64}")
@@ -48,7 +54,12 @@ class Checkpoints:
     """All checkpoints of a `HERMES_HOME`. Safe for several sessions and processes at once; `close` is not needed."""
 
     def __init__(
-        self, home: Path, supervisor: Supervisor, in_thread: InThread, limits: Limits, now: Callable[[], float]
+        self,
+        home: Path,
+        supervisor: Supervisor,
+        in_thread: InThread,
+        limits: CheckpointLimits,
+        now: Callable[[], float],
     ) -> None:
         self._own_home = Path(os.path.realpath(home))  # what the runtime itself writes: never in a snapshot
         self.folder = folder = paths.checkpoints_dir(self._own_home)
@@ -190,7 +201,7 @@ class Checkpoints:
             found += await self._snapshots(key, known.root) if known else []
         return sorted(found, key=lambda one: -one.timestamp)
 
-    async def prune(self, limits: Limits | None = None) -> dict[str, int]:
+    async def prune(self, limits: CheckpointLimits | None = None) -> dict[str, int]:
         """Delete what is too old, too much or without its folder; how many snapshots and bytes that freed."""
         async with locked(self._store_lock):
             return await self._pruner.prune(limits or self.limits, self._now(), self._in_thread)
@@ -292,11 +303,11 @@ class Checkpoints:
 
     async def _plan(
         self, key: str, snapshot: Snapshot, content: tuple[dict[bytes, State], Meta], only: bytes | None, *, force: bool
-    ) -> Plan:
+    ) -> RestorePlan:
         known = await self._in_thread(self.records.known, key)
         now = {path: known.state(path) for path in known.paths()}
         then, meta = content
-        plan = Plan(now=now, then=then)
+        plan = RestorePlan(now=now, then=then)
         ledger = await self._in_thread(self.records.ledger, key)
         for path in differing(now, {**dict.fromkeys(meta.too_large, "too large to be kept"), **plan.then}, only):
             if path in meta.too_large:
@@ -309,7 +320,7 @@ class Checkpoints:
             plan.todo += [each for each in _folders_above(only) if plan.then.get(each) and each not in now]
         return plan
 
-    async def _carry_out(self, worker: Restorer, plan: Plan) -> None:
+    async def _carry_out(self, worker: Restorer, plan: RestorePlan) -> None:
         await self._in_thread(worker.clear_way)
         await self._in_thread(worker.make_folders)
         async for content, data in self.store.blobs(plan.contents):

@@ -24,7 +24,7 @@ class CheckpointError(UserError):
     """A snapshot could not be taken, found or restored; the text says why."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class CheckpointLimits(Struct, frozen=True, kw_only=True):
     """How much is kept."""
 
     max_snapshots: int = 20
@@ -37,7 +37,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     min_interval_s: float = 86_400.0
 
     @classmethod
-    def of(cls, section: Mapping[str, Any]) -> "Limits":
+    def of(cls, section: Mapping[str, Any]) -> "CheckpointLimits":
         """From the `checkpoints` section of the configuration."""
         return cls(
             max_snapshots=int(section["max_snapshots"]),

@@ -1,13 +1,17 @@
 """What is remembered of a project between calls: the newest snapshot file by file, and who left which file how."""
 
+import asyncio
+import fcntl
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
 
-from hermes.context.checkpoints.model import ABSENT, Sig, State
-from hermes.context.checkpoints.scanning import Scan
+from hermes.context.checkpoints.model import ABSENT, CheckpointError, Sig, State
+from hermes.context.checkpoints.scan import Scan
 from hermes.typed import from_json, from_msgpack
 
 
@@ -148,3 +152,33 @@ class Records:
 def large_state(sig: Sig) -> State:
     """The state of a file whose content is not kept."""
     return f"{sig[3]:o} ~{sig[0]}.{sig[1]}.{sig[2]}"
+
+
+WAIT_S = 10.0
+_STEP_S = 0.02
+
+
+@asynccontextmanager
+async def locked(file: Path, *, shared: bool = False) -> AsyncIterator[None]:
+    """Hold the lock on `file`. `CheckpointError` when somebody else keeps it for longer than ten seconds."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        await _acquired(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+async def _acquired(fd: int, kind: int) -> None:
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                try:
+                    fcntl.flock(fd, kind | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    await asyncio.sleep(_STEP_S)
+                else:
+                    return
+    except TimeoutError as error:
+        raise CheckpointError("the snapshots are busy elsewhere") from error

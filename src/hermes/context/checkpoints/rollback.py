@@ -16,7 +16,7 @@ USAGE = (
 _SHOWN = 20
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class RollbackRequest(Struct, frozen=True, kw_only=True):
     """What somebody asked for."""
 
     mode: Mode
@@ -25,14 +25,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     force: bool = False
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class RollbackText(Struct, frozen=True, kw_only=True):
     """What to show; `restored` when something was put back, so that a chat can undo its last turn as well."""
 
     text: str
     restored: Restored | None = None
 
 
-def parse(words: str) -> Wanted:
+def parse(words: str) -> RollbackRequest:
     """The words after `/rollback`; `CheckpointError` with the usage when they make no sense."""
     try:
         parts = shlex.split(words)
@@ -42,26 +42,26 @@ def parse(words: str) -> Wanted:
     parts = [part for part in parts if part != "--force"]
     match parts:
         case []:
-            return Wanted(mode="list")
+            return RollbackRequest(mode="list")
         case ["diff", which]:
-            return Wanted(mode="diff", which=which)
+            return RollbackRequest(mode="diff", which=which)
         case [which] if which != "diff":
-            return Wanted(mode="restore", which=which, force=force)
+            return RollbackRequest(mode="restore", which=which, force=force)
         case [which, file] if which != "diff":
-            return Wanted(mode="restore", which=which, file=file, force=force)
+            return RollbackRequest(mode="restore", which=which, file=file, force=force)
     raise CheckpointError(USAGE)
 
 
-async def rollback(checkpoints: Checkpoints, folder: str, words: str = "") -> Told:
+async def rollback(checkpoints: Checkpoints, folder: str, words: str = "") -> RollbackText:
     """Do what the words say in the project that `folder` is in."""
     wanted = parse(words)
     if wanted.mode == "diff":
         shown = await checkpoints.diff(folder, wanted.which)
-        return Told(text=shown or "Nothing has changed since.")
+        return RollbackText(text=shown or "Nothing has changed since.")
     if wanted.mode == "list":
-        return Told(text=listing(await checkpoints.list(folder)))
+        return RollbackText(text=listing(await checkpoints.list(folder)))
     done = await checkpoints.restore(folder, wanted.which, wanted.file, force=wanted.force)
-    return Told(text=report(done), restored=done)
+    return RollbackText(text=report(done), restored=done)
 
 
 def listing(snapshots: list[Snapshot]) -> str:

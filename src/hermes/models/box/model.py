@@ -17,9 +17,8 @@ from hermes.models.box.lean import (
 )
 from hermes.models.box.server import INSTALL, BoxServer, ServedFile
 from hermes.models.endpoint import Endpoint
-from hermes.models.local import Ask
-from hermes.models.transport import HttpModel
-from hermes.models.wire_modes import make_model
+from hermes.models.providers.local import Ask
+from hermes.models.wires.transport import HttpModel, make_model
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, ModelRequest, Supervisor
 from hermes.types import ModelEvent, ModelResponse, ToolDefinition

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from hermes.state import schema
 from hermes.state.codec import Fetch, read_text
 from hermes.state.search import index, mark
-from hermes.state.search.query import Filter, Query, Word, filtered, parse
+from hermes.state.search.query import Query, SearchFilter, Word, filtered, parse
 from hermes.state.search.text import CJK_RUN, normal
 
 Sort: TypeAlias = Literal["best", "newest", "oldest"]
@@ -46,7 +46,7 @@ class Search:
     """One question to the store."""
 
     text: str
-    only: Filter = field(default_factory=Filter)
+    only: SearchFilter = field(default_factory=SearchFilter)
     sort: Sort = "best"
     limit: int = 20
     offset: int = 0
@@ -81,7 +81,7 @@ def _by_age(conn: sqlite3.Connection, match: str, search: Search, fetch: Fetch, 
     return late[::-1] + early if newest else early + late
 
 
-def _in_tail(conn: sqlite3.Connection, expression: str, only: Filter, fetch: Fetch) -> list[int]:
+def _in_tail(conn: sqlite3.Connection, expression: str, only: SearchFilter, fetch: Fetch) -> list[int]:
     """Matches after the watermark, found by the same machinery over a small index made for the moment."""
     rows = index.tail(conn, mark.watermark(conn))
     if not rows:
@@ -105,7 +105,7 @@ def _in_tail(conn: sqlite3.Connection, expression: str, only: Filter, fetch: Fet
     return [message_id for message_id in found if conn.execute(sql, (message_id, *values)).fetchone()]
 
 
-def _conditions(only: Filter) -> tuple[str, tuple[str, ...]]:
+def _conditions(only: SearchFilter) -> tuple[str, tuple[str, ...]]:
     """What the index cannot tell exactly; sources are exact in its tags."""
     where = "" if only.inactive else " AND m.active = 1"
     if only.roles:

@@ -35,7 +35,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class SearchFilter:
     """Which messages may be found."""
 
     sources: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ def parse(text: str) -> Query | None:
     return Query(tuple(f"({' '.join(terms)})" for terms in branches), tuple(words.values()))
 
 
-def filtered(match: str, only: Filter) -> str:
+def filtered(match: str, only: SearchFilter) -> str:
     """The match expression for messages that also pass `only`, as far as the index can tell."""
     expression = f"{{content}} : ({match})"
     letters = "".join(ROLE_LETTERS.values()) + "o"

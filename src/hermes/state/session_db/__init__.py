@@ -1,13 +1,12 @@
 """`SessionDB`: the store as plain synchronous calls with dicts, for surfaces, scripts and plugins."""
 
-from hermes.state.session_db.gateway import GatewayCalls
-from hermes.state.session_db.handoff import HandoffCalls
+from hermes.state.session_db.gateway import GatewayCalls, HandoffCalls
 from hermes.state.session_db.ledger import LedgerCalls
 from hermes.state.session_db.lineage import LineageCalls
-from hermes.state.session_db.listing import ListingCalls
 from hermes.state.session_db.maintenance import MaintenanceCalls
+from hermes.state.session_db.message_search import SearchCalls
 from hermes.state.session_db.messages import MessageCalls
-from hermes.state.session_db.searching import SearchCalls
+from hermes.state.session_db.session_lists import ListingCalls
 from hermes.state.session_db.sessions import SessionCalls
 from hermes.state.session_db.titles import TitleCalls, sanitize_title
 from hermes.state.session_db.transfer import TransferCalls

@@ -8,7 +8,7 @@ from typing import Any
 from hermes import dicts
 from hermes.state.codec import Fetch, read_text
 from hermes.state.read import MESSAGE_FIELDS, content_or_notice, message_of
-from hermes.state.rotation import line_after, line_before, tip_of
+from hermes.state.session_continuation import line_after, line_before, tip_of
 from hermes.state.session_db.base import DbBase, Row
 
 MAX_STEPS = 32

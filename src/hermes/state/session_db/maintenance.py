@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes.config.paths import results_dir
-from hermes.state.apply import TEXT_REF
 from hermes.state.session_db.base import DbBase, Row, session_rows
-from hermes.state.session_db.listing import conditions
 from hermes.state.session_db.rows import delete_messages, unreferenced
+from hermes.state.session_db.session_lists import conditions
+from hermes.state.store_ops_sql import TEXT_REF
 
 CHUNK = 1_000  # messages deleted in one transaction, so that no other writer waits long
 LAST_PRUNE = "last_auto_prune"

@@ -4,10 +4,10 @@ import sqlite3
 from typing import Any
 
 from hermes.ops import SessionCreated
-from hermes.state.apply import COUNTERS, Plan, change_session
 from hermes.state.codec import decode_json
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.session_db.base import DbBase, Row
+from hermes.state.store_ops_sql import COUNTERS, Plan, change_session
 
 _TOKENS = COUNTERS[2:]
 _COSTS = ("estimated_cost_usd", "actual_cost_usd")

@@ -4,9 +4,9 @@ import re
 import sqlite3
 import unicodedata
 
-from hermes.state.apply import change_session
-from hermes.state.numbering import MAX_TITLE_CHARS, next_free, numbered_like
 from hermes.state.session_db.base import DbBase, Row
+from hermes.state.store_ops_sql import change_session
+from hermes.state.title_numbers import MAX_TITLE_CHARS, next_free, numbered_like
 
 
 def sanitize_title(title: str | None) -> str | None:

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.errors import UserError
-from hermes.state.apply import change_session
 from hermes.state.schema import MESSAGE_COLUMNS, SESSION_COLUMNS
 from hermes.state.session_db.base import DbBase, Row
 from hermes.state.session_db.rows import MESSAGE_FIELDS, NewMessage, message_dict, recount, seconds
+from hermes.state.store_ops_sql import change_session
 
 _DERIVED = ("id", "message_count", "tool_call_count")
 

@@ -3,8 +3,8 @@
 import threading
 
 from hermes.surfaces.cli.output import Output
-from hermes.tools.approval.question import Answer, Question
-from hermes.tools.approval.terminal import ask_on, question_words
+from hermes.tools.approval.question import Answer, ApprovalQuestion
+from hermes.tools.approval.terminal_prompt import ask_on, question_words
 
 
 class TerminalPrompt:
@@ -20,7 +20,7 @@ class TerminalPrompt:
         self._stopped = threading.Event()
         self._one_question = threading.Lock()  # two tools may ask at once; a person answers one by one
 
-    def __call__(self, question: Question) -> Answer:
+    def __call__(self, question: ApprovalQuestion) -> Answer:
         with self._one_question:
             if self._stopped.is_set():
                 return "deny"

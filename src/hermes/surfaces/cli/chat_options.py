@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hermes.surfaces.cli.completing import matching_sessions, matching_skills
+from hermes.surfaces.cli.shell_completion import matching_sessions, matching_skills
 
 F = TypeVar("F", bound=Callable[..., Any])
 

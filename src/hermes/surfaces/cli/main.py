@@ -31,17 +31,17 @@ def _tell_version() -> int:
 
 
 def _run_chat(words: list[str]) -> int:
-    from hermes.surfaces.cli import loading  # noqa: PLC0415 - so that the version costs nothing
+    from hermes.surfaces.cli import gc_at_start  # noqa: PLC0415 - so that the version costs nothing
 
-    loading.begin()
+    gc_at_start.begin()
     try:
         if any(word.startswith(("-q", "--query")) for word in words):
-            from hermes.models.preload import preload  # noqa: PLC0415
+            from hermes.models.http.preload import preload  # noqa: PLC0415
 
             preload()
         return _run(words)
     finally:
-        loading.end()
+        gc_at_start.end()
 
 
 def _run(words: list[str]) -> int:

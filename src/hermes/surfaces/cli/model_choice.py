@@ -11,11 +11,11 @@ from hermes.config import paths
 from hermes.config.dotenv import set_env
 from hermes.config.write import set_key, unset_key
 from hermes.errors import ProviderError, UserError
-from hermes.models.catalogue import ProviderEntry, find_provider, is_loopback, provider_of_host, providers
-from hermes.models.check import CheckResult, check_endpoint, require_model
-from hermes.models.http import HttpClient
-from hermes.models.key_homes import Home
-from hermes.models.resolve import Asked, Resolved, resolve
+from hermes.models.http.client import HttpClient
+from hermes.models.providers.catalogue import ProviderEntry, find_provider, is_loopback, provider_of_host, providers
+from hermes.models.providers.endpoint_check import CheckResult, check_endpoint, require_model
+from hermes.models.providers.key_homes import Home
+from hermes.models.providers.resolve import ModelQuery, Resolved, resolve
 from hermes.surfaces.cli.context import Cli
 
 CUSTOM_KEY = "CUSTOM_API_KEY"
@@ -31,8 +31,8 @@ class Choice(Struct, frozen=True, kw_only=True):
     api_key: str = ""
     api_mode: str = ""
 
-    def asked(self) -> Asked:
-        return Asked(
+    def asked(self) -> ModelQuery:
+        return ModelQuery(
             provider=self.provider,
             name=self.model,
             base_url=self.base_url,
@@ -153,7 +153,7 @@ def _ask_file(cli: Cli) -> Choice:
 
 
 def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> Choice:
-    from hermes.surfaces.cli.first_run_box import ready_file  # noqa: PLC0415 - brings what starts processes
+    from hermes.surfaces.cli.model_discovery import ready_file  # noqa: PLC0415 - brings what starts processes
 
     return Choice(provider="local", model=str(ready_file(cli, text, is_tried=is_tried) or ""))
 

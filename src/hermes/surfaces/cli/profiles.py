@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes.config import paths
-from hermes.config.atomic import write_private
+from hermes.config.paths import write_private
 from hermes.errors import UserError
 
 _CLONED = ("config.yaml", ".env", "SOUL.md", "memories", "skills")

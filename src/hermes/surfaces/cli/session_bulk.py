@@ -181,7 +181,7 @@ def _prompts(session: Mapping[str, Any]) -> Iterator[str]:
 
 def _write(file: Path, texts: Iterator[str]) -> None:
     """Write to a file only its owner can read; it appears when it is whole."""
-    from hermes.config.atomic import write_private  # noqa: PLC0415
+    from hermes.config.paths import write_private  # noqa: PLC0415
 
     write_private(file, "".join(texts))
 

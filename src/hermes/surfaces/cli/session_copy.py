@@ -3,8 +3,8 @@
 from hermes.dicts import to_dict
 from hermes.errors import UserError
 from hermes.ops import MessageAppended, SessionRecord
-from hermes.runtime.history import from_record
-from hermes.runtime.shared import RandomIds
+from hermes.runtime.session.history import from_record
+from hermes.runtime.setup.process import RandomIds
 from hermes.state import SessionDB
 from hermes.types import JsonObject
 

@@ -9,12 +9,12 @@ from typing import Any
 from hermes.config.paths import PROJECT_TOOLS
 from hermes.errors import UserError
 from hermes.schemas import tidy
-from hermes.tools.definitions import load_home, project_of, select
-from hermes.tools.discovery import BrokenFile
-from hermes.tools.groups import LEGACY_TOOLSETS, TOOLSETS, Groups, custom_groups
-from hermes.tools.manifest import ensure_builtins
+from hermes.tools.registration.definitions import load_home, project_of, select
+from hermes.tools.registration.discovery import BrokenFile
+from hermes.tools.registration.groups import LEGACY_TOOLSETS, TOOLSETS, Groups, custom_groups
+from hermes.tools.registration.manifest import ensure_builtins
+from hermes.tools.registration.user_files import LoadedFile, is_trusted, project_tools
 from hermes.tools.registry import Registered, offered_schema, registry
-from hermes.tools.userfiles import Loaded, is_trusted, project_tools
 
 _CALL_IT = "run: hermes tools enable"
 
@@ -127,7 +127,7 @@ def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str 
     broken = ensure_builtins()
     mine = load_home(home)
     project = project_of(folder, home)
-    own, theirs = project_tools(project, settings) if project is not None else ({}, Loaded())
+    own, theirs = project_tools(project, settings) if project is not None else ({}, LoadedFile())
     problems = [_broken_line(one) for one in (*broken, *mine.broken, *theirs.broken, *mine.idle, *theirs.idle)]
     problems += [
         f"{one.source}: the name {one.name!r} belongs to toolset {one.owner!r}, so this tool is left out"

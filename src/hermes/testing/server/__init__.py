@@ -4,9 +4,8 @@ Write the script with `hermes.testing.replies`. Asynchronous tests use `Scripted
 program under test can have one beside it: `python -m hermes.testing.server --script FILE`.
 """
 
-from hermes.testing.server.core import Script, ScriptedServer
+from hermes.testing.server.core import Script, ScriptedServer, ServerThread
 from hermes.testing.server.exchange import Exchange, RecordedRequest
 from hermes.testing.server.faults import FAULTS, Failing
-from hermes.testing.server.thread import ServerThread
 
 __all__ = ["FAULTS", "Exchange", "Failing", "RecordedRequest", "Script", "ScriptedServer", "ServerThread"]

@@ -5,7 +5,7 @@ import zlib
 
 import msgspec
 
-from hermes.testing.server.wire import Answer, ErrorAnswer, Frames, unanswered
+from hermes.testing.server.wire import ErrorAnswer, Frames, WireAnswer, unanswered
 from hermes.types import FinishReason, JsonObject
 
 _STOP: dict[FinishReason, str] = {
@@ -52,7 +52,7 @@ class BedrockWire:
             return "the conversation must end with a user message"
         return "toolConfig must be set when toolUse blocks are" if uses_tools and not body.get("toolConfig") else None
 
-    def whole(self, answer: Answer) -> JsonObject:
+    def whole(self, answer: WireAnswer) -> JsonObject:
         content: list[JsonObject] = []
         if answer.reply.thinking:
             text = {"text": answer.reply.thinking, "signature": f"sig-{answer.number}"}
@@ -69,7 +69,7 @@ class BedrockWire:
             **_usage(answer),
         }
 
-    def frames(self, answer: Answer) -> Frames:
+    def frames(self, answer: WireAnswer) -> Frames:
         content = [event_message("messageStart", {"role": "assistant"})]
         for index, block in enumerate(_blocks(answer)):
             place = {"contentBlockIndex": index}
@@ -109,7 +109,7 @@ def _string_header(name: str, value: str) -> bytes:
     return struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", string_type, len(value)) + value.encode()
 
 
-def _blocks(answer: Answer) -> list[JsonObject]:
+def _blocks(answer: WireAnswer) -> list[JsonObject]:
     blocks: list[JsonObject] = []
     if answer.reply.thinking:
         deltas: list[JsonObject] = [
@@ -126,7 +126,7 @@ def _blocks(answer: Answer) -> list[JsonObject]:
     return blocks
 
 
-def _usage(answer: Answer) -> JsonObject:
+def _usage(answer: WireAnswer) -> JsonObject:
     if answer.raw_usage is not None:
         return {"usage": answer.raw_usage}
     if answer.usage is None:

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from hermes.testing.server.wire import Answer, ErrorAnswer, Frames, openai_error, sse, unanswered
+from hermes.testing.server.wire import ErrorAnswer, Frames, WireAnswer, openai_error, sse, unanswered
 from hermes.typed import from_json
 from hermes.types import JsonObject, Usage
 
@@ -12,7 +12,7 @@ TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
 
 
-class ChatWire:
+class ChatServerWire:
     """`POST .../chat/completions`."""
 
     content_type = "text/event-stream"
@@ -25,7 +25,7 @@ class ChatWire:
             return "messages must be a non-empty array"
         return _tools_mistake(body.get("tools")) or _messages_mistake(messages)
 
-    def whole(self, answer: Answer) -> JsonObject:
+    def whole(self, answer: WireAnswer) -> JsonObject:
         message: JsonObject = {"role": "assistant", "content": answer.reply.text or None}
         if answer.reply.thinking:
             message["reasoning_content"] = answer.reply.thinking
@@ -37,7 +37,7 @@ class ChatWire:
         choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
         return {**_head(answer, "chat.completion"), "choices": [choice], **_usage(answer)}
 
-    def frames(self, answer: Answer) -> Frames:
+    def frames(self, answer: WireAnswer) -> Frames:
         head = _head(answer, "chat.completion.chunk")
 
         def delta(fields: JsonObject, finish: str | None = None) -> bytes:
@@ -63,16 +63,16 @@ class ChatWire:
         return openai_error(status, kind, message)
 
 
-def _head(answer: Answer, kind: str) -> JsonObject:
+def _head(answer: WireAnswer, kind: str) -> JsonObject:
     return {"id": f"chatcmpl-{answer.number}", "object": kind, "created": 1_700_000_000, "model": answer.model}
 
 
-def _finish(answer: Answer) -> str:
+def _finish(answer: WireAnswer) -> str:
     reason = answer.reply.finish_reason
     return "length" if reason == "incomplete" else reason
 
 
-def _usage(answer: Answer) -> JsonObject:
+def _usage(answer: WireAnswer) -> JsonObject:
     if answer.raw_usage is not None:
         return {"usage": answer.raw_usage}
     return {} if answer.usage is None else {"usage": _chat_usage(answer.usage)}

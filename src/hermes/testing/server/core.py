@@ -1,6 +1,7 @@
 """`ScriptedServer`: a provider on loopback that answers from a script and refuses what the real one would refuse."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 
@@ -8,23 +9,23 @@ import msgspec
 
 from hermes.testing.replies import Fault, Reply
 from hermes.testing.server.bedrock import BedrockWire
-from hermes.testing.server.chat import ChatWire
+from hermes.testing.server.chat import ChatServerWire
 from hermes.testing.server.exchange import MAX_HEAD_BYTES, Exchange, RecordedRequest, read_request
 from hermes.testing.server.faults import FAULTS, Failing, FaultAction
 from hermes.testing.server.faults import _builtin as _builtin_faults  # adds itself to the table
-from hermes.testing.server.messages import MessagesWire
-from hermes.testing.server.responses import ResponsesWire
-from hermes.testing.server.wire import Answer, Wire
+from hermes.testing.server.messages import MessagesServerWire
+from hermes.testing.server.responses import ResponsesServerWire
+from hermes.testing.server.wire import ServerWire, WireAnswer
 from hermes.types import Usage
 
 del _builtin_faults
 
 Script = Iterable[Reply] | Callable[[RecordedRequest], Reply]
 
-_WIRES: dict[str, Wire] = {
-    "/chat/completions": ChatWire(),
-    "/messages": MessagesWire(),
-    "/responses": ResponsesWire(),
+_WIRES: dict[str, ServerWire] = {
+    "/chat/completions": ChatServerWire(),
+    "/messages": MessagesServerWire(),
+    "/responses": ResponsesServerWire(),
     "/converse": BedrockWire(),
     "/converse-stream": BedrockWire(),
 }
@@ -166,12 +167,12 @@ class ScriptedServer:
             return
         await self._play(reply, wire, exchange, body)
 
-    async def _play(self, reply: Reply, wire: Wire, exchange: Exchange, body: object) -> None:
+    async def _play(self, reply: Reply, wire: ServerWire, exchange: Exchange, body: object) -> None:
         self.answered += 1
         path = exchange.request.path.partition("?")[0]
         fields = body if isinstance(body, dict) else {}
         usage = reply.usage or _made_up_usage(reply, len(exchange.request.raw))
-        answer = Answer(
+        answer = WireAnswer(
             reply=reply,
             number=self.answered,
             model=str(fields.get("model") or path.split("/")[-2]),
@@ -188,7 +189,7 @@ class ScriptedServer:
             self.mistakes.append(f"fault {fault.name!r} with {fault.options!r}: {error}")
             exchange.reset()
 
-    def _report(self, answer: Answer) -> None:
+    def _report(self, answer: WireAnswer) -> None:
         if answer.usage is not None:
             self.reported_usage.append(answer.usage)
 
@@ -212,3 +213,54 @@ def _decoded(raw: bytes) -> object:
 def _made_up_usage(reply: Reply, request_bytes: int) -> Usage:
     written = len(reply.text) + len(reply.thinking) + sum(len(call.arguments) for call in reply.calls)
     return Usage(input_tokens=request_bytes // 4 + 1, output_tokens=written // 4 + 1)
+
+
+class ServerThread:
+    """Runs a `ScriptedServer` in a thread with its own loop; the server stops when the block is left.
+
+        with ServerThread([says("hi")]) as server:
+            ...  # a client of server.base_url
+        server.assert_finished()
+
+    What is yielded is the server itself: read its lists and call `assert_finished`, but await nothing on it.
+    """
+
+    def __init__(
+        self,
+        replies: Script = (),
+        *,
+        port: int = 0,
+        models: tuple[str, ...] = ("scripted",),
+        window: int | None = 128_000,
+    ) -> None:
+        self._server = ScriptedServer(replies, port=port, models=models, window=window)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="scripted-server", daemon=True)
+        self._ready = threading.Event()
+        self._error: OSError | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leave = asyncio.Event()
+
+    def __enter__(self) -> ScriptedServer:
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        return self._server
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._leave.set)
+        self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            async with self._server:
+                self._ready.set()
+                await self._leave.wait()
+        except OSError as error:  # the port is taken: raised again where the caller stands
+            self._error = error
+        finally:
+            self._ready.set()

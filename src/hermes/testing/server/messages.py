@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from hermes.testing.server.chat import TOOL_NAME
-from hermes.testing.server.wire import Answer, ErrorAnswer, Frames, sse, unanswered
+from hermes.testing.server.wire import ErrorAnswer, Frames, WireAnswer, sse, unanswered
 from hermes.types import FinishReason, JsonObject
 
 _STOP: dict[FinishReason, str] = {
@@ -26,7 +26,7 @@ _TYPES = {
 }
 
 
-class MessagesWire:
+class MessagesServerWire:
     """`POST .../v1/messages`."""
 
     content_type = "text/event-stream"
@@ -44,7 +44,7 @@ class MessagesWire:
                 return f"tools: {tool.get('name')!r} needs a valid name and an input_schema"
         return _messages_mistake(messages)
 
-    def whole(self, answer: Answer) -> JsonObject:
+    def whole(self, answer: WireAnswer) -> JsonObject:
         return {
             **_head(answer),
             "content": [_finished_block(block) for block in _blocks(answer)],
@@ -53,7 +53,7 @@ class MessagesWire:
             **_usage(answer),
         }
 
-    def frames(self, answer: Answer) -> Frames:
+    def frames(self, answer: WireAnswer) -> Frames:
         usage = _usage(answer)
         if isinstance(first := usage.get("usage"), dict):
             first = {**first, "output_tokens": 1}
@@ -77,11 +77,11 @@ def _event(kind: str, **fields: Any) -> bytes:
     return sse({"type": kind, **fields}, kind)
 
 
-def _head(answer: Answer) -> JsonObject:
+def _head(answer: WireAnswer) -> JsonObject:
     return {"id": f"msg_{answer.number}", "type": "message", "role": "assistant", "model": answer.model}
 
 
-def _blocks(answer: Answer) -> list[JsonObject]:
+def _blocks(answer: WireAnswer) -> list[JsonObject]:
     """Each content block as it starts, and the deltas that fill it."""
     blocks: list[JsonObject] = []
     if answer.reply.thinking:
@@ -112,7 +112,7 @@ def _finished_block(block: JsonObject) -> JsonObject:
     return finished
 
 
-def _usage(answer: Answer) -> JsonObject:
+def _usage(answer: WireAnswer) -> JsonObject:
     if answer.raw_usage is not None:
         return {"usage": answer.raw_usage}
     if answer.usage is None:

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from hermes.testing.server.chat import TOOL_NAME
-from hermes.testing.server.wire import Answer, ErrorAnswer, Frames, openai_error, sse, unanswered
+from hermes.testing.server.wire import ErrorAnswer, Frames, WireAnswer, openai_error, sse, unanswered
 from hermes.types import JsonObject
 
 _ITEM_TYPES = {"message", "function_call", "function_call_output", "reasoning", "item_reference"}
 _Event = Callable[..., bytes]
 
 
-class ResponsesWire:
+class ResponsesServerWire:
     """`POST .../responses`."""
 
     content_type = "text/event-stream"
@@ -29,10 +29,10 @@ class ResponsesWire:
                 return f"invalid tools[].name: {tool.get('name')!r}"
         return _items_mistake(items)
 
-    def whole(self, answer: Answer) -> JsonObject:
+    def whole(self, answer: WireAnswer) -> JsonObject:
         return _response(answer, _items(answer))
 
-    def frames(self, answer: Answer) -> Frames:
+    def frames(self, answer: WireAnswer) -> Frames:
         number = 0
 
         def event(kind: str, **fields: Any) -> bytes:
@@ -53,7 +53,7 @@ class ResponsesWire:
         return openai_error(status, kind, message)
 
 
-def _response(answer: Answer, items: list[JsonObject]) -> JsonObject:
+def _response(answer: WireAnswer, items: list[JsonObject]) -> JsonObject:
     cut = {"length": "max_output_tokens", "incomplete": "max_output_tokens", "content_filter": "content_filter"}
     reason = cut.get(answer.reply.finish_reason)
     return {
@@ -72,7 +72,7 @@ def _response(answer: Answer, items: list[JsonObject]) -> JsonObject:
     }
 
 
-def _items(answer: Answer) -> list[JsonObject]:
+def _items(answer: WireAnswer) -> list[JsonObject]:
     items: list[JsonObject] = []
     if answer.reply.thinking:
         summary = [{"type": "summary_text", "text": answer.reply.thinking}]
@@ -90,7 +90,7 @@ def _items(answer: Answer) -> list[JsonObject]:
     return items
 
 
-def _item_events(answer: Answer, item: JsonObject, index: int, event: _Event) -> list[bytes]:
+def _item_events(answer: WireAnswer, item: JsonObject, index: int, event: _Event) -> list[bytes]:
     place = {"item_id": item["id"], "output_index": index}
     if item["type"] == "message":
         text, empty = item["content"][0]["text"], {"type": "output_text", "text": "", "annotations": []}
@@ -119,7 +119,7 @@ def _item_events(answer: Answer, item: JsonObject, index: int, event: _Event) ->
     ]
 
 
-def _usage(answer: Answer) -> JsonObject:
+def _usage(answer: WireAnswer) -> JsonObject:
     if answer.raw_usage is not None:
         return {"usage": answer.raw_usage}
     if answer.usage is None:

@@ -28,7 +28,7 @@ class ErrorAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class WireAnswer:
     """One reply with everything that makes it concrete: the model's name, ids, and the tokens it reports."""
 
     reply: Reply
@@ -51,7 +51,7 @@ class Answer:
         return (text[start : start + size] for start in range(0, len(text), size))
 
 
-class Wire(Protocol):
+class ServerWire(Protocol):
     """One provider's protocol, seen from the server."""
 
     @property
@@ -63,11 +63,11 @@ class Wire(Protocol):
         """Why the real provider would refuse this request, or None."""
         ...
 
-    def whole(self, answer: Answer) -> JsonObject:
+    def whole(self, answer: WireAnswer) -> JsonObject:
         """The answer to a request that does not stream."""
         ...
 
-    def frames(self, answer: Answer) -> Frames:
+    def frames(self, answer: WireAnswer) -> Frames:
         """The answer to a request that streams."""
         ...
 

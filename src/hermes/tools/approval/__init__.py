@@ -3,9 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from hermes.tools.approval.analysis import analyse
-from hermes.tools.approval.detect import detect_dangerous_command, detect_hardline_command
-from hermes.tools.approval.model import Analysis, Effect, Severity, SimpleCommand
-from hermes.tools.approval.patterns import DANGEROUS_PATTERNS, HARDLINE_PATTERNS
+from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
+from hermes.tools.approval.patterns import (
+    DANGEROUS_PATTERNS,
+    HARDLINE_PATTERNS,
+    detect_dangerous_command,
+    detect_hardline_command,
+)
 
 if TYPE_CHECKING:
     from hermes.tools.approval.contract import (

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from hermes.tools.approval.budget import TOO_INTRICATE, Budget, TooIntricate
-from hermes.tools.approval.model import Analysis, Effect, Severity, SimpleCommand
+from hermes.tools.approval.command_text import MAX_BYTES, UNKNOWN, clean, join_lines, readings
+from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
 from hermes.tools.approval.paths import write_path
+from hermes.tools.approval.run_state import NOTHING, AnalysisRun, CommandOutput, Places, Scope
 from hermes.tools.approval.shell import Follower
-from hermes.tools.approval.state import NOTHING, Out, Places, Run, Scope
-from hermes.tools.approval.text import MAX_BYTES, UNKNOWN, clean, join_lines, readings
 
 # Stand-ins when the caller does not say: deep enough that a few `..` do not reach the root.
 _HOME = "/home/\u200buser"
@@ -76,7 +76,7 @@ class View:
         run, start = self._begin(cwd)
         if UNKNOWN in code:
             run.unknown("the script holds a NUL character")
-        argv, given = ["python3", "-"], Out(code)
+        argv, given = ["python3", "-"], CommandOutput(code)
         _within(run, lambda: _to_the_end(run, lambda judge: judge.start(argv, Scope(start), given, ())))
         return _told(run, "", f"python3 -\n{code}")
 
@@ -93,14 +93,14 @@ class View:
         _within(run, lambda: Follower(run).start(["curl", url.replace(UNKNOWN, "")], Scope(start), NOTHING, ()))
         return _told(run, "", f"curl {url}")
 
-    def _begin(self, cwd: str | None) -> tuple[Run, str]:
+    def _begin(self, cwd: str | None) -> tuple[AnalysisRun, str]:
         inside = _WORKSPACE if self.home == _HOME else f"{self.home}/\u200bprojects/\u200bworkspace"
         start = _absolute(cwd) or inside
         places = Places(workspace=self.workspace or start, home=self.home, own_home=self.own_home, real=self.real)
-        return Run(places, self.budget), start
+        return AnalysisRun(places, self.budget), start
 
 
-def _within(run: Run, judge_it: Callable[[], object]) -> None:
+def _within(run: AnalysisRun, judge_it: Callable[[], object]) -> None:
     """Judge, and say so where that came to no end. What was found until then stays: it may be worse."""
     try:
         judge_it()
@@ -110,19 +110,19 @@ def _within(run: Run, judge_it: Callable[[], object]) -> None:
         run.gave_up(TOO_INTRICATE)
 
 
-def _script(run: Run, text: str, cwd: str) -> None:
+def _script(run: AnalysisRun, text: str, cwd: str) -> None:
     run.depth, run.traps = 0, []
     _to_the_end(run, lambda follower: follower.script(text, Scope(cwd), NOTHING, ()))
 
 
-def _to_the_end(run: Run, judge_it: Callable[[Follower], object]) -> None:
+def _to_the_end(run: AnalysisRun, judge_it: Callable[[Follower], object]) -> None:
     follower = Follower(run)
     judge_it(follower)
     for body, scope in tuple(run.traps):  # each was judged where it is set, with the values of then
         follower.script(body, scope.fork(), NOTHING, ("trap",))
 
 
-def _told(run: Run, command: str, normalised: str) -> Analysis:
+def _told(run: AnalysisRun, command: str, normalised: str) -> Analysis:
     return Analysis(
         command=command,
         normalised=normalised,

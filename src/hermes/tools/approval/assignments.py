@@ -3,11 +3,11 @@
 import re
 import shlex
 
-from hermes.tools.approval.glob import plain
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.paths import classify, resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Run, Scope, kept
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.run_state import NOTHING, AnalysisRun, Command, Scope, kept
+from hermes.tools.approval.word_patterns import plain
 
 # Variables whose value programs run as a command; and those from which they take folders, options or files of code.
 _EXEC_VARIABLES = re.compile(
@@ -56,7 +56,7 @@ def bind(
     target: str,
     values: tuple[str, ...],
     scope: Scope,
-    run: Run,
+    run: AnalysisRun,
     *,
     labels: frozenset[str] = frozenset(),
     is_list: bool = False,
@@ -94,15 +94,15 @@ def bind(
             run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
 
 
-def _carries_code(name: str, value: str, scope: Scope, run: Run) -> None:
+def _carries_code(name: str, value: str, scope: Scope, run: AnalysisRun) -> None:
     """`LUA_INIT`, `PERL5DB`, `PYTHONSTARTUP`: interpreters run what the variable holds, or the file that it names."""
     language = _CODE_VARIABLES.get(name)
     if language is None or not value:
         return
     from hermes.tools.approval.effects.code import inline  # noqa: PLC0415 - code sets variables, too
-    from hermes.tools.approval.hidden import look_at_text  # noqa: PLC0415 - as above
+    from hermes.tools.approval.text_with_commands import look_at_text  # noqa: PLC0415 - as above
 
-    cmd = Cmd(language, [name], scope, NOTHING, (name,), run)
+    cmd = Command(language, [name], scope, NOTHING, (name,), run)
     made = run.files.get(resolve(value.removeprefix("@"), scope, run))
     if made is not None and (made.text is None or made.labels & {"remote", "decoded"}):
         run.add("decoded_code", f"{language} runs {plain(value)}, which was only just written ({name})")
@@ -112,7 +112,7 @@ def _carries_code(name: str, value: str, scope: Scope, run: Run) -> None:
         inline(cmd, (made.text if made is not None else value) or "")
 
 
-def _is_injection(name: str, value: str, scope: Scope, run: Run) -> bool:
+def _is_injection(name: str, value: str, scope: Scope, run: AnalysisRun) -> bool:
     """Whether programs that start from here on would load code, or be found, where anybody may write."""
     if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"):
         return bool(value) and not value.startswith(("/usr/", "/lib"))
@@ -136,7 +136,7 @@ def _element(name: str, index: str, value: str, scope: Scope) -> tuple[str, ...]
     return tuple(slots)
 
 
-def given(program: str, args: list[str], scope: Scope, run: Run) -> list[str]:
+def given(program: str, args: list[str], scope: Scope, run: AnalysisRun) -> list[str]:
     """The words of a command with those that its variable (for some also one by verb) adds to them."""
     variable = ARGUMENTS[program]
     verb = next((arg for arg in args if arg[:1] != "-"), "")

@@ -4,16 +4,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from hermes.tools.approval import bombs
-from hermes.tools.approval.braces import MAX_TEXT
+from hermes.tools.approval import exhaustion
+from hermes.tools.approval.command_text import UNKNOWN
 from hermes.tools.approval.expansion import Expansions
-from hermes.tools.approval.glob import is_open
 from hermes.tools.approval.grammar import Node
 from hermes.tools.approval.lexer import expand_one
-from hermes.tools.approval.moments import Moment, back_to, merge, moment
-from hermes.tools.approval.phrases import Phrases
-from hermes.tools.approval.state import Out, Scope
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.run_state import CommandOutput, Scope
+from hermes.tools.approval.statements import Phrases
+from hermes.tools.approval.value_sets import ValueSets, back_to, merge, moment
+from hermes.tools.approval.word_patterns import MAX_TEXT, is_open
 
 _COUNTED = re.compile(r"for\s*\(\(\s*(\w+)\s*=[^;]*;[^;]*\d{3}")
 _MAX_LOOP = 12
@@ -31,14 +30,18 @@ class Branches(Phrases, ABC):
     """The statements that hold other statements."""
 
     @abstractmethod
-    def statement(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
+    def statement(
+        self, node: Node, scope: Scope, stdin: CommandOutput, redirects: tuple[Node, ...] = ()
+    ) -> CommandOutput:
         """Judge one statement of any kind; what it prints."""
 
     @abstractmethod
-    def sequence(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
+    def sequence(
+        self, node: Node, scope: Scope, stdin: CommandOutput, redirects: tuple[Node, ...] = ()
+    ) -> CommandOutput:
         """Judge statements one after another; what they print together."""
 
-    def chain(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...]) -> Out:
+    def chain(self, node: Node, scope: Scope, stdin: CommandOutput, redirects: tuple[Node, ...]) -> CommandOutput:
         """`a && b || c`: what comes behind an operator may run or not."""
         links: list[tuple[str, Node]] = []
         while node.type == "list" and len(node.children) == 3:
@@ -47,7 +50,7 @@ class Branches(Phrases, ABC):
             node = left
         outputs = [self.statement(node, scope, stdin)]
         failed = [moment(scope, self.run)]  # how things stand where the last command failed, or was left out
-        held: Moment | None = None
+        held: ValueSets | None = None
         for number, (operator_type, right) in enumerate(reversed(links)):
             held = None
             if operator_type == "||":
@@ -61,11 +64,11 @@ class Branches(Phrases, ABC):
         merge([*failed, moment(scope, self.run)] if held is not None else failed, scope, self.run)
         return joined(outputs)
 
-    def branches(self, node: Node, scope: Scope, stdin: Out) -> Out:
+    def branches(self, node: Node, scope: Scope, stdin: CommandOutput) -> CommandOutput:
         """`if`, with all that its arms may leave behind."""
         has_else = False
-        outputs: list[Out] = []
-        ways: list[Moment] = []
+        outputs: list[CommandOutput] = []
+        ways: list[ValueSets] = []
         for part in [node, *(child for child in node.children if child.type in ("elif_clause", "else_clause"))]:
             inner = [child for child in part.children if child.type not in ("elif_clause", "else_clause", "comment")]
             place = next((number for number, child in enumerate(inner) if child.type == "then"), 0)
@@ -75,10 +78,10 @@ class Branches(Phrases, ABC):
             self._arm(inner[place:], scope, stdin, ways, outputs)
         return self._meet(ways, scope, outputs, may_skip=not has_else)
 
-    def cases(self, node: Node, scope: Scope, stdin: Out) -> Out:
+    def cases(self, node: Node, scope: Scope, stdin: CommandOutput) -> CommandOutput:
         has_default = False
-        outputs: list[Out] = []
-        ways: list[Moment] = []
+        outputs: list[CommandOutput] = []
+        ways: list[ValueSets] = []
         for child in node.named_children:
             if child.type != "case_item":
                 self.part(child, scope, stdin)
@@ -92,9 +95,9 @@ class Branches(Phrases, ABC):
         self,
         nodes: Iterable[Node],
         scope: Scope,
-        stdin: Out,
-        ways: list[Moment],
-        outputs: list[Out],
+        stdin: CommandOutput,
+        ways: list[ValueSets],
+        outputs: list[CommandOutput],
         *,
         stays: bool = False,
     ) -> None:
@@ -104,13 +107,15 @@ class Branches(Phrases, ABC):
         if not stays:
             back_to(before, scope, self.run)
 
-    def _meet(self, ways: list[Moment], scope: Scope, outputs: list[Out], *, may_skip: bool) -> Out:
+    def _meet(
+        self, ways: list[ValueSets], scope: Scope, outputs: list[CommandOutput], *, may_skip: bool
+    ) -> CommandOutput:
         if may_skip or not ways:
             ways.append(moment(scope, self.run))
         merge(ways, scope, self.run)
         return either(outputs)
 
-    def part(self, child: Node, scope: Scope, stdin: Out) -> Out | None:
+    def part(self, child: Node, scope: Scope, stdin: CommandOutput) -> CommandOutput | None:
         """Follow what stands in a block: a statement, or words with substitutions in them."""
         if child.type in STATEMENTS:
             return self.statement(child, scope, stdin)
@@ -118,11 +123,11 @@ class Branches(Phrases, ABC):
             self.visit_words(child, scope)
         return None
 
-    def loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
+    def loop(self, node: Node, scope: Scope, stdin: CommandOutput) -> CommandOutput:
         variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
         if variable is None or body is None:
             return self.sequence(node, scope, stdin)
-        bombs.judge_loop(self.run, self.text(node))
+        exhaustion.judge_loop(self.run, self.text(node))
         items = [
             child
             for child in node.children
@@ -148,9 +153,9 @@ class Branches(Phrases, ABC):
         merge(ways, scope, self.run)
         return joined(outputs)
 
-    def while_loop(self, node: Node, scope: Scope, stdin: Out) -> Out:
+    def while_loop(self, node: Node, scope: Scope, stdin: CommandOutput) -> CommandOutput:
         whole = self.text(node)
-        bombs.judge_loop(self.run, whole, is_long="many" in stdin.labels)
+        exhaustion.judge_loop(self.run, whole, is_long="many" in stdin.labels)
         if counted := _COUNTED.match(whole):  # as a process number, it means all of them
             scope.put(counted[1], (UNKNOWN,))
             scope.labels[counted[1]] = frozenset({"everyone"})
@@ -161,7 +166,7 @@ class Branches(Phrases, ABC):
         lines = stdin.text.splitlines() if stdin.text else []
         if len(lines) > 1 and "read" in self.source[node.start_byte : node.end_byte]:
             picked = lines if len(lines) <= _MAX_LOOP else [*lines[:_MAX_LOOP], UNKNOWN]
-            return joined([self.sequence(node, scope, Out(line, stdin.labels)) for line in picked])
+            return joined([self.sequence(node, scope, CommandOutput(line, stdin.labels)) for line in picked])
         before = moment(scope, self.run)
         out = self.sequence(node, scope, stdin)
         merge([before, moment(scope, self.run)], scope, self.run)
@@ -171,7 +176,7 @@ class Branches(Phrases, ABC):
         return out
 
 
-def joined(outputs: list[Out]) -> Out:
+def joined(outputs: list[CommandOutput]) -> CommandOutput:
     """The streams of several commands, one after the other."""
     if len(outputs) == 1:
         return outputs[0]
@@ -179,13 +184,13 @@ def joined(outputs: list[Out]) -> Out:
     texts = [out.text for out in outputs if out.text is not None]
     if len(texts) != len(outputs):
         # A file with other text added is no longer the file that a person has seen.
-        return Out(None, labels - {"file"} if any(texts) else labels)
+        return CommandOutput(None, labels - {"file"} if any(texts) else labels)
     whole = "".join(texts)
-    return Out(whole if len(whole) <= MAX_TEXT else None, labels)
+    return CommandOutput(whole if len(whole) <= MAX_TEXT else None, labels)
 
 
-def either(outputs: list[Out]) -> Out:
+def either(outputs: list[CommandOutput]) -> CommandOutput:
     """The stream of one of several commands: read as a script, each of them counts; as a value, it is not known."""
     texts = {out.text for out in outputs if out.text}
     whole = joined(outputs)
-    return Out(whole.text, whole.labels | {"either"}) if len(texts) > 1 else whole
+    return CommandOutput(whole.text, whole.labels | {"either"}) if len(texts) > 1 else whole

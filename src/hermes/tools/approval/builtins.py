@@ -2,15 +2,15 @@
 
 import re
 
-from hermes.tools.approval.glob import STAR
+from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out, Scope, kept
-from hermes.tools.approval.streams import feed, run_file, subscripts
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers, Scope, kept
+from hermes.tools.approval.stream_flow import feed, run_file, subscripts
+from hermes.tools.approval.word_patterns import STAR
 
 
-def cd(cmd: Cmd) -> Out:
+def cd(cmd: Command) -> CommandOutput:
     operands = [arg for arg in cmd.args if arg not in ("-P", "-L", "-e", "--")]
     if cmd.name == "popd" or operands[:1] == ["-"]:
         cmd.scope.cwd = cmd.scope.variables.get("OLDPWD", (UNKNOWN,))[0]
@@ -21,7 +21,7 @@ def cd(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def read_line(cmd: Cmd) -> Out:
+def read_line(cmd: Command) -> CommandOutput:
     subscripts(cmd, *cmd.args)
     options = read_options(cmd.args, "adinNptu")
     text = cmd.stdin.text
@@ -52,7 +52,7 @@ def _fields(text: str, scope: Scope, most: int = -1) -> list[str]:
     return re.split(f"[{re.escape(separators)}]", text.rstrip("\n"), maxsplit=max(most, 0))
 
 
-def mapfile(cmd: Cmd) -> Out:
+def mapfile(cmd: Command) -> CommandOutput:
     subscripts(cmd, *cmd.args)
     options = read_options(cmd.args, "dnOsuCc")
     name = options.operands[0] if options.operands else "MAPFILE"
@@ -61,9 +61,9 @@ def mapfile(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def set_arguments(cmd: Cmd) -> Out:
+def set_arguments(cmd: Command) -> CommandOutput:
     if not cmd.args:
-        return Out(None, frozenset({"environment"}))
+        return CommandOutput(None, frozenset({"environment"}))
     if "--" in cmd.args or cmd.args[0][:1] not in ("-", "+"):
         cmd.scope.args = tuple(cmd.args[cmd.args.index("--") + 1 :] if "--" in cmd.args else cmd.args)
         cmd.scope.choices.pop("@", None)
@@ -72,7 +72,7 @@ def set_arguments(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def shift(cmd: Cmd) -> Out:
+def shift(cmd: Command) -> CommandOutput:
     count = int(cmd.args[0][:4]) if cmd.args and cmd.args[0].isdigit() else 1
     cmd.scope.args = cmd.scope.args[count:]
     if "@" in cmd.scope.choices:
@@ -80,7 +80,7 @@ def shift(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def unset(cmd: Cmd) -> Out:
+def unset(cmd: Command) -> CommandOutput:
     subscripts(cmd, *cmd.args)
     for name in cmd.args:
         cmd.scope.variables.pop(name, None)
@@ -92,7 +92,7 @@ def unset(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def alias(cmd: Cmd) -> Out:
+def alias(cmd: Command) -> CommandOutput:
     for arg in cmd.args:
         name, equals, body = arg.partition("=")
         if equals and name:
@@ -100,7 +100,7 @@ def alias(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def evaluate(cmd: Cmd) -> Out:
+def evaluate(cmd: Command) -> CommandOutput:
     text = " ".join(cmd.args)
     run = cmd.run
     labels = run.substituted
@@ -111,19 +111,19 @@ def evaluate(cmd: Cmd) -> Out:
     if UNKNOWN in text and not text.strip(UNKNOWN + " ;"):
         if not labels & {"remote", "decoded", "settings"}:
             run.add("decoded_code", "evaluate text that only exists while it runs")
-        return Out()
+        return CommandOutput()
     return run.script(text, cmd.scope, cmd.stdin, (*cmd.via, "eval"))
 
 
-def source(cmd: Cmd) -> Out:
+def source(cmd: Command) -> CommandOutput:
     if cmd.args:
         run_file(cmd, cmd.args[0], same_scope=True)
     elif cmd.stdin.labels:  # in fish
         feed(cmd, cmd.stdin, same_scope=True)
-    return Out()
+    return CommandOutput()
 
 
-def trap(cmd: Cmd) -> Out:
+def trap(cmd: Command) -> CommandOutput:
     operands = read_options(cmd.args, stop=True).operands
     if len(operands) > 1 and operands[0] not in ("", "-"):
         cmd.run.script(operands[0], cmd.scope.fork(), NOTHING, (*cmd.via, "trap"))
@@ -131,41 +131,41 @@ def trap(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def hash_path(cmd: Cmd) -> Out:
+def hash_path(cmd: Command) -> CommandOutput:
     if cmd.args[:1] == ["-p"] and len(cmd.args) > 2:
         cmd.run.links[f"\1{cmd.args[2]}"] = cmd.args[1].rsplit("/", 1)[-1]
     return NOTHING
 
 
-def history(cmd: Cmd) -> Out:
+def history(cmd: Command) -> CommandOutput:
     if read_options(cmd.args, "dan").has("cd"):
         cmd.run.add("defence_off", "clear the shell history")
-    return Out(None, frozenset({"private"}))
+    return CommandOutput(None, frozenset({"private"}))
 
 
-def umask(cmd: Cmd) -> Out:
+def umask(cmd: Command) -> CommandOutput:
     if cmd.args[:1] and cmd.args[0].lstrip("0") == "":
         cmd.run.add("world_writable", "every new file open to everybody")
-    return Out()
+    return CommandOutput()
 
 
-def enable(cmd: Cmd) -> Out:
+def enable(cmd: Command) -> CommandOutput:
     if read_options(cmd.args, "f").has("f"):
         cmd.run.add("inline_code", "load new commands into the shell from a file")
     return NOTHING
 
 
-def from_history(cmd: Cmd) -> Out:
+def from_history(cmd: Command) -> CommandOutput:
     """fc: anything but a listing runs again what nobody sees here."""
     options = read_options(cmd.args, "e")
     if not options.has("l"):
         cmd.run.unknown("it runs a command of the history")
-    return Out(None, frozenset({"private"}))
+    return CommandOutput(None, frozenset({"private"}))
 
 
-def inert(cmd: Cmd) -> Out:
+def inert(cmd: Command) -> CommandOutput:
     subscripts(cmd, *cmd.args)
-    return Out()
+    return CommandOutput()
 
 
 HANDLERS: Handlers = {

@@ -16,14 +16,13 @@ from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.settings import Settings
 from hermes.tools.approval.analysis import View
-from hermes.tools.approval.callbacks import answer_of
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide
 from hermes.tools.approval.grants import HomeGrants, policy_of, read_allowlist, write_allowlist
 from hermes.tools.approval.grants import allow_always as _allow_always
 from hermes.tools.approval.policy import EVERYWHERE, Grant, Policy, binding, path_class
 from hermes.tools.approval.question import Answer
-from hermes.tools.approval.queue import ApprovalQueue, Notify, Pending
-from hermes.tools.approval.terminal import ask_in_terminal
+from hermes.tools.approval.queue import ApprovalQueue, Notify, Pending, answer_of
+from hermes.tools.approval.terminal_prompt import ask_in_terminal
 
 Callback = Callable[..., Any]
 logger = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ _session_key: ContextVar[str | None] = ContextVar("hermes_session_key", default=
 _callback: ContextVar[Callback | None] = ContextVar("hermes_approval_callback", default=None)
 
 
-class Desk:
+class SessionApprovals:
     """What the functions of the contract share within a process: who bypasses, who is told, what waits unseen."""
 
     def __init__(self) -> None:
@@ -56,7 +55,7 @@ class Desk:
         self.queue.release(session_key)
 
 
-desk = Desk()
+desk = SessionApprovals()
 
 
 # -- deciding -----------------------------------------------------------------------------------------------------

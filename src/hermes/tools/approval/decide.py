@@ -6,20 +6,20 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hermes.tools.approval.model import Analysis, Effect, Severity, SimpleCommand
+from hermes.tools.approval.command_text import MAX_BYTES
+from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
 from hermes.tools.approval.patterns import search, search_hardline
 from hermes.tools.approval.policy import (
     EVERYWHERE,
     Grant,
     Policy,
-    Rule,
+    PolicyRule,
     allowlist_entry,
     effects_within,
     path_class,
     rule_matches,
     words_match,
 )
-from hermes.tools.approval.text import MAX_BYTES
 
 REFUSED = (
     "This was not allowed. Reach the goal another way, or tell the user what you need; "
@@ -138,7 +138,7 @@ def _allowed_by_rules(analysis: Analysis, policy: Policy, context: Context) -> s
     return ", ".join(dict.fromkeys(used))
 
 
-def _rule_covers(rule: Rule, command: SimpleCommand, effect: Effect) -> bool:
+def _rule_covers(rule: PolicyRule, command: SimpleCommand, effect: Effect) -> bool:
     return (not rule.command or words_match(rule.command, command)) and effects_within(rule, [effect])
 
 
@@ -150,7 +150,7 @@ def _allowlisted(analysis: Analysis, policy: Policy) -> str:
 
 
 def _with_grants(
-    dangers: tuple[Effect, ...], asked: Rule | None, policy: Policy, grants: Sequence[Grant], context: Context
+    dangers: tuple[Effect, ...], asked: PolicyRule | None, policy: Policy, grants: Sequence[Grant], context: Context
 ) -> Verdict:
     exact = any(is_exact(grant, context) for grant in grants)
     if exact:

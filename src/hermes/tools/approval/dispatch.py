@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from hermes.tools.approval import bombs, builtins, wrappers
+from hermes.tools.approval import builtins, exhaustion, wrappers
 from hermes.tools.approval.assignments import ARGUMENTS, given
+from hermes.tools.approval.command_text import UNKNOWN, quoted, words
 from hermes.tools.approval.effects import (
     awk,
-    carried,
+    carried_commands,
     code,
     containers,
     databases,
@@ -23,18 +24,17 @@ from hermes.tools.approval.effects import (
     sed,
     system,
     tools,
-    written,
+    written_paths,
 )
-from hermes.tools.approval.glob import has_glob, plain
-from hermes.tools.approval.hidden import keep_dangers, look_at_text
-from hermes.tools.approval.model import SimpleCommand
-from hermes.tools.approval.outputs import PURE, labelled
+from hermes.tools.approval.effects_model import SimpleCommand
 from hermes.tools.approval.paths import place, resolve, shown
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out, Run, Scope
+from hermes.tools.approval.printed_text import PURE, labelled
+from hermes.tools.approval.run_state import DARK, NOTHING, AnalysisRun, Command, CommandOutput, Scope
 from hermes.tools.approval.tables import names
-from hermes.tools.approval.text import UNKNOWN, quoted, words
+from hermes.tools.approval.text_with_commands import keep_dangers, look_at_text
+from hermes.tools.approval.word_patterns import has_glob, plain
 
-Handler = Callable[[Cmd], Out | None]
+Handler = Callable[[Command], CommandOutput | None]
 
 _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
 # Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
@@ -98,7 +98,7 @@ _PICKS = re.compile(r"[A-Za-z]{3}|:\d{2}|\d{4}")
 _MODULES = (
     awk,
     builtins,
-    carried,
+    carried_commands,
     wrappers,
     interpreters,
     containers,
@@ -116,7 +116,7 @@ _MODULES = (
 _HANDLERS: dict[str, Handler] = PURE | {name: rule for module in _MODULES for name, rule in module.HANDLERS.items()}
 
 
-def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
+def judge(argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, ...], run: AnalysisRun) -> CommandOutput:
     """Record the effects of one command and return what is known of its output."""
     name = argv[0]
     if UNKNOWN in name or has_glob(name):
@@ -135,26 +135,26 @@ def judge(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: 
     handler = _HANDLERS.get(program)
     if program in ARGUMENTS and scope.variables:
         argv = [*argv[:1], *given(program, argv[1:], scope, run)]
-    cmd = Cmd(program, argv[1:], scope, stdin, via, run)
+    cmd = Command(program, argv[1:], scope, stdin, via, run)
     prints = program in tools.RULES and tools.judge_words(cmd)
     if handler is None and any(map(_is_device, argv)):
         disks.judge_device(cmd)
     if "/" in name and run.places.real is not None:
         _behind_link(cmd, name)
     _options(cmd)
-    written.judge_written(cmd, has_rule=handler is not None)
+    written_paths.judge_written(cmd, has_rule=handler is not None)
     if handler is None:
         _without_handler(cmd, name)
     out = (handler(cmd) if handler is not None else None) or labelled(cmd, DARK)
-    out = bombs.judge_stream(cmd, out)
+    out = exhaustion.judge_stream(cmd, out)
     if prints:
-        return Out(None, out.labels | {"private"})
+        return CommandOutput(None, out.labels | {"private"})
     if program in _SETTINGS and _prints_settings(cmd.args):
-        return Out(None, frozenset({"settings"}))
+        return CommandOutput(None, frozenset({"settings"}))
     if "everyone" in out.labels and program in _PICKERS and any(map(_PICKS.search, cmd.args)):
-        out = Out(out.text, out.labels - {"everyone"})
+        out = CommandOutput(out.text, out.labels - {"everyone"})
     if "listed" in out.labels and program not in _FILTERS:
-        return Out(out.text, out.labels - {"listed"})
+        return CommandOutput(out.text, out.labels - {"listed"})
     return out
 
 
@@ -171,21 +171,21 @@ def _meant(program: str) -> str:
     return _VERSION.sub("", program.lower().removesuffix(".exe"))
 
 
-def _options(cmd: Cmd) -> None:
+def _options(cmd: Command) -> None:
     """What options do in programs that may have a rule of their own: carry commands, load code, write."""
     if cmd.name in _CARRIERS:
         look_at_text(cmd, " ".join(cmd.args))
-    if cmd.name in carried.OPTIONS:
-        carried.judge_carried(cmd)
-    carried.judge_loaded(cmd)
+    if cmd.name in carried_commands.OPTIONS:
+        carried_commands.judge_carried(cmd)
+    carried_commands.judge_loaded(cmd)
     if cmd.name in tools.CLOUDS:
         tools.judge_cloud(cmd)
 
 
-def _without_handler(cmd: Cmd, written: str) -> None:
+def _without_handler(cmd: Command, written_paths: str) -> None:
     if cmd.name in _INERT:
         return
-    if not _is_known(cmd, written):
+    if not _is_known(cmd, written_paths):
         cmd.run.add("unknown_program", f"nobody here knows the program {plain(cmd.name)}")
     look_at_text(cmd, " ".join(cmd.args))
     if cmd.name in _BUILDERS and any(resolve(word, cmd.scope, cmd.run) in cmd.run.files for word in cmd.args):
@@ -197,18 +197,18 @@ def _without_handler(cmd: Cmd, written: str) -> None:
     _handed_over(cmd)
 
 
-def _is_known(cmd: Cmd, written: str) -> bool:
+def _is_known(cmd: Command, written_paths: str) -> bool:
     """Whether the program is one that people use every day, a file of the project, or a package's own command."""
     if cmd.name in tools.RULES or cmd.name in names("programs.txt") or _FAMILY.fullmatch(cmd.name):
         return True
     if not cmd.name.strip("".join(map(chr, range(33)))):
         return True  # a key such as Ctrl-C, typed into a shell
-    if "/" in written:
-        return not _SYSTEM_FOLDER.match(resolve(written, cmd.scope, cmd.run))
+    if "/" in written_paths:
+        return not _SYSTEM_FOLDER.match(resolve(written_paths, cmd.scope, cmd.run))
     return any(step in _PACKAGES for step in cmd.via)
 
 
-def _handed_over(cmd: Cmd) -> None:
+def _handed_over(cmd: Command) -> None:
     """A program without a rule is given a credential, the runtime's own files or its processes."""
     if "credential" in cmd.stdin.labels:
         cmd.run.add("exfiltration", f"hand a credential to {plain(cmd.name)}")
@@ -223,7 +223,9 @@ def _prints_settings(args: list[str]) -> bool:
     return not args or args[0] in _SETTINGS_VERBS or args[0].startswith("shell.")
 
 
-def _unresolved(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
+def _unresolved(
+    argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, ...], run: AnalysisRun
+) -> CommandOutput:
     if "remote" in run.substituted:
         run.add("remote_code", "run downloaded text as a command")
     elif has_glob(argv[0]) and argv[0][:1] not in "/.~" and "/" not in argv[0] and UNKNOWN not in argv[0]:
@@ -238,7 +240,9 @@ def _unresolved(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...],
     return DARK
 
 
-def _alias(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run: Run) -> Out:
+def _alias(
+    argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, ...], run: AnalysisRun
+) -> CommandOutput:
     saved = scope.stack
     scope.stack = (*saved, argv[0])
     rest = " ".join(map(quoted, argv[1:]))
@@ -247,7 +251,7 @@ def _alias(argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...], run:
     return out
 
 
-def _program(name: str, scope: Scope, run: Run) -> str:
+def _program(name: str, scope: Scope, run: AnalysisRun) -> str:
     if "/" not in name:
         return run.links.get(f"\1{name}", name)
     path = resolve(name, scope, run)
@@ -269,14 +273,14 @@ def _has_rule(program: str) -> bool:
     return program in _HANDLERS or program in tools.RULES
 
 
-def _behind_link(cmd: Cmd, written: str) -> None:
+def _behind_link(cmd: Command, written_paths: str) -> None:
     """What a link on disk leads to is judged as well: it may have any name, `ls` for one that deletes."""
-    target = resolve(written, cmd.scope, cmd.run).rsplit("/", 1)[-1]
+    target = resolve(written_paths, cmd.scope, cmd.run).rsplit("/", 1)[-1]
     if target != cmd.name and target not in _MANY_NAMES and _has_rule(target):
         keep_dangers(cmd, partial(cmd.nested, [target, *cmd.args]))
 
 
-def _run_made_file(path: str, scope: Scope, run: Run) -> None:
+def _run_made_file(path: str, scope: Scope, run: AnalysisRun) -> None:
     out = run.files[path]
     if "remote" in out.labels:
         run.add("remote_code", "run a file that was just downloaded", (plain(path),))
@@ -287,6 +291,6 @@ def _run_made_file(path: str, scope: Scope, run: Run) -> None:
     if out.text:
         first = out.text.split("\n", 1)[0]
         if first.startswith("#!") and "sh" not in first:
-            code.inline(Cmd(first.rsplit("/", 1)[-1].split()[-1], [], scope, NOTHING, (), run), out.text)
+            code.inline(Command(first.rsplit("/", 1)[-1].split()[-1], [], scope, NOTHING, (), run), out.text)
         else:
             run.script(out.text, scope.fork(), NOTHING, ("script",))

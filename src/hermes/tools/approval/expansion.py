@@ -2,10 +2,10 @@
 
 import re
 
-from hermes.tools.approval.lexer import Values, expand_one
+from hermes.tools.approval.command_text import UNKNOWN
+from hermes.tools.approval.lexer import ShellValues, expand_one
 from hermes.tools.approval.params import parameter
-from hermes.tools.approval.state import DARK, NOTHING, Out, Run, Scope
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.run_state import DARK, NOTHING, AnalysisRun, CommandOutput, Scope
 
 _NAME = re.compile(r"[#!]?(\w+)")
 _SUM = re.compile(r"\s*\d{1,6}(\s*[+*-]\s*\d{1,6}){0,4}\s*\Z")
@@ -15,12 +15,12 @@ _MARK = re.compile("\ue0ff(\\d+)\ue0ff")
 class Expansions:
     """The lexer's view of one scope."""
 
-    def __init__(self, run: Run, via: tuple[str, ...], scope: Scope) -> None:
+    def __init__(self, run: AnalysisRun, via: tuple[str, ...], scope: Scope) -> None:
         self.run = run
         self.via = via
         self.scope = scope
 
-    def parameter(self, body: str) -> Values:
+    def parameter(self, body: str) -> ShellValues:
         values = parameter(body, self.scope, self.run, lambda raw: expand_one(raw, self))
         if self.scope.labels:
             name = _NAME.match(body)
@@ -38,7 +38,7 @@ class Expansions:
         return UNKNOWN if out.text is None or "either" in out.labels else out.text.rstrip("\n")
 
     def process(self, script: str, direction: str) -> str:
-        stdin: Out = NOTHING if direction == "<" else DARK
+        stdin: CommandOutput = NOTHING if direction == "<" else DARK
         out = self.run.script(script, self.scope.fork(), stdin, (*self.via, f"{direction}()"))
         path = f"/dev/fd/{63 + len(self.run.files)}"
         self.run.files[path] = out if direction == "<" else NOTHING

@@ -14,11 +14,11 @@ from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.approval.analysis import View
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged
-from hermes.tools.approval.model import Analysis, Effect, Severity
+from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 from hermes.tools.approval.paths import GIT_RUNS
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
-from hermes.tools.approval.question import Answer, Question, facts_of
-from hermes.tools.web.policy import is_ordinary
+from hermes.tools.approval.question import Answer, ApprovalQuestion, facts_of
+from hermes.tools.web.web_access import is_ordinary
 
 GRACE_S = 0.5  # who is asked counts the time too, and may say why it is a no
 UNATTENDED = frozenset({"cron", "batch"})  # routes on which a person is never waited for
@@ -51,15 +51,15 @@ class NobodyHere(Exception):
     """Raised by an `Ask` that finds nobody to ask."""
 
 
-Ask = Callable[[Question, TurnScope], Awaitable[Answer]]
-Judge = Callable[[Question, TurnScope], Awaitable[Literal["approve", "deny", "escalate"]]]
-Record = Callable[[Question, Decision], Awaitable[None]]
+Ask = Callable[[ApprovalQuestion, TurnScope], Awaitable[Answer]]
+Judge = Callable[[ApprovalQuestion, TurnScope], Awaitable[Literal["approve", "deny", "escalate"]]]
+Record = Callable[[ApprovalQuestion, Decision], Awaitable[None]]
 Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
 """`(hook, payload)`: hooks are told that somebody is asked, and what was said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class DiskView:
     """What the gate may look at on the disk; without it, it judges by names alone."""
 
     home: str
@@ -77,7 +77,7 @@ class ApprovalGate:
     policy: Callable[[], Policy]
     grants: Grants
     record: Record
-    sight: Sight
+    sight: DiskView
     ask: Ask | None = None
     judge: Judge | None = None
     is_remote: bool = False  # the question goes to a chat, where people answer later
@@ -102,7 +102,7 @@ class ApprovalGate:
         beyond = _beyond_effects(action)
         if beyond and verdict.rule == "effects" and not any(is_exact(grant, context) for grant in given):
             verdict = Verdict(outcome="ask", reason=beyond, rule="effects", scopes=("once", "task"))
-        question = Question(action=action, analysis=analysis, verdict=verdict)
+        question = ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
         decision = await self._settle(question, context, policy, scope)
         if decision.allowed and verdict.rule == "grant":
             for grant in given:
@@ -151,7 +151,7 @@ class ApprovalGate:
             return {}
         return {path: body for path in analysis.scripts if (body := self.sight.read_script(path)) is not None}
 
-    async def _settle(self, question: Question, context: Context, policy: Policy, scope: TurnScope) -> Decision:
+    async def _settle(self, question: ApprovalQuestion, context: Context, policy: Policy, scope: TurnScope) -> Decision:
         verdict = question.verdict
         if question.action.kind in ("command", "code") and MARKER.search(question.action.text):
             return Decision(allowed=False, reason=PLACEHOLDER, rule="placeholder")
@@ -182,14 +182,14 @@ class ApprovalGate:
             return _nobody(verdict)
         return await self._answered(question, context, answer)
 
-    async def _asked(self, question: Question, scope: TurnScope) -> str:
+    async def _asked(self, question: ApprovalQuestion, scope: TurnScope) -> str:
         assert self.ask is not None
         try:
             return await self.ask(question, scope)
         except NobodyHere:
             return "nobody"
 
-    async def _answered(self, question: Question, context: Context, answer: str) -> Decision:
+    async def _answered(self, question: ApprovalQuestion, context: Context, answer: str) -> Decision:
         verdict = question.verdict
         if answer not in ("once", *verdict.scopes):
             by = "nobody" if answer == "timeout" else "person"

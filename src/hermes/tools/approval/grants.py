@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from hermes.config import paths
-from hermes.config.atomic import write_private
 from hermes.config.load import load_settings
+from hermes.config.paths import write_private
 from hermes.config.write import set_key, unset_key
 from hermes.errors import ConfigError, StoreError
 from hermes.tools.approval.policy import Grant, Policy, allowlist_entry, check_examples

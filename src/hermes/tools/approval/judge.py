@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from hermes.scope import TurnScope
 from hermes.tools.approval.gate import Judge
-from hermes.tools.approval.question import Question, visible
+from hermes.tools.approval.question import ApprovalQuestion, visible
 from hermes.typed import json_decoder
 
-AskModel = Callable[[str, str, Question, TurnScope], Awaitable[str]]
+AskModel = Callable[[str, str, ApprovalQuestion, TurnScope], Awaitable[str]]
 """`(system, text, question, scope)` -> the model's answer."""
 
 SYSTEM = """You review one action that a program wants to take on a person's machine, before it is taken.
@@ -45,7 +45,7 @@ _DECODER = json_decoder(_Verdict)
 def judge_with(ask_model: AskModel) -> Judge:
     """A `Judge` over a model. An answer outside the schema is "escalate"; what it raises is handled by the gate."""
 
-    async def judge(question: Question, scope: TurnScope) -> Literal["approve", "deny", "escalate"]:
+    async def judge(question: ApprovalQuestion, scope: TurnScope) -> Literal["approve", "deny", "escalate"]:
         if len(question.command) > _MAX_SHOWN:
             return "escalate"  # a part of it would be judged unseen
         return verdict_in(await ask_model(SYSTEM, _shown(question), question, scope))
@@ -65,7 +65,7 @@ def verdict_in(answer: str) -> Literal["approve", "deny", "escalate"]:
         return "escalate"
 
 
-def _shown(question: Question) -> str:
+def _shown(question: ApprovalQuestion) -> str:
     mark = f"DATA-{secrets.token_hex(8)}"
     effects = "\n".join(f"- {line}" for line in question.lines) or "- none was found"
     return (

@@ -3,10 +3,9 @@
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes.tools.approval.braces import MAX_FIELDS, MAX_TEXT, braces, closing, or_end
-from hermes.tools.approval.glob import active
+from hermes.tools.approval.command_text import UNKNOWN
 from hermes.tools.approval.grammar import LIFTED
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.word_patterns import MAX_FIELDS, MAX_TEXT, active, braces, closing, or_end
 
 if TYPE_CHECKING:
     from hermes.tools.approval.expansion import Expansions
@@ -21,7 +20,7 @@ _ANSI_ESCAPE = re.compile(
 _ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 
 
-class Values(NamedTuple):
+class ShellValues(NamedTuple):
     """What an expansion yields: one text, or several when it stands for a list (`$@`, arrays)."""
 
     texts: tuple[str, ...]
@@ -176,11 +175,11 @@ class _Word:
         if raw.startswith("((", position + 1):
             end = closing(raw, position + 2)
             if raw[end - 1 : end] == ")":
-                self._value(Values((self.shell.arithmetic(raw[position + 3 : end - 1]),)), quoted=quoted)
+                self._value(ShellValues((self.shell.arithmetic(raw[position + 3 : end - 1]),)), quoted=quoted)
                 return end + 1
         if following == "(":
             end = closing(raw, position + 2)
-            self._value(Values((self.shell.substitution(raw[position + 2 : end]),)), quoted=quoted)
+            self._value(ShellValues((self.shell.substitution(raw[position + 2 : end]),)), quoted=quoted)
             return end + 1
         if following == "{":
             end = closing(raw, position + 2, "{", "}")
@@ -188,7 +187,7 @@ class _Word:
             return end + 1
         if following == "[":
             end = closing(raw, position + 2, "[", "]")
-            self._value(Values((self.shell.arithmetic(raw[position + 2 : end]),)), quoted=quoted)
+            self._value(ShellValues((self.shell.arithmetic(raw[position + 2 : end]),)), quoted=quoted)
             return end + 1
         name = _NAME.match(raw, position + 1)
         if name is None:
@@ -202,7 +201,7 @@ class _Word:
         while end < len(raw) and raw[end] != "`":
             end += 2 if raw[end] == "\\" else 1
         body = re.sub(r"\\([`$\\])", r"\1", raw[position + 1 : end])
-        self._value(Values((self.shell.substitution(body),)), quoted=quoted)
+        self._value(ShellValues((self.shell.substitution(body),)), quoted=quoted)
         return end + 1
 
     def _tilde_may_start(self, raw: str, position: int) -> bool:
@@ -222,7 +221,7 @@ class _Word:
         if text:
             self.part.append(text)
 
-    def _value(self, values: Values, *, quoted: bool) -> None:
+    def _value(self, values: ShellValues, *, quoted: bool) -> None:
         if quoted or not self.splits:
             self._quoted_value(values, quoted=quoted)
             return
@@ -236,7 +235,7 @@ class _Word:
                     self._break()
                 self._text(active(piece))
 
-    def _quoted_value(self, values: Values, *, quoted: bool) -> None:
+    def _quoted_value(self, values: ShellValues, *, quoted: bool) -> None:
         if not (values.is_list and self.splits):
             self._text(" ".join(values.texts))
             return

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.command_text import UNKNOWN
 
 
 class Options(NamedTuple):

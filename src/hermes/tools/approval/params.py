@@ -5,10 +5,10 @@ from collections.abc import Callable
 from fnmatch import translate
 from functools import lru_cache
 
-from hermes.tools.approval.glob import plain
-from hermes.tools.approval.lexer import Values
-from hermes.tools.approval.state import MAX_VALUES, Run, Scope
-from hermes.tools.approval.text import SECRET, UNKNOWN
+from hermes.tools.approval.command_text import SECRET, UNKNOWN
+from hermes.tools.approval.lexer import ShellValues
+from hermes.tools.approval.run_state import MAX_VALUES, AnalysisRun, Scope
+from hermes.tools.approval.word_patterns import plain
 
 _BODY = re.compile(
     r"(!|\#(?=[\w@*]))?([A-Za-z_]\w*|\d+|[@*#?$!_-])(\[(?:[^\[\]]|\[[^\]]*\])*\])?(.*)\Z", re.ASCII | re.DOTALL
@@ -29,46 +29,46 @@ _CREDENTIAL = re.compile(
 )
 
 
-def parameter(body: str, scope: Scope, run: Run, expand: Expand) -> Values:
+def parameter(body: str, scope: Scope, run: AnalysisRun, expand: Expand) -> ShellValues:
     """The value of `${body}`. What comes from outside the script is unknown."""
     found = _BODY.match(body)
     if found is None:
-        return Values((UNKNOWN,))
+        return ShellValues((UNKNOWN,))
     mark, name, index, rest = found.groups()
     if mark == "!" and index in ("[@]", "[*]"):
         return _keys(name, scope)
     if mark == "!":
         inner = lookup(name, scope, run).texts
         if len(inner) != 1 or UNKNOWN in inner[0] or not inner[0].isidentifier():
-            return Values((UNKNOWN,))
+            return ShellValues((UNKNOWN,))
         name = inner[0]
     if index and ("$(" in index or "`" in index):
         expand(index)
     values = _indexed(name, index and expand(index) if index and "$" in index else index, scope, run)
     if mark == "#":
-        return Values((str(len(values.texts)) if values.is_list else str(len("".join(values.texts))),))
+        return ShellValues((str(len(values.texts)) if values.is_list else str(len("".join(values.texts))),))
     if not rest:
         return values
     return _operator(rest, name, values, scope, run, expand)
 
 
-def lookup(name: str, scope: Scope, run: Run) -> Values:
+def lookup(name: str, scope: Scope, run: AnalysisRun) -> ShellValues:
     """A variable's value; `$@` and arrays are lists."""
     if scope.choices and ("@" if name == "*" or name.isdigit() else name) in scope.choices:
-        return Values((UNKNOWN,), is_list=name in ("@", "*"))
+        return ShellValues((UNKNOWN,), is_list=name in ("@", "*"))
     if name in ("@", "*"):
-        return Values(scope.args, is_list=True)
+        return ShellValues(scope.args, is_list=True)
     if name.isdigit():
         number = int(name[:4])
         if number == 0:
-            return Values(scope.variables.get("0", ("bash",)))
-        return Values((scope.args[number - 1],) if number <= len(scope.args) else ("",))
+            return ShellValues(scope.variables.get("0", ("bash",)))
+        return ShellValues((scope.args[number - 1],) if number <= len(scope.args) else ("",))
     if name in scope.variables:
-        return Values(scope.variables[name][:1] or ("",))
-    return Values((_outside(name, scope, run),))
+        return ShellValues(scope.variables[name][:1] or ("",))
+    return ShellValues((_outside(name, scope, run),))
 
 
-def _outside(name: str, scope: Scope, run: Run) -> str:
+def _outside(name: str, scope: Scope, run: AnalysisRun) -> str:
     if name == "PPID":  # what started the shell: the runtime, or its keeper
         run.substituted |= {"own"}
         return UNKNOWN
@@ -87,31 +87,31 @@ def _outside(name: str, scope: Scope, run: Run) -> str:
     return known.get(name) or (SECRET if _CREDENTIAL.search(name) else UNKNOWN)
 
 
-def _indexed(name: str, index: str | None, scope: Scope, run: Run) -> Values:
+def _indexed(name: str, index: str | None, scope: Scope, run: AnalysisRun) -> ShellValues:
     if index is None:
         return lookup(name, scope, run)
     known = scope.variables.get(name)
     inner = plain(index)[1:-1]
     if known is None or name in scope.choices:
-        return Values((UNKNOWN,))
+        return ShellValues((UNKNOWN,))
     if inner in ("@", "*"):
-        return Values(known, is_list=True)
+        return ShellValues(known, is_list=True)
     if re.fullmatch(r"-?\d{1,4}", inner):
         number = int(inner)
         beyond = UNKNOWN if len(known) > MAX_VALUES else ""
-        return Values((known[number] if -len(known) <= number < len(known) else beyond,))
-    return Values(scope.variables.get(f"{name}[{inner}]", (UNKNOWN,)))
+        return ShellValues((known[number] if -len(known) <= number < len(known) else beyond,))
+    return ShellValues(scope.variables.get(f"{name}[{inner}]", (UNKNOWN,)))
 
 
-def _keys(name: str, scope: Scope) -> Values:
+def _keys(name: str, scope: Scope) -> ShellValues:
     known = scope.variables.get(name)
     if known is None or name in scope.choices:
-        return Values((UNKNOWN,))
+        return ShellValues((UNKNOWN,))
     keys = [key[len(name) + 1 : -1] for key in scope.variables if key.startswith(f"{name}[")]
-    return Values(tuple(keys or map(str, range(len(known)))), is_list=True)
+    return ShellValues(tuple(keys or map(str, range(len(known)))), is_list=True)
 
 
-def _operator(rest: str, name: str, values: Values, scope: Scope, run: Run, expand: Expand) -> Values:
+def _operator(rest: str, name: str, values: ShellValues, scope: Scope, run: AnalysisRun, expand: Expand) -> ShellValues:
     sliced = _SLICE.match(rest)
     if sliced:
         offset = int(sliced[1][:6]) - (1 if name in ("@", "*") and int(sliced[1][:6]) > 0 else 0)
@@ -121,38 +121,40 @@ def _operator(rest: str, name: str, values: Values, scope: Scope, run: Run, expa
     if head.lstrip(":") in ("-", "=", "+", "?"):
         return _default(head.lstrip(":"), name, values, scope, expand(operand))
     if head in ("^^", ",,", "^", ","):
-        return Values(tuple(_case(head, text) for text in values.texts), values.is_list)
+        return ShellValues(tuple(_case(head, text) for text in values.texts), values.is_list)
     if head[0] in "#%":
         pattern = expand(operand)
         run.budget.spend(sum(len(text) * (2 + len(text) // 64) for text in values.texts if len(text) <= _MAX_CUT) // 8)
-        return Values(tuple(_trim(head, text, pattern) for text in values.texts), values.is_list)
+        return ShellValues(tuple(_trim(head, text, pattern) for text in values.texts), values.is_list)
     if head[0] == "/":
         pattern, replacement = _replacement(operand)
         pattern, replacement = expand(pattern), expand(replacement)
         run.budget.spend(sum(len(text) for text in values.texts if len(text) <= _MAX_CUT) // 8)
-        return Values(tuple(_replace(head, text, pattern, replacement) for text in values.texts), values.is_list)
+        return ShellValues(tuple(_replace(head, text, pattern, replacement) for text in values.texts), values.is_list)
     if head == "@":
         if operand == "P" and any(UNKNOWN in text for text in values.texts):
             run.unknown("text that is only known when it runs is expanded as a prompt, with the commands in it")
         return values
     expand(operand)
-    return Values((UNKNOWN,))
+    return ShellValues((UNKNOWN,))
 
 
-def _default(operator: str, name: str, values: Values, scope: Scope, operand: str) -> Values:
+def _default(operator: str, name: str, values: ShellValues, scope: Scope, operand: str) -> ShellValues:
     text = "".join(values.texts)
     is_known = UNKNOWN not in text
     if operator == "+":
-        return Values((operand,)) if text else Values(("",))  # one from outside may be set: what it adds is judged
+        return (
+            ShellValues((operand,)) if text else ShellValues(("",))
+        )  # one from outside may be set: what it adds is judged
     if operator == "?" or (is_known and text):
         return values
     if operator == "=":
         scope.put(name, (operand,))
     # A variable from outside may be set or not; the default is what the script shows, so that is what is judged.
-    return Values((operand,)) if is_known or operand else Values((UNKNOWN,))
+    return ShellValues((operand,)) if is_known or operand else ShellValues((UNKNOWN,))
 
 
-def _slice(values: Values, offset: int, length: str | None) -> Values:
+def _slice(values: ShellValues, offset: int, length: str | None) -> ShellValues:
     count = int(length[:6]) if length else None
 
     def one(text: str) -> str:
@@ -164,8 +166,8 @@ def _slice(values: Values, offset: int, length: str | None) -> Values:
         return cut[:count] if count >= 0 else cut[: len(cut) + count]
 
     if values.is_list:
-        return Values(values.texts[offset:][:count], is_list=True)
-    return Values(tuple(one(text) for text in values.texts))
+        return ShellValues(values.texts[offset:][:count], is_list=True)
+    return ShellValues(tuple(one(text) for text in values.texts))
 
 
 def _case(operator: str, text: str) -> str:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from hermes.tools.approval.glob import STAR, could_name, has_glob, is_open, plain
-from hermes.tools.approval.model import Severity
-from hermes.tools.approval.state import Cmd, Places, Run, Scope
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.effects_model import Severity
+from hermes.tools.approval.run_state import AnalysisRun, Command, Places, Scope
+from hermes.tools.approval.word_patterns import STAR, could_name, has_glob, is_open, plain
 
 TOP = frozenset(
     words(
@@ -60,7 +60,7 @@ _OWN_STATE = re.compile(
 )
 
 
-def resolve(word: str, scope: Scope, run: Run) -> str:
+def resolve(word: str, scope: Scope, run: AnalysisRun) -> str:
     """The absolute path that `word` names from the script's working directory; unknown parts stay marked."""
     run.budget.spend(1 + len(word) // _CHARACTERS)
     if word.startswith("/"):
@@ -79,7 +79,7 @@ def resolve(word: str, scope: Scope, run: Run) -> str:
     return path
 
 
-def _on_disk(path: str, run: Run, real: Callable[[str], str]) -> str:
+def _on_disk(path: str, run: AnalysisRun, real: Callable[[str], str]) -> str:
     if path not in run.real_paths:
         run.budget.spend(_LOOK)
         run.real_paths[path] = real(path)
@@ -216,28 +216,28 @@ def is_credential(path: str, places: Places) -> bool:
     )
 
 
-def place(cmd: Cmd, word: str) -> str:
+def place(cmd: Command, word: str) -> str:
     """The class of the path that a word of `cmd` names."""
     return classify(resolve(word, cmd.scope, cmd.run), cmd.run.places)
 
 
-def matters(cmd: Cmd, word: str) -> bool:
+def matters(cmd: Command, word: str) -> bool:
     """Whether a file is one that nobody should write in passing: of the system, the person's settings, the runtime."""
     return place(cmd, word) in ("system", "top", "root", "disk", "own", "credential", "rc")
 
 
-def shown(cmd: Cmd, *words: str) -> tuple[str, ...]:
+def shown(cmd: Command, *words: str) -> tuple[str, ...]:
     """The paths that words of `cmd` name, as a person reads them."""
     return tuple(show(resolve(word, cmd.scope, cmd.run), cmd.run.places) for word in words)
 
 
-def writes(cmd: Cmd, *words: str) -> None:
+def writes(cmd: Command, *words: str) -> None:
     """Record that `cmd` writes the files that these words name."""
     for word in words:
         write_path(cmd.run, cmd.scope, word, cmd.line)
 
 
-def deletes(cmd: Cmd, *words: str, recursive: bool = False, kind: str = "") -> None:
+def deletes(cmd: Command, *words: str, recursive: bool = False, kind: str = "") -> None:
     """Record that `cmd` deletes what these words name."""
     for word in words:
         delete_path(cmd.run, cmd.scope, word, cmd.line, recursive=recursive, kind=kind)
@@ -248,7 +248,7 @@ def is_guarded_name(inner: str) -> bool:
     return bool(_OWN_STATE.match(inner))
 
 
-def link_path(run: Run, scope: Scope, word: str, how: str, *, is_hard: bool) -> None:
+def link_path(run: AnalysisRun, scope: Scope, word: str, how: str, *, is_hard: bool) -> None:
     """Record that the file which `word` names gets another name, by which it could be written unseen.
 
     A symbolic link is followed wherever it is written through; only what no yes lifts is refused the name, too. A hard
@@ -262,7 +262,7 @@ def link_path(run: Run, scope: Scope, word: str, how: str, *, is_hard: bool) -> 
         write_path(run, scope, word, how)
 
 
-def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
+def write_path(run: AnalysisRun, scope: Scope, word: str, how: str) -> None:
     """Record the effect of writing to the file that `word` names."""
     run.budget.spend(_JUDGE)
     path = resolve(word, scope, run)
@@ -292,7 +292,7 @@ def write_path(run: Run, scope: Scope, word: str, how: str) -> None:
         run.add("write", how, shown, severity=Severity.NOTE, path_class=kind)
 
 
-def _own(run: Run, path: str, how: str, shown: tuple[str, ...]) -> None:
+def _own(run: AnalysisRun, path: str, how: str, shown: tuple[str, ...]) -> None:
     run.add("own_files", how, shown, severity=_severity(path, run.places), path_class="own")
 
 
@@ -301,7 +301,9 @@ def _severity(path: str, places: Places) -> Severity:
     return Severity.HARDLINE if is_guarded_name(inner) or is_open(inner) else Severity.ASK
 
 
-def delete_path(run: Run, scope: Scope, word: str, how: str, *, recursive: bool = False, kind: str = "") -> None:
+def delete_path(
+    run: AnalysisRun, scope: Scope, word: str, how: str, *, recursive: bool = False, kind: str = ""
+) -> None:
     """Record the effect of deleting what `word` names; `kind` names the effect where another than rm's is meant."""
     run.budget.spend(_JUDGE)
     path = resolve(word, scope, run)
@@ -334,7 +336,7 @@ def delete_path(run: Run, scope: Scope, word: str, how: str, *, recursive: bool 
         run.add(kind or "delete_outside", how, shown, path_class=place)
 
 
-def deletes_since(run: Run, before: int) -> bool:
+def deletes_since(run: AnalysisRun, before: int) -> bool:
     """Whether a file was deleted or emptied after the first `before` effects; of a list, that is many files."""
     return any(effect.kind == "delete" or effect.detail.startswith(EMPTIES) for effect in run.effects[before:])
 

@@ -7,7 +7,9 @@ command starts after a separator. No expression may try again from each place of
 
 import re
 
-from hermes.tools.approval.text import clean, folded
+from hermes.tools.approval.analysis import analyse
+from hermes.tools.approval.command_text import MAX_BYTES, clean, folded
+from hermes.tools.approval.effects_model import Severity
 
 _AT = (
     r"(?:^|[;&|\n({]|\$\(|`|\b(?:then|do|else|sudo|exec|nohup|env|command|time|setsid|xargs)\s)"
@@ -155,3 +157,27 @@ def _first(compiled: list[tuple[re.Pattern[str], str]], command: str) -> str | N
     if not _HINT.search(text.lower()):
         return None
     return next((key for pattern, key in compiled if pattern.search(text)), None)
+
+
+def detect_dangerous_command(
+    command: str, *, cwd: str | None = None, home: str | None = None
+) -> tuple[bool, str | None, str | None]:
+    """`(True, key, key)` when a person must be asked, else `(False, None, None)`; the key describes the danger."""
+    dangers = analyse(command, cwd=cwd, home=home).dangers
+    key = dangers[0].key if dangers else _net(command)
+    return (True, key, key) if key else (False, None, None)
+
+
+def detect_hardline_command(
+    command: str, *, cwd: str | None = None, home: str | None = None
+) -> tuple[bool, str | None]:
+    """`(True, description)` for what never runs on a host, whatever was approved, else `(False, None)`."""
+    dangers = analyse(command, cwd=cwd, home=home).dangers
+    if dangers and dangers[0].severity is Severity.HARDLINE:
+        return True, dangers[0].key
+    key = search_hardline(command) if len(command) <= MAX_BYTES else None
+    return (True, key) if key else (False, None)
+
+
+def _net(command: str) -> str | None:
+    return search(command) if len(command) <= MAX_BYTES else None

@@ -9,14 +9,14 @@ from msgspec import Struct, field
 
 from hermes.errors import ConfigError
 from hermes.tools.approval.analysis import analyse
-from hermes.tools.approval.model import Analysis, Effect, SimpleCommand
+from hermes.tools.approval.effects_model import Analysis, Effect, SimpleCommand
 
 Mode = Literal["manual", "smart", "off"]
 EVERYWHERE = "*"  # the place of a grant that names none, as those made by the contract's functions do
 GrantScope = Literal["once", "task", "session", "always"]
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PolicyRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One line of the policy. A field left out matches everything.
 
     `allow` covers a command when every part of it is covered; `ask` and `deny` apply when any part matches.
@@ -37,7 +37,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return self.name or f"{self.action} {self.command or self.effect or self.tool}"
 
 
-class Containers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ContainerPolicy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What counts inside a container that has nothing of the host mounted."""
 
     inside: Literal["allow", "check"] = "allow"
@@ -51,8 +51,8 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     gateway_timeout: float = 300
     cron_mode: Literal["deny", "approve"] = "deny"
     deny: tuple[str, ...] = ()  # globs on the whole command
-    rules: tuple[Rule, ...] = ()
-    containers: Containers = field(default_factory=Containers)
+    rules: tuple[PolicyRule, ...] = ()
+    containers: ContainerPolicy = field(default_factory=ContainerPolicy)
     allowlist: tuple[str, ...] = ()  # `key @ place`, a key everywhere, or a glob on a whole command of one part
 
 
@@ -79,7 +79,7 @@ def check_examples(policy: Policy) -> None:
                 raise ConfigError(f"approvals.rules: {rule.label!r} matches {example!r}, which it says it must not")
 
 
-def rule_matches(rule: Rule, analysis: Analysis, *, tool: str) -> bool:
+def rule_matches(rule: PolicyRule, analysis: Analysis, *, tool: str) -> bool:
     """Whether the rule speaks about this action."""
     if not fnmatchcase(tool, rule.tool):
         return False
@@ -94,7 +94,7 @@ def rule_matches(rule: Rule, analysis: Analysis, *, tool: str) -> bool:
     return not rule.hosts or any(_any_glob(host, rule.hosts) for host in analysis.hosts)
 
 
-def _covers(rule: Rule, analysis: Analysis) -> bool:
+def _covers(rule: PolicyRule, analysis: Analysis) -> bool:
     if analysis.unknown or not analysis.commands:
         return False
     if rule.command and not all(words_match(rule.command, command) for command in analysis.commands):
@@ -102,7 +102,7 @@ def _covers(rule: Rule, analysis: Analysis) -> bool:
     return effects_within(rule, analysis.effects)
 
 
-def effects_within(rule: Rule, effects: Sequence[Effect]) -> bool:
+def effects_within(rule: PolicyRule, effects: Sequence[Effect]) -> bool:
     """Whether everything the effects touch lies within the rule's paths, hosts and effect."""
     dangers = [effect for effect in effects if effect.severity > 0]
     if rule.effect and any(effect.key != rule.effect for effect in dangers):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hermes.seams import Action
 from hermes.tools.approval.decide import Verdict
-from hermes.tools.approval.model import Analysis, Severity
+from hermes.tools.approval.effects_model import Analysis, Severity
 
 Answer = Literal["once", "task", "session", "always", "deny"]
 
@@ -23,7 +23,7 @@ _SPOOFING = re.compile(
 _VERBS = {"write": "writes", "delete": "deletes", "network": "contacts"}
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class ApprovalQuestion(Struct, frozen=True, kw_only=True):
     """What a person, or the smart mode's model, is shown."""
 
     action: Action
@@ -63,7 +63,7 @@ class Question(Struct, frozen=True, kw_only=True):
         return tuple(_told(self.analysis, self.verdict))
 
 
-def facts_of(question: Question) -> dict[str, Any]:
+def facts_of(question: ApprovalQuestion) -> dict[str, Any]:
     """The question as plain data, with what it would do line by line."""
     keys = list(question.verdict.keys)
     return {

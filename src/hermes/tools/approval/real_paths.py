@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
+from hermes.tools.approval.command_text import words
 from hermes.tools.approval.paths import is_guarded_name
-from hermes.tools.approval.text import words
 
 _PROFILES = "profiles"  # each of them is a home of its own
 _IN_HOME = words(". .ssh .aws .config/git .config/gh .docker .kube .gnupg .config/fish .config/systemd/user")

@@ -2,18 +2,17 @@
 
 import re
 
-from hermes.tools.approval import bombs, dispatch
-from hermes.tools.approval.braces import braces
+from hermes.tools.approval import dispatch, exhaustion
 from hermes.tools.approval.branches import BLOCKS, STATEMENTS, Branches, either, joined
+from hermes.tools.approval.command_text import other_readings, words
 from hermes.tools.approval.expansion import Expansions
-from hermes.tools.approval.glob import plain
 from hermes.tools.approval.grammar import Node, parse, pieces
 from hermes.tools.approval.lexer import expand, expand_one
-from hermes.tools.approval.moments import Moment, back_to, chosen, each_way, merge, moment
-from hermes.tools.approval.phrases import REDIRECTS, extra_words
-from hermes.tools.approval.redirects import apply_writes
-from hermes.tools.approval.state import DARK, MAX_DEPTH, NOTHING, Out, Run, Scope
-from hermes.tools.approval.text import other_readings, words
+from hermes.tools.approval.run_state import DARK, MAX_DEPTH, NOTHING, AnalysisRun, CommandOutput, Scope
+from hermes.tools.approval.statements import REDIRECTS, extra_words
+from hermes.tools.approval.stream_flow import apply_writes
+from hermes.tools.approval.value_sets import ValueSets, back_to, chosen, each_way, merge, moment
+from hermes.tools.approval.word_patterns import braces, plain
 
 # A command word that is one brace expansion: bash takes it, the grammar does not.
 _BRACE_COMMAND = re.compile(r"((?:^|[;&|\n(])\s*)(\{[^\s;&|(){}'\"$`]*,[^\s;&|(){}'\"$`]*\})(?=[\s;&|)]|$)")
@@ -39,13 +38,13 @@ _CHARACTERS = 8  # that are read and parsed in one step
 class Follower:
     """Walks the statements of a script in order and keeps the run and a scope up to date."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AnalysisRun) -> None:
         self.run = run
         self.node_depth = 0
         run.script = self.script
         run.start = self.start
 
-    def script(self, text: str, scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out:
+    def script(self, text: str, scope: Scope, stdin: CommandOutput, via: tuple[str, ...]) -> CommandOutput:
         """Follow `text` in `scope`; return what is known of its output."""
         run = self.run
         run.budget.spend(1 + len(text) // _CHARACTERS)
@@ -56,7 +55,7 @@ class Follower:
             for other in other_readings(text):
                 self.script(other, scope.fork(), stdin, via)
         run.depth += 1
-        outputs: list[Out] = []
+        outputs: list[CommandOutput] = []
         errors = 0
         if "time" in text:
             text = _TIMED.sub(r"\1", text)
@@ -79,7 +78,7 @@ class Follower:
         run.depth -= 1
         return joined(outputs)
 
-    def start(self, argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]) -> Out:
+    def start(self, argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, ...]) -> CommandOutput:
         """Judge one simple command whose words are resolved."""
         run = self.run
         if not argv:
@@ -91,8 +90,8 @@ class Follower:
         function = scope.functions.get(argv[0])
         if function is not None and argv[0] not in scope.stack and len(scope.stack) < 8:
             start = moment(scope, run) if len(function) > 1 else None
-            outputs: list[Out] = []
-            ways: list[Moment] = []
+            outputs: list[CommandOutput] = []
+            ways: list[ValueSets] = []
             for body in function:
                 if start is not None:
                     back_to(start, scope, run)
@@ -104,8 +103,8 @@ class Follower:
         return dispatch.judge(argv, scope, stdin, via, run)
 
     def _call(
-        self, function: tuple[object, str], argv: list[str], scope: Scope, stdin: Out, via: tuple[str, ...]
-    ) -> Out:
+        self, function: tuple[object, str], argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, ...]
+    ) -> CommandOutput:
         body, source = function
         assert isinstance(body, Node)
         saved_args, saved_stack, several = scope.args, scope.stack, scope.choices.pop("@", None)
@@ -121,7 +120,9 @@ class Follower:
 class _Script(Branches):
     """A parsed source, statement by statement."""
 
-    def statement(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
+    def statement(
+        self, node: Node, scope: Scope, stdin: CommandOutput, redirects: tuple[Node, ...] = ()
+    ) -> CommandOutput:
         follower = self.follower
         if follower.node_depth >= _MAX_NODE_DEPTH:
             self.run.unknown("commands are nested too deeply to be followed")
@@ -137,7 +138,7 @@ class _Script(Branches):
         follower.node_depth -= 1
         return out
 
-    def _statement(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...]) -> Out:
+    def _statement(self, node: Node, scope: Scope, stdin: CommandOutput, redirects: tuple[Node, ...]) -> CommandOutput:
         kind = node.type
         if kind == "command":
             return self.command(node, scope, stdin, redirects)
@@ -153,7 +154,7 @@ class _Script(Branches):
             return self.sequence(node, scope, stdin)
         return self._other(node, scope, stdin)
 
-    def _other(self, node: Node, scope: Scope, stdin: Out) -> Out:
+    def _other(self, node: Node, scope: Scope, stdin: CommandOutput) -> CommandOutput:
         kind = node.type
         if kind == "subshell":
             return self.sequence(node, scope.fork(), stdin)
@@ -173,7 +174,7 @@ class _Script(Branches):
         elif kind == "declaration_command":
             self.declaration(node, scope)
             if not any(part.type in ("variable_assignment", "variable_name") for part in node.named_children):
-                return Out(None, frozenset({"environment"}))  # `export -p`, `declare -x`: it lists them
+                return CommandOutput(None, frozenset({"environment"}))  # `export -p`, `declare -x`: it lists them
         elif kind == "unset_command":
             self.follower.start(["unset", *self.words(node.children[1:], scope)], scope, NOTHING, self.via)
         elif kind == "function_definition":
@@ -182,7 +183,9 @@ class _Script(Branches):
             self.visit_words(node, scope)
         return NOTHING
 
-    def sequence(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...] = ()) -> Out:
+    def sequence(
+        self, node: Node, scope: Scope, stdin: CommandOutput, redirects: tuple[Node, ...] = ()
+    ) -> CommandOutput:
         """Statements one after the other; redirections that the grammar hung on a list belong to its last command."""
         children = [
             child for child in node.children if child.type == "&" or (child.is_named and child.type != "comment")
@@ -201,7 +204,7 @@ class _Script(Branches):
                 self.visit_words(child, scope)
         return joined(outputs)
 
-    def pipeline(self, node: Node, scope: Scope, stdin: Out, redirects: tuple[Node, ...]) -> Out:
+    def pipeline(self, node: Node, scope: Scope, stdin: CommandOutput, redirects: tuple[Node, ...]) -> CommandOutput:
         stages = [child for child in node.named_children if child.type != "comment"]
         flow = stdin
         for number, stage in enumerate(stages):
@@ -209,7 +212,7 @@ class _Script(Branches):
             flow = self.statement(stage, scope.fork(), flow, redirects if is_last else ())
         return flow
 
-    def redirected(self, node: Node, scope: Scope, stdin: Out, outer: tuple[Node, ...]) -> Out:
+    def redirected(self, node: Node, scope: Scope, stdin: CommandOutput, outer: tuple[Node, ...]) -> CommandOutput:
         children = node.children
         redirects = tuple(child for child in children if child.type in REDIRECTS)
         body = next((child for child in children if child.type not in REDIRECTS and child.is_named), None)
@@ -226,7 +229,7 @@ class _Script(Branches):
                 out = self._after_heredoc(redirect, scope, out)
         return out
 
-    def _after_heredoc(self, node: Node, scope: Scope, out: Out) -> Out:
+    def _after_heredoc(self, node: Node, scope: Scope, out: CommandOutput) -> CommandOutput:
         """`cat <<EOF | sh` and `… <<EOF && next`: the grammar keeps what follows inside the here-document's node."""
         for child in node.named_children:
             if child.type == "pipeline":
@@ -235,7 +238,9 @@ class _Script(Branches):
                 self.statement(child, scope, NOTHING)
         return out
 
-    def _compound_redirected(self, node: Node, scope: Scope, stdin: Out, nodes: tuple[Node, ...]) -> Out:
+    def _compound_redirected(
+        self, node: Node, scope: Scope, stdin: CommandOutput, nodes: tuple[Node, ...]
+    ) -> CommandOutput:
         resolved = self.redirections(nodes, scope)
         for redirect in resolved:
             if redirect.op.startswith("<"):
@@ -243,7 +248,7 @@ class _Script(Branches):
         out = self._statement(node, scope, stdin, ())
         return apply_writes(resolved, out, scope, self.run)
 
-    def command(self, node: Node, scope: Scope, stdin: Out, outer: tuple[Node, ...]) -> Out:
+    def command(self, node: Node, scope: Scope, stdin: CommandOutput, outer: tuple[Node, ...]) -> CommandOutput:
         run = self.run
         words: list[Node] = []
         assignments: list[Node] = []
@@ -283,7 +288,7 @@ class _Script(Branches):
             # `IFS=: read a b` leaves a and b behind.
             scope.take(inner, {self.text(part).partition("=")[0].rstrip("+") for part in assignments})
         if run.substituted:
-            out = Out(out.text, out.labels | run.substituted)
+            out = CommandOutput(out.text, out.labels | run.substituted)
         run.substituted = before
         return apply_writes(resolved, out, scope, run, argv) if resolved else out
 
@@ -296,4 +301,4 @@ class _Script(Branches):
             return
         name = plain(expand_one(self.text(name_node), Expansions(self.run, self.via, scope)))
         scope.functions[name] = ((body, self.source),)
-        bombs.judge_function(self.run, name, self.text(body), scope.functions)
+        exhaustion.judge_function(self.run, name, self.text(body), scope.functions)

@@ -4,7 +4,7 @@ import itertools
 import re
 from typing import NamedTuple
 
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.command_text import UNKNOWN, words
 
 _TOKENS = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*|'(?:[^'\\]|''|\\.)*'?|\"(?:[^\"]|\"\")*\"?|`[^`]*`?"

@@ -5,12 +5,12 @@ import re
 from functools import partial
 from typing import NamedTuple
 
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.command_text import UNKNOWN, quoted, words
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import deletes_since
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out, Scope, kept
-from hermes.tools.approval.streams import feed, listed, read, run_file
-from hermes.tools.approval.text import UNKNOWN, quoted, words
+from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers, Scope, kept
+from hermes.tools.approval.stream_flow import feed, listed, read, run_file
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "pwsh"])
 _MAX_STARTS = 12  # of one command with different words that are looked at
@@ -86,14 +86,14 @@ _RUNNERS = frozenset(
 )
 
 
-def wrapped(cmd: Cmd, wrapper: Wrapper) -> Out:
+def wrapped(cmd: Command, wrapper: Wrapper) -> CommandOutput:
     rest = after_options(cmd.args, wrapper.short, wrapper.long)[wrapper.operands :]
     if "{" in rest[:2]:  # `time { a; }`, `coproc NAME { a; }`: keywords that the grammar takes for commands
         rest = rest[rest.index("{") + 1 :]
     return cmd.nested(rest)
 
 
-def sudo(cmd: Cmd) -> Out:
+def sudo(cmd: Command) -> CommandOutput:
     rest = after_options(cmd.args, "CDghpRrtTUu", _longs("user group host prompt chdir close-from chroot role type"))
     options = read_options(cmd.args[: len(cmd.args) - len(rest)], "CDghpRrtTUu")
     if options.has("S", "stdin"):
@@ -105,7 +105,7 @@ def sudo(cmd: Cmd) -> Out:
     return _with_settings(cmd, rest) if rest else DARK
 
 
-def env(cmd: Cmd) -> Out:
+def env(cmd: Command) -> CommandOutput:
     args = list(cmd.args)
     for position, arg in enumerate(args):
         if arg.startswith(("-S", "--split-string")):
@@ -117,10 +117,10 @@ def env(cmd: Cmd) -> Out:
         if not arg.startswith("-"):
             break
     rest = after_options(args, "uCa", _longs("unset chdir argv0"))
-    return _with_settings(cmd, rest) if rest else Out(None, frozenset({"environment"}))
+    return _with_settings(cmd, rest) if rest else CommandOutput(None, frozenset({"environment"}))
 
 
-def _with_settings(cmd: Cmd, rest: list[str]) -> Out:
+def _with_settings(cmd: Command, rest: list[str]) -> CommandOutput:
     """`NAME=value command`, as a shell takes it: what the settings do counts, too."""
     settings = list(itertools.takewhile(_ASSIGNMENT.match, rest))
     if not settings:
@@ -128,14 +128,14 @@ def _with_settings(cmd: Cmd, rest: list[str]) -> Out:
     pairs = (setting.partition("=") for setting in settings)
     given = (f"{name}={quoted(value)}" if UNKNOWN not in value else f'{name}="${{_}}"' for name, _, value in pairs)
     text = " ".join([*given, *map(quoted, rest[len(settings) :])])
-    return cmd.shell(text) if len(settings) < len(rest) else Out(None, frozenset({"environment"}))
+    return cmd.shell(text) if len(settings) < len(rest) else CommandOutput(None, frozenset({"environment"}))
 
 
-def cross_env(cmd: Cmd) -> Out:
+def cross_env(cmd: Command) -> CommandOutput:
     return _with_settings(cmd, after_options(cmd.args))
 
 
-def mpirun(cmd: Cmd) -> Out:
+def mpirun(cmd: Command) -> CommandOutput:
     """mpirun: long options with one dash; the first word that is no option starts the program."""
     skip = words("-n -np -c -H --host -hostfile --hostfile -x --map-by --bind-to -machinefile -ppn")
     position = 0
@@ -144,13 +144,13 @@ def mpirun(cmd: Cmd) -> Out:
     return cmd.nested(cmd.args[position:]) if position < len(cmd.args) else DARK
 
 
-def command(cmd: Cmd) -> Out:
+def command(cmd: Command) -> CommandOutput:
     if cmd.args[:1] and re.fullmatch(r"-[pvV]*[vV][pvV]*", cmd.args[0]):
-        return Out(f"/usr/bin/{cmd.args[1]}\n" if len(cmd.args) > 1 else "")
+        return CommandOutput(f"/usr/bin/{cmd.args[1]}\n" if len(cmd.args) > 1 else "")
     return cmd.nested(after_options(cmd.args))
 
 
-def shell(cmd: Cmd) -> Out | None:
+def shell(cmd: Command) -> CommandOutput | None:
     args = [arg for arg in cmd.args if not re.fullmatch(r"\+[a-zA-Z]+", arg)]  # `+x` switches an option off
     options = read_options(args, "oO", _longs("rcfile init-file command"), stop=True)
     if options.has("n", "no-execute"):
@@ -162,7 +162,7 @@ def shell(cmd: Cmd) -> Out | None:
         if not script:
             return None
         if UNKNOWN in script[0] and not script[0].strip(UNKNOWN + " "):
-            feed(cmd, Out(None, cmd.run.substituted))
+            feed(cmd, CommandOutput(None, cmd.run.substituted))
             return None
         inner = cmd.scope.fork()
         inner.args = tuple(script[2:])
@@ -181,10 +181,10 @@ def shell(cmd: Cmd) -> Out | None:
         return None
     if cmd.stdin is not NOTHING:
         feed(cmd, cmd.stdin)
-    return Out(None, frozenset({"shell"}))
+    return CommandOutput(None, frozenset({"shell"}))
 
 
-def xargs(cmd: Cmd) -> Out:
+def xargs(cmd: Command) -> CommandOutput:
     rest = after_options(
         cmd.args, "adEeIiLlnPs", _longs("arg-file delimiter max-args max-procs replace max-lines max-chars")
     )
@@ -232,7 +232,7 @@ def _some(lines: list[str]) -> list[str]:
     return distinct if len(distinct) <= _MAX_STARTS else [*distinct[:_MAX_STARTS], UNKNOWN]
 
 
-def parallel(cmd: Cmd) -> Out:
+def parallel(cmd: Command) -> CommandOutput:
     rest = after_options(cmd.args, "jnNLaIC", _longs("jobs colsep arg-file"))
     before: list[str] = []
     for word in rest:
@@ -256,7 +256,7 @@ def parallel(cmd: Cmd) -> Out:
     return DARK
 
 
-def ssh_options(cmd: Cmd) -> None:
+def ssh_options(cmd: Command) -> None:
     """`-o ProxyCommand=…` and its like: every option whose name ends so is a command on this side."""
     for position, arg in enumerate(cmd.args):
         option = cmd.args[position + 1] if arg == "-o" and position + 1 < len(cmd.args) else arg.removeprefix("-o")
@@ -264,7 +264,7 @@ def ssh_options(cmd: Cmd) -> None:
             cmd.shell(re.split(r"[= ]", option.strip(), maxsplit=1)[1], NOTHING)
 
 
-def ssh(cmd: Cmd) -> Out:
+def ssh(cmd: Command) -> CommandOutput:
     args = cmd.args
     ssh_options(cmd)
     rest = after_options(args, "BbcDEeFIiJLlmOopQRSWw")
@@ -281,10 +281,10 @@ def ssh(cmd: Cmd) -> Out:
         return DARK
     there = Scope(cmd.run.places.home)
     cmd.run.script(" ".join(remote), there, cmd.stdin, (*cmd.via, f"ssh {host}"))
-    return Out(None, frozenset({"remote"}))
+    return CommandOutput(None, frozenset({"remote"}))
 
 
-def su(cmd: Cmd) -> Out | None:
+def su(cmd: Command) -> CommandOutput | None:
     options = read_options(cmd.args, "cgGsTw", _longs("command session-command shell group"))
     text = options.value("c", "command", "session-command")
     if text is not None:
@@ -292,7 +292,7 @@ def su(cmd: Cmd) -> Out | None:
     return None
 
 
-def by_flag(cmd: Cmd, flags: str) -> Out | None:
+def by_flag(cmd: Command, flags: str) -> CommandOutput | None:
     """Programs that take a shell command as the value of an option: script -c, flock -c, watch, tmux, screen."""
     options = read_options(cmd.args, flags, stop=True)
     for letter in flags:
@@ -308,19 +308,19 @@ def by_flag(cmd: Cmd, flags: str) -> Out | None:
     return cmd.nested(rest) if rest else None
 
 
-def watch(cmd: Cmd) -> Out | None:
+def watch(cmd: Command) -> CommandOutput | None:
     rest = after_options(cmd.args, "nd", _longs("interval"))
     return cmd.shell(" ".join(rest), NOTHING) if rest else None
 
 
-def at(cmd: Cmd) -> Out | None:
+def at(cmd: Command) -> CommandOutput | None:
     if not read_options(cmd.args, "fqt").has("lrc"):
         cmd.run.add("cron_write", "schedule a command for later")
         feed(cmd, cmd.stdin)
     return None
 
 
-def runner(cmd: Cmd) -> Out | None:
+def runner(cmd: Command) -> CommandOutput | None:
     verbs = {"run", "exec", "x", "dlx", "--", "r"}
     for position, arg in enumerate(cmd.args):
         if arg in verbs and (arg == "--" or position < 2):
@@ -333,25 +333,25 @@ def runner(cmd: Cmd) -> Out | None:
     return None
 
 
-def npx(cmd: Cmd) -> Out | None:
+def npx(cmd: Command) -> CommandOutput | None:
     options = read_options(cmd.args, "pc", _longs("package call"), stop=True)
     if options.value("c", "call"):
         return cmd.shell(options.value("c", "call") or "", NOTHING)
     return cmd.nested(options.operands, NOTHING) if options.operands else None
 
 
-def nix(cmd: Cmd) -> Out | None:
+def nix(cmd: Command) -> CommandOutput | None:
     options = read_options(cmd.args, "pAI", _longs("run command packages"))
     text = options.value("run", "command")
     return cmd.shell(text, NOTHING) if text else None
 
 
-def searcher(cmd: Cmd) -> Out | None:
+def searcher(cmd: Command) -> CommandOutput | None:
     """rg, ag, ack: with `-l` they list names."""
     options = read_options(cmd.args, "ABCegfmtTjrM", frozenset({"pre", "type", "glob", "regexp", "file", "max-count"}))
     names = options.operands[1:] if not options.has("", "files") else options.operands
     if options.has("l", "files", "files-with-matches", "files-without-match"):
-        return Out(None, cmd.stdin.labels | listed(names))
+        return CommandOutput(None, cmd.stdin.labels | listed(names))
     return None
 
 

@@ -12,22 +12,20 @@ from msgspec import Meta, Struct, structs
 from hermes.errors import MissingPart, ToolError
 from hermes.scope import CallInterrupted, TurnScope
 from hermes.seams import Action, MakesCalls, NestedCalls, ToolContext
-from hermes.tools.arguments import schema_of
+from hermes.tools.calling.arguments import schema_of
+from hermes.tools.code_execution.call_server import CallServer
 from hermes.tools.code_execution.child import SCRIPT
-from hermes.tools.code_execution.desk import Desk
-from hermes.tools.code_execution.interpreter import project_python
+from hermes.tools.code_execution.interpreter import BadScript, compiled, project_python
 from hermes.tools.code_execution.local_run import new_folder, run_here
-from hermes.tools.code_execution.order import Mode, Order, Stopped, limits_of
-from hermes.tools.code_execution.outcome import Output, Run
 from hermes.tools.code_execution.remote_run import run_there
+from hermes.tools.code_execution.result_json import ScriptOutput, ScriptRun, Story, frame, interrupted, told
+from hermes.tools.code_execution.script_request import Mode, ScriptRequest, Stopped, limits_of
 from hermes.tools.code_execution.stubs import callable_among
-from hermes.tools.code_execution.syntax import BadScript, compiled
-from hermes.tools.code_execution.telling import Story, frame, interrupted, told
-from hermes.tools.code_execution.wording import has_unix_sockets, refined
-from hermes.tools.files.memo import FileMemo
-from hermes.tools.limits import kept_output
+from hermes.tools.code_execution.tool_text import has_unix_sockets, refined
+from hermes.tools.files.file_memory import FileMemo
 from hermes.tools.registry import registry, tool_error, tool_result
-from hermes.tools.results import sanitise_error
+from hermes.tools.results.limits import kept_output
+from hermes.tools.results.tool_result import sanitise_error
 from hermes.tools.traits import Traits
 from hermes.types import Content, JsonObject
 
@@ -59,7 +57,7 @@ async def execute_code(
     if not decision.allowed:
         return tool_result(frame("error"), error=decision.reason or "the script was not allowed")
     calls: NestedCalls = ctx.nested() if isinstance(ctx, MakesCalls) else NoCalls()
-    order = Order(
+    order = ScriptRequest(
         code=code,
         compiled=ready,
         folder=folder,
@@ -97,9 +95,9 @@ def _action(code: str, ctx: ToolContext) -> Action:
     )
 
 
-async def _run(order: Order, calls: NestedCalls, ctx: ToolContext) -> str:
+async def _run(order: ScriptRequest, calls: NestedCalls, ctx: ToolContext) -> str:
     scope = ctx.scope.child("script", timeout_s=order.limits.timeout_s)
-    desk = Desk(calls, order.tools, order.limits.max_calls, scope)
+    desk = CallServer(calls, order.tools, order.limits.max_calls, scope)
     started = time.monotonic()
     runner = run_here if ctx.environment.kind == "local" else run_there
     try:
@@ -107,12 +105,14 @@ async def _run(order: Order, calls: NestedCalls, ctx: ToolContext) -> str:
     except Stopped as stopped:
         story = _story(order, desk, ctx, time.monotonic() - started)
         if ctx.scope.remaining() == 0:  # not a person, but the turn's own deadline
-            last = told(Run(status="timeout"), stopped.output, structs.replace(story, timeout_s=round(story.seconds)))
+            last = told(
+                ScriptRun(status="timeout"), stopped.output, structs.replace(story, timeout_s=round(story.seconds))
+            )
         else:
             last = interrupted(stopped.output, story)
         raise CallInterrupted(tool_result(last)) from stopped
     except (ToolError, MissingPart) as error:  # it could not be started, or the machine it ran on is gone
-        run, output = Run(status="error", reason=sanitise_error(str(error))), Output()
+        run, output = ScriptRun(status="error", reason=sanitise_error(str(error))), ScriptOutput()
     story = _story(order, desk, ctx, time.monotonic() - started)
     answer = told(run, output, story)
     if run.exit_code is not None:
@@ -129,7 +129,7 @@ def _callable(calls: NestedCalls, enabled_tools: Iterable[str] | None) -> tuple[
     return tuple(name for name in there if name in wanted) if wanted else there
 
 
-def _story(order: Order, desk: Desk, ctx: ToolContext, seconds: float) -> Story:
+def _story(order: ScriptRequest, desk: CallServer, ctx: ToolContext, seconds: float) -> Story:
     return Story(
         code=order.code,
         calls=desk.made,
@@ -140,7 +140,7 @@ def _story(order: Order, desk: Desk, ctx: ToolContext, seconds: float) -> Story:
     )
 
 
-async def _kept(output: Output, story: Story, ctx: ToolContext) -> JsonObject:
+async def _kept(output: ScriptOutput, story: Story, ctx: ToolContext) -> JsonObject:
     """A handle to the whole of an output that was cut."""
     whole = output.whole()
     if whole is None:

@@ -8,18 +8,17 @@ from msgspec import Meta, Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Effects, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.files import edits, v4a
-from hermes.tools.files.applying import Step, apply, steps_of
 from hermes.tools.files.diff import diff_of_spans, unified_diff
 from hermes.tools.files.encoding import UnencodableError
-from hermes.tools.files.linting import MAX_LINTED_CHARS, TOO_LARGE, lint
-from hermes.tools.files.memo import digest
-from hermes.tools.files.nearest import Region
+from hermes.tools.files.file_memory import digest
+from hermes.tools.files.lint_report import MAX_LINTED_CHARS, TOO_LARGE, lint
+from hermes.tools.files.near_misses import Region
 from hermes.tools.files.paths import display_path
-from hermes.tools.files.planning import paths_of, plan
-from hermes.tools.files.rewriting import stored
-from hermes.tools.files.workspace import Place, TextFile, Workspace, refuse_display_text
+from hermes.tools.files.plan_patch import Step, apply, paths_of, plan, steps_of
+from hermes.tools.files.reencode import stored
+from hermes.tools.files.workspace import TextFile, Workspace, WorkspacePath, refuse_display_text
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import BARRIER, Traits, writes_file
 
@@ -174,7 +173,7 @@ async def _report(
     return result
 
 
-def _failed(workspace: Workspace, place: Place, error: str, regions: Sequence[Region] = ()) -> str:
+def _failed(workspace: Workspace, place: WorkspacePath, error: str, regions: Sequence[Region] = ()) -> str:
     result: dict[str, Any] = {"success": False, "error": workspace.veil.hide(error)}
     if regions:
         result["nearest"] = [

@@ -1,26 +1,26 @@
 """`process`: look after background processes that `terminal` started."""
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hermes.errors import ToolError
-from hermes.seams import ToolContext
-from hermes.tools.arguments import parse_args, schema_of
-from hermes.tools.environments.background import Background, Record, State, background_of
+from hermes.seams import Action, ToolContext
+from hermes.tools.calling.arguments import parse_args, schema_of
+from hermes.tools.environments.background import Background, BackgroundRecord, State, background_of
 from hermes.tools.registry import registry, tool_error, tool_result
-from hermes.tools.terminal.shown import text_of
-from hermes.tools.terminal.typing import refused_typing
+from hermes.tools.terminal.output_text import text_of
 from hermes.tools.traits import Traits
 
 _LOOK_AGAIN_S = 0.1
 _DEFAULT_WAIT_S = 180.0
 
 
-class Process(Struct, frozen=True, forbid_unknown_fields=True):
+class ProcessArgs(Struct, frozen=True, forbid_unknown_fields=True):
     """Look after background processes started with terminal(background=true). Actions: list; poll (status and new
     output); log (all output, paged by lines); wait (until it ends or the timeout); kill; write (raw text to its stdin);
     submit (text and Enter); close (end of its stdin)."""
@@ -35,17 +35,17 @@ class Process(Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, description="How many lines, for log.")] = 200
 
 
-class Asked(Struct, frozen=True):
+class ProcessRequest(Struct, frozen=True):
     """One call about one process."""
 
-    wanted: Process
-    record: Record
+    wanted: ProcessArgs
+    record: BackgroundRecord
     background: Background
     ctx: ToolContext
 
 
 async def process(args: Mapping[str, object], *, ctx: ToolContext, **_: object) -> str:
-    wanted = parse_args(args, Process)
+    wanted = parse_args(args, ProcessArgs)
     background = background_of(ctx.environment)
     if wanted.action == "list":
         records = await background.records(ctx.task_id)
@@ -55,10 +55,10 @@ async def process(args: Mapping[str, object], *, ctx: ToolContext, **_: object) 
     record = await background.find(wanted.session_id)
     if record is None:
         return tool_result(status="not_found", error=f"no background process {wanted.session_id!r}; try action list")
-    return await _ACTIONS[wanted.action](Asked(wanted, record, background, ctx))
+    return await _ACTIONS[wanted.action](ProcessRequest(wanted, record, background, ctx))
 
 
-async def _listed(record: Record, background: Background) -> dict[str, object]:
+async def _listed(record: BackgroundRecord, background: Background) -> dict[str, object]:
     state = await background.state(record)
     output = text_of(await background.log(record))
     facts: dict[str, object] = {
@@ -76,7 +76,7 @@ async def _listed(record: Record, background: Background) -> dict[str, object]:
     return facts
 
 
-async def _poll(asked: Asked) -> str:
+async def _poll(asked: ProcessRequest) -> str:
     state = await _seen(asked)
     output = text_of(await asked.background.log(asked.record))
     facts: dict[str, object] = {
@@ -92,7 +92,7 @@ async def _poll(asked: Asked) -> str:
     return tool_result(facts)
 
 
-async def _log(asked: Asked) -> str:
+async def _log(asked: ProcessRequest) -> str:
     state = await _seen(asked)
     lines = text_of(await asked.background.log(asked.record)).splitlines()
     limit = asked.wanted.limit
@@ -107,7 +107,7 @@ async def _log(asked: Asked) -> str:
     )
 
 
-async def _wait(asked: Asked) -> str:
+async def _wait(asked: ProcessRequest) -> str:
     settings = asked.ctx.settings.get("terminal") or {}
     most = float(settings.get("timeout") or _DEFAULT_WAIT_S)
     wanted = float(asked.wanted.timeout or most)
@@ -129,7 +129,7 @@ async def _wait(asked: Asked) -> str:
     return tool_result(session_id=asked.record.id, status="exited", exit_code=state.exit_code, output=output[-2000:])
 
 
-async def _kill(asked: Asked) -> str:
+async def _kill(asked: ProcessRequest) -> str:
     killed = await asked.background.kill(asked.record)
     state = await _seen(asked)
     return tool_result(
@@ -137,7 +137,7 @@ async def _kill(asked: Asked) -> str:
     )
 
 
-async def _write(asked: Asked) -> str:
+async def _write(asked: ProcessRequest) -> str:
     data = (asked.wanted.data or "").encode("utf-8", "replace")
     if asked.wanted.action == "submit":
         # A terminal's Enter key sends a carriage return; a pipe's lines end in a newline.
@@ -148,11 +148,11 @@ async def _write(asked: Asked) -> str:
     return await _to_stdin(asked, asked.background.write(asked.record, data), bytes_written=len(data))
 
 
-async def _close(asked: Asked) -> str:
+async def _close(asked: ProcessRequest) -> str:
     return await _to_stdin(asked, asked.background.close_stdin(asked.record), message="stdin closed")
 
 
-async def _to_stdin(asked: Asked, sending: Awaitable[None], **facts: object) -> str:
+async def _to_stdin(asked: ProcessRequest, sending: Awaitable[None], **facts: object) -> str:
     try:
         await sending
     except ToolError as error:
@@ -162,7 +162,7 @@ async def _to_stdin(asked: Asked, sending: Awaitable[None], **facts: object) -> 
     return tool_result(session_id=asked.record.id, status="ok", **facts)
 
 
-async def _seen(asked: Asked) -> State:
+async def _seen(asked: ProcessRequest) -> State:
     """How it stands; an end that is shown needs no notice any more."""
     state = await asked.background.state(asked.record)
     if state.status == "exited":
@@ -170,11 +170,11 @@ async def _seen(asked: Asked) -> State:
     return state
 
 
-def _uptime(record: Record, state: State) -> float:
+def _uptime(record: BackgroundRecord, state: State) -> float:
     return round((state.ended_at or time.time()) - record.started_at, 1)
 
 
-_ACTIONS: dict[str, Callable[[Asked], Awaitable[str]]] = {
+_ACTIONS: dict[str, Callable[[ProcessRequest], Awaitable[str]]] = {
     "poll": _poll,
     "log": _log,
     "wait": _wait,
@@ -187,9 +187,43 @@ _ACTIONS: dict[str, Callable[[Asked], Awaitable[str]]] = {
 registry.register(
     name="process",
     toolset="terminal",
-    schema=schema_of("process", Process),
+    schema=schema_of("process", ProcessArgs),
     handler=process,
     is_async=True,
     emoji="⚙️",
     traits=Traits(timeout_s=None),
 )
+
+
+_KEY = "typed"
+_MAX_KEPT = 4096
+_CODE = re.compile(r"(?:\A|[\s/])(?:python|ipython|pypy)[\d.]*(?=\s|\Z)")
+
+
+async def refused_typing(ctx: ToolContext, record: BackgroundRecord, data: str) -> str | None:
+    """Why `data` may not be sent to the process, or None. A line is judged whole, in however many pieces it comes."""
+    lines: dict[str, str] = _lines(ctx.memo)
+    text = lines.get(record.id, "") + data.replace("\r", "\n")
+    action = Action(
+        kind="code" if _CODE.search(record.order.command) else "command",
+        tool="process",
+        text=text,
+        cwd=record.order.cwd,
+        backend=ctx.environment.kind,
+        route="pty" if record.order.pty else "background",
+        session_id=ctx.session_id,
+        task_id=ctx.task_id,
+        details={"typed_into": record.order.command},
+    )
+    decision = await ctx.gate.decide(action, ctx.scope)
+    if not decision.allowed:
+        return decision.reason or "this was not allowed"
+    lines[record.id] = text.rpartition("\n")[2][-_MAX_KEPT:]
+    return None
+
+
+def _lines(memo: dict[str, Any]) -> dict[str, str]:
+    """The unfinished line of each process."""
+    found = memo.setdefault(_KEY, {})
+    assert isinstance(found, dict)
+    return found

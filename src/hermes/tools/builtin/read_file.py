@@ -7,11 +7,11 @@ from msgspec import Meta, Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Effects, FileInfo, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.files.encoding import BINARY_EXTENSIONS, IMAGE_EXTENSIONS, UTF8, detect
-from hermes.tools.files.lines import Page, Pager, PageRequest
-from hermes.tools.files.memo import FileMemo, Shown, digest
-from hermes.tools.files.workspace import HANDLE_PREFIX, Place, Workspace
+from hermes.tools.files.file_memory import FileMemo, Shown, digest
+from hermes.tools.files.lines import LinePage, Pager, PageRequest
+from hermes.tools.files.workspace import HANDLE_PREFIX, Workspace, WorkspacePath
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 
@@ -77,7 +77,7 @@ async def read_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object
     return tool_result(shown)
 
 
-async def _refusal(workspace: Workspace, place: Place) -> str | None:
+async def _refusal(workspace: Workspace, place: WorkspacePath) -> str | None:
     """The result for a file that is not shown as text, or None."""
     reason = await workspace.refuse_read(place)
     if reason is not None:
@@ -113,7 +113,9 @@ def _unchanged(memo: FileMemo, info: FileInfo, wanted: ReadFile) -> str | None:
     )
 
 
-async def _page(read_at: ReadAt, wanted: ReadFile, count_bytes: int, *, fold: bool = False) -> tuple[Page | None, str]:
+async def _page(
+    read_at: ReadAt, wanted: ReadFile, count_bytes: int, *, fold: bool = False
+) -> tuple[LinePage | None, str]:
     """The page with the lines around it, or None for binary; and the digest of a small file that was read whole."""
     first_line = max(wanted.offset - _MARGIN_LINES, 1)
     limit = wanted.offset - first_line + wanted.limit + _MARGIN_LINES
@@ -133,7 +135,7 @@ async def _page(read_at: ReadAt, wanted: ReadFile, count_bytes: int, *, fold: bo
     return pager.finish(is_end=is_end or not chunk), digest(first) if is_end else ""
 
 
-def _shown(page: Page, size: int, wanted: ReadFile, workspace: Workspace, max_chars: int) -> dict[str, Any]:
+def _shown(page: LinePage, size: int, wanted: ReadFile, workspace: Workspace, max_chars: int) -> dict[str, Any]:
     before = wanted.offset - page.first_line
     lines, rest = page.lines[before : before + wanted.limit], page.lines[before + wanted.limit :]
     is_empty = not lines or (lines == ("",) and not size and not page.newlines)

@@ -13,12 +13,21 @@ from msgspec import Meta, Struct
 from hermes.errors import ToolError
 from hermes.programs import find_program
 from hermes.seams import Decision, Effects, ExecResult, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.files.paths import display_path
-from hermes.tools.files.searching import Found, Kind, Search, command, counts_of, files_of, matches_of, read
+from hermes.tools.files.search_commands import (
+    FoundLines,
+    Kind,
+    SearchRequest,
+    command,
+    counts_of,
+    files_of,
+    matches_of,
+    read,
+)
 from hermes.tools.files.workspace import HANDLE_PREFIX, Workspace
 from hermes.tools.registry import registry, tool_result
-from hermes.tools.terminal.outside import Sandboxed
+from hermes.tools.terminal.sandbox_escape import Sandboxed
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 
 Naming: TypeAlias = Callable[[str], str]  # a path as found -> as shown
@@ -83,7 +92,7 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         refusal = await workspace.refuse_read(place)
         if refusal is not None:
             raise ToolError(refusal)
-    search = Search(
+    search = SearchRequest(
         kind=_kind(wanted),
         pattern=wanted.pattern,
         folder=place.path if is_folder else posixpath.dirname(place.path),
@@ -107,7 +116,7 @@ async def _search_handle(ctx: ToolContext, wanted: SearchFiles) -> dict[str, Any
     if await ctx.shelf.size(wanted.path) > _MAX_HANDLE_BYTES:
         raise ToolError(f"{wanted.path!r} is larger than {_MAX_HANDLE_BYTES} bytes; read it in pages with read_file")
     data = await ctx.shelf.read(wanted.path)
-    search = Search(
+    search = SearchRequest(
         kind=kind,
         pattern=wanted.pattern,
         folder="/",
@@ -119,7 +128,7 @@ async def _search_handle(ctx: ToolContext, wanted: SearchFiles) -> dict[str, Any
     return _result(search, await _run(ctx, search, data), lambda _: wanted.path)
 
 
-async def _run(ctx: ToolContext, search: Search, stdin: bytes | None = None) -> Found:
+async def _run(ctx: ToolContext, search: SearchRequest, stdin: bytes | None = None) -> FoundLines:
     rg = bundled_rg() if ctx.environment.kind == "local" else None
     own = Decision.own("search files")
     answer = await ctx.environment.execute(command(search, rg), own, ctx.scope, timeout_s=_TIMEOUT_S, stdin=stdin)
@@ -130,7 +139,7 @@ async def _run(ctx: ToolContext, search: Search, stdin: bytes | None = None) -> 
     return found
 
 
-def _check(answer: ExecResult, found: Found) -> None:
+def _check(answer: ExecResult, found: FoundLines) -> None:
     """Raise `ToolError` when the search itself failed; files that cannot be read are passed over."""
     if answer.interrupted:
         raise ToolError("the search was interrupted")
@@ -140,7 +149,7 @@ def _check(answer: ExecResult, found: Found) -> None:
         raise ToolError(f"the search ended with exit code {answer.exit_code} and no result")
 
 
-def _result(search: Search, found: Found, name: Naming) -> dict[str, Any]:
+def _result(search: SearchRequest, found: FoundLines, name: Naming) -> dict[str, Any]:
     result: dict[str, Any] = {"total_count": found.sum if search.kind == "count" else found.total}
     if search.kind == "content":
         matches = list(matches_of(found, search.context))

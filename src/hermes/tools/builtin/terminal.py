@@ -8,15 +8,14 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hermes.seams import Action, Decision, ExecResult, HookBus, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
-from hermes.tools.environments.background import Order, background_of
-from hermes.tools.environments.running import CommandInterrupted
-from hermes.tools.limits import kept_output
+from hermes.tools.calling.arguments import parse_args, schema_of
+from hermes.tools.environments.background import BackgroundRequest, background_of
+from hermes.tools.environments.run_child import CommandInterrupted
 from hermes.tools.registry import registry, tool_error, tool_result
-from hermes.tools.terminal.guidance import misuse
-from hermes.tools.terminal.meanings import meaning_of
-from hermes.tools.terminal.outside import Settled, past_sandbox
-from hermes.tools.terminal.shown import MAX_CHARS, cut, plain
+from hermes.tools.results.limits import kept_output
+from hermes.tools.terminal.foreground_misuse import misuse
+from hermes.tools.terminal.output_text import MAX_CHARS, cut, meaning_of, plain
+from hermes.tools.terminal.sandbox_escape import Settled, past_sandbox
 from hermes.tools.terminal.sudo import provide_password
 from hermes.tools.traits import Traits
 
@@ -195,7 +194,7 @@ def _approval(decision: Decision) -> dict[str, object]:
 async def _background(wanted: Terminal, decision: Decision, ctx: ToolContext) -> str:
     patterns = tuple(wanted.watch_patterns or ())
     has_pty = wanted.pty and not _NEEDS_PIPE.search(wanted.command)
-    order = Order(
+    order = BackgroundRequest(
         command=wanted.command,
         cwd=_folder(wanted, ctx.environment.cwd),
         pty=has_pty,

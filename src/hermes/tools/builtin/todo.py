@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hermes.seams import Effects, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.registry import registry, tool_result
-from hermes.tools.results import as_object
+from hermes.tools.results.tool_result import as_object
 from hermes.tools.traits import Traits
 from hermes.types import Message
 

@@ -7,14 +7,14 @@ from msgspec import Meta, Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Effects, Sees, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.files.workspace import Workspace
-from hermes.tools.pictures import MAX_BYTES, from_data_url, refuse_large, to_show
 from hermes.tools.registry import registry, tool_result
+from hermes.tools.results.pictures import MAX_BYTES, from_data_url, refuse_large, to_show
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 from hermes.tools.web.addresses import Refused
-from hermes.tools.web.fetching import FetchLimits
-from hermes.tools.web.gating import gated_fetcher
+from hermes.tools.web.fetch_page import FetchLimits
+from hermes.tools.web.web_access import gated_fetcher
 
 _ACCEPT = "image/png,image/jpeg,image/webp,image/gif,image/*;q=0.5"
 _DOWNLOAD_TIMEOUT_S = 30.0

@@ -8,15 +8,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hermes.errors import MissingPart, ToolError
 from hermes.seams import ToolContext
-from hermes.tools.arguments import parse_args, schema_of
-from hermes.tools.limits import handle_or_loss
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.registry import registry, tool_result
+from hermes.tools.results.limits import handle_or_loss
 from hermes.tools.traits import Traits, touches_nothing
 from hermes.tools.web.addresses import Refused
-from hermes.tools.web.fetching import Fetcher, FetchLimits, Page
-from hermes.tools.web.gating import gated_fetcher
-from hermes.tools.web.readers import read_through, reader_of
-from hermes.tools.web.reading import Text, read_page, without_embedded
+from hermes.tools.web.fetch_page import Fetcher, FetchLimits, WebPage
+from hermes.tools.web.page_text import PageText, read_page, without_embedded
+from hermes.tools.web.reader_services import read_through, reader_of
+from hermes.tools.web.web_access import gated_fetcher
 
 MAX_URLS = 5
 DEFAULT_CHARS = 15_000
@@ -83,7 +83,7 @@ async def _one(url: str, fetcher: Fetcher, ctx: ToolContext, limit: int) -> dict
     }
 
 
-async def _text_of(url: str, fetcher: Fetcher, ctx: ToolContext) -> tuple[str, Text]:
+async def _text_of(url: str, fetcher: Fetcher, ctx: ToolContext) -> tuple[str, PageText]:
     """Where the page was found, and what it says."""
     web = ctx.settings.get("web") or {}
     reader = reader_of(web)
@@ -93,7 +93,7 @@ async def _text_of(url: str, fetcher: Fetcher, ctx: ToolContext) -> tuple[str, T
     return url, await read_through(reader, web, await fetcher.vetted(url), fetcher.limits.timeout_s)
 
 
-async def _read(page: Page, ctx: ToolContext, timeout_s: float) -> Text:
+async def _read(page: WebPage, ctx: ToolContext, timeout_s: float) -> PageText:
     try:
         async with asyncio.timeout(timeout_s):
             return await ctx.in_thread(read_page, page)

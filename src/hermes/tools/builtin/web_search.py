@@ -9,11 +9,11 @@ from msgspec import Meta, Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Action, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, touches_nothing
 from hermes.tools.web.addresses import holds_secret, own_secrets
-from hermes.tools.web.providers import Found, Provider, choose, is_available, request_of, results_of
+from hermes.tools.web.providers import Found, SearchService, choose, is_available, request_of, results_of
 
 MAX_QUERY_CHARS = 2000
 
@@ -42,15 +42,17 @@ async def web_search(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     return tool_result({"success": True, "data": {"web": found}, "provider": provider.name})
 
 
-async def _search(provider: Provider, web: Mapping[str, Any], query: str, limit: int, ctx: ToolContext) -> list[Found]:
+async def _search(
+    provider: SearchService, web: Mapping[str, Any], query: str, limit: int, ctx: ToolContext
+) -> list[Found]:
     if provider.package:
         return results_of(provider, {"results": await ctx.in_thread(_ddgs, query, limit)}, limit)
-    from hermes.tools.web.asking import ask  # noqa: PLC0415 - this module is imported to see whether it can be used
+    from hermes.tools.web.search_request import ask  # noqa: PLC0415 - this module is imported to see whether it can be used
 
     return results_of(provider, await ask(request_of(provider, web, query, limit), provider.name), limit)
 
 
-async def _allowed(provider: Provider, web: Mapping[str, Any], query: str, ctx: ToolContext) -> None:
+async def _allowed(provider: SearchService, web: Mapping[str, Any], query: str, ctx: ToolContext) -> None:
     url = f"https://duckduckgo.com/?q={quote(query)}" if provider.package else request_of(provider, web, query, 1).url
     action = Action(
         kind="network",

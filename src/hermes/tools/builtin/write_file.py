@@ -8,18 +8,18 @@ from msgspec import Meta, Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Effects, ToolContext
-from hermes.tools.arguments import parse_args, schema_of
+from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.files.diff import unified_diff
 from hermes.tools.files.encoding import NotTextError, UnencodableError, decode
-from hermes.tools.files.linting import lint
+from hermes.tools.files.lint_report import lint
 from hermes.tools.files.paths import display_path
-from hermes.tools.files.rewriting import rewrite
-from hermes.tools.files.workspace import MAX_EDITED_BYTES, Place, TextFile, Workspace, refuse_display_text
+from hermes.tools.files.reencode import rewrite
+from hermes.tools.files.workspace import MAX_EDITED_BYTES, TextFile, Workspace, WorkspacePath, refuse_display_text
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, writes_file
 
 
-class WriteFile(Struct, frozen=True, forbid_unknown_fields=True):
+class WriteFileArgs(Struct, frozen=True, forbid_unknown_fields=True):
     """Write a whole file, replacing what was there; parent folders are made. The file keeps its encoding and line
     endings. To change a part of a file use patch instead."""
 
@@ -29,7 +29,7 @@ class WriteFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object) -> str:
-    wanted = parse_args(args, WriteFile)
+    wanted = parse_args(args, WriteFileArgs)
     workspace = Workspace(ctx, "write_file", cross_profile=wanted.cross_profile)
     place = await workspace.locate(wanted.path)
     await workspace.check_write(place)
@@ -56,7 +56,7 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     return tool_result(result)
 
 
-async def _before(ctx: ToolContext, place: Place) -> TextFile:
+async def _before(ctx: ToolContext, place: WorkspacePath) -> TextFile:
     """What is there now. A binary or very large file is replaced without looking at its text."""
     if place.info is None or place.info.size > MAX_EDITED_BYTES:
         return TextFile(place, b"", None)
@@ -67,7 +67,7 @@ async def _before(ctx: ToolContext, place: Place) -> TextFile:
         return TextFile(place, data, None)
 
 
-async def _lacks_folder(ctx: ToolContext, place: Place) -> bool:
+async def _lacks_folder(ctx: ToolContext, place: WorkspacePath) -> bool:
     return place.info is None and await ctx.environment.stat(posixpath.dirname(place.path)) is None
 
 
@@ -78,7 +78,7 @@ def _effects(args: Mapping[str, Any], ctx: ToolContext) -> Effects:
 registry.register(
     name="write_file",
     toolset="file",
-    schema=schema_of("write_file", WriteFile),
+    schema=schema_of("write_file", WriteFileArgs),
     handler=write_file,
     is_async=True,
     emoji="✍️",

@@ -17,13 +17,12 @@ from hermes.config.dotenv import lent, read_env
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Child, SpawnSpec, ToolContext
+from hermes.tools.code_execution.call_server import CallServer, listen, serve
 from hermes.tools.code_execution.child import CACHE, files_of
 from hermes.tools.code_execution.child_environment import child_environment
-from hermes.tools.code_execution.desk import Desk
 from hermes.tools.code_execution.interpreter import project_python
-from hermes.tools.code_execution.order import Order, Stopped
-from hermes.tools.code_execution.outcome import Limits, Output, Run
-from hermes.tools.code_execution.socket_line import listen, serve
+from hermes.tools.code_execution.result_json import ScriptLimits, ScriptOutput, ScriptRun
+from hermes.tools.code_execution.script_request import ScriptRequest, Stopped
 from hermes.tools.supervisor.child import StartFailed
 from hermes.tools.supervisor.keeper.start import in_memory_file
 
@@ -49,7 +48,9 @@ def new_folder() -> str:
     return f"{base}/hermes-code-{secrets.token_hex(8)}"
 
 
-async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope) -> tuple[Run, Output]:
+async def run_here(
+    order: ScriptRequest, ctx: ToolContext, desk: CallServer, scope: TurnScope
+) -> tuple[ScriptRun, ScriptOutput]:
     """Run the script to its end or to that of `scope`, and leave nothing behind: no process, file or socket.
 
     A cancellation from outside stops the child quickly and passes on; `Stopped` carries what it had printed.
@@ -60,10 +61,10 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
     files = files_of(order.code, order.tools, order.compiled if python == sys.executable else None)
     # Here and not in a thread: a few small files in a temporary folder, and a thread costs more.
     try:
-        place = _Place(order.folder, files)
+        place = _RunFolder(order.folder, files)
     except OSError as error:
         raise ToolError(f"no folder for the script could be made: {error}") from error
-    output = Output()
+    output = ScriptOutput()
     try:
         spec = _spec(order, python, ctx, desk, place)
         if isinstance(ctx.environment, Confines):
@@ -84,7 +85,7 @@ async def run_here(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope)
             await asyncio.shield(ctx.in_thread(_remove, Path(order.folder)))
 
 
-class _Place:
+class _RunFolder:
     """A script's folder, the socket it calls over, and a nameless file that it writes its stack to."""
 
     def __init__(self, folder: str, files: Mapping[str, bytes]) -> None:
@@ -147,7 +148,7 @@ def _unlock(folder: Path) -> None:
                 inner.chmod(0o700)
 
 
-def _spec(order: Order, python: str, ctx: ToolContext, desk: Desk, place: _Place) -> SpawnSpec:
+def _spec(order: ScriptRequest, python: str, ctx: ToolContext, desk: CallServer, place: _RunFolder) -> SpawnSpec:
     folder = order.folder
     added = {"HERMES_RPC_SOCKET": f"{folder}/rpc", "HERMES_RPC_TOKEN": desk.token, "PYTHONPATH": folder}
     limit_s = order.limits.timeout_s
@@ -173,8 +174,13 @@ def _lent(names: Sequence[str]) -> Mapping[str, str]:
 
 
 async def _attend(
-    child: Child, desk: Desk, listener: socket.socket, output: Output, scope: TurnScope, limits: Limits
-) -> Run:
+    child: Child,
+    desk: CallServer,
+    listener: socket.socket,
+    output: ScriptOutput,
+    scope: TurnScope,
+    limits: ScriptLimits,
+) -> ScriptRun:
     """Read, serve and wait, until the child is gone or the time is up."""
     code: int | None = None
     unstarted: StartFailed | None = None
@@ -193,10 +199,10 @@ async def _attend(
         await child.stop(limits.term_grace_s)
         async for chunk in child.output():
             output.add(chunk)
-        return Run(status="timeout", stderr=child.stderr_tail())
+        return ScriptRun(status="timeout", stderr=child.stderr_tail())
     assert code is not None
     storm = getattr(child, "storm_limit", None)
-    return Run(
+    return ScriptRun(
         status="success" if code == 0 and not storm else "error",
         exit_code=code,
         stderr=child.stderr_tail(),
@@ -204,7 +210,7 @@ async def _attend(
     )
 
 
-async def _stop_quickly(child: Child, output: Output) -> None:
+async def _stop_quickly(child: Child, output: ScriptOutput) -> None:
     # The keeper goes on with it should this wait be cut short by a second cancellation or by the limit.
     try:
         async with asyncio.timeout(1.0):

@@ -12,11 +12,11 @@ from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision, Environment, ExecResult, ToolContext
 from hermes.tools.code_execution import child_environment
+from hermes.tools.code_execution.call_server import MAX_REQUEST_BYTES, CallServer, too_large
 from hermes.tools.code_execution.child import LAUNCHER, POSTMAN, files_of
-from hermes.tools.code_execution.desk import MAX_REQUEST_BYTES, Desk, too_large
-from hermes.tools.code_execution.order import Order, Stopped
-from hermes.tools.code_execution.outcome import Output, Run
-from hermes.tools.environments.running import CommandInterrupted
+from hermes.tools.code_execution.result_json import ScriptOutput, ScriptRun
+from hermes.tools.code_execution.script_request import ScriptRequest, Stopped
+from hermes.tools.environments.run_child import CommandInterrupted
 
 _ROUND_S = 20.0  # how long requests are waited for at once; a postman that was forgotten ends after it
 _LAST_MAIL_S = 1.0
@@ -31,7 +31,9 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/hermes_exec_XXXXXXXX") && mkdir -m 700 "$fol
 """
 
 
-async def run_there(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope) -> tuple[Run, Output]:
+async def run_there(
+    order: ScriptRequest, ctx: ToolContext, desk: CallServer, scope: TurnScope
+) -> tuple[ScriptRun, ScriptOutput]:
     """Run the script to its end or to that of `scope`. Its folder there is removed whatever happens."""
     environment = ctx.environment
     folder = await _prepare(environment, order, desk, ctx)
@@ -50,7 +52,7 @@ async def run_there(order: Order, ctx: ToolContext, desk: Desk, scope: TurnScope
                 await environment.execute(f"rm -rf -- {shlex.quote(folder)}", _OWN, TurnScope(), timeout_s=_CLEAN_UP_S)
 
 
-async def _prepare(environment: Environment, order: Order, desk: Desk, ctx: ToolContext) -> str:
+async def _prepare(environment: Environment, order: ScriptRequest, desk: CallServer, ctx: ToolContext) -> str:
     made = await environment.execute(_PREPARE, _OWN, ctx.scope, timeout_s=_SHORT_S)
     found = re.search(r"<(/[^<>\n]+)>\s*\Z", made.output)
     if made.exit_code == 96:
@@ -79,13 +81,15 @@ async def _prepare(environment: Environment, order: Order, desk: Desk, ctx: Tool
     return folder
 
 
-async def _attend(ctx: ToolContext, order: Order, desk: Desk, folder: str, scope: TurnScope) -> tuple[Run, Output]:
+async def _attend(
+    ctx: ToolContext, order: ScriptRequest, desk: CallServer, folder: str, scope: TurnScope
+) -> tuple[ScriptRun, ScriptOutput]:
     environment = ctx.environment
     quoted = shlex.quote(folder)
     where = folder if order.mode == "strict" else environment.cwd
     # `exec`: the shell that would write down its state is gone, so what the script's own calls did to it stays.
     command = f"cd -- {shlex.quote(where)} && exec python3 -I {quoted}/launch.py 2>{quoted}/stderr </dev/null"
-    output = Output()
+    output = ScriptOutput()
     result: ExecResult | None = None
     failed: ToolError | None = None
     try:
@@ -106,17 +110,17 @@ async def _attend(ctx: ToolContext, order: Order, desk: Desk, folder: str, scope
     if failed is not None:
         raise failed
     if result is None:
-        return Run(status="timeout"), output
+        return ScriptRun(status="timeout"), output
     output.add(result.output.encode())
     output.total = max(output.total, result.total_bytes)
     if result.spill_path is not None:
         await ctx.in_thread(Path(result.spill_path).unlink, missing_ok=True)
     if result.timed_out:
-        return Run(status="timeout"), output
-    return Run(status="success" if result.exit_code == 0 else "error", exit_code=result.exit_code), output
+        return ScriptRun(status="timeout"), output
+    return ScriptRun(status="success" if result.exit_code == 0 else "error", exit_code=result.exit_code), output
 
 
-async def _answer_mail(environment: Environment, desk: Desk, folder: str) -> None:
+async def _answer_mail(environment: Environment, desk: CallServer, folder: str) -> None:
     """Answer each request in a task of its own, until the script is gone; what is open then is cancelled."""
     command = f"exec python3 -I {shlex.quote(folder)}/postman.py {shlex.quote(folder)} {_ROUND_S:g} </dev/null"
     async with asyncio.TaskGroup() as group:
@@ -138,7 +142,7 @@ async def _answer_mail(environment: Environment, desk: Desk, folder: str) -> Non
             task.cancel()
 
 
-async def _answer_one(environment: Environment, desk: Desk, path: str, packed: str) -> None:
+async def _answer_one(environment: Environment, desk: CallServer, path: str, packed: str) -> None:
     """The request that lay at `path`: its bytes packed, or a dash when they are left there."""
     left = path.replace("/req_", "/got_")
     try:

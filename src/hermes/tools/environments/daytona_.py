@@ -8,7 +8,7 @@ from msgspec import Struct
 from hermes.errors import ConfigError, MissingPart, ToolError
 from hermes.seams import Child, Decision
 from hermes.tools.environments.remote import Common, RemoteEnvironment
-from hermes.tools.environments.text_exec import FOLDER, Text, TextChild
+from hermes.tools.environments.text_exec import FOLDER, TextChild, TextOutput
 
 DEFAULT_IMAGE = "nikolaik/python-nodejs:python3.11-nodejs20"
 _LOST = 255
@@ -98,14 +98,14 @@ class DaytonaEnvironment(RemoteEnvironment):
             raise ToolError(decision.reason or "this was not allowed")
         return TextChild(self._run_line, argv, stdin, merge_stderr=merge_stderr, owner=self.id)
 
-    async def _run_line(self, line: str) -> Text:
+    async def _run_line(self, line: str) -> TextOutput:
         if self._sandbox is None:
             raise ToolError("the daytona sandbox is gone")
         try:
             answer = await self._sandbox.process.exec(line, timeout=_COMMAND_LIMIT_S)
         except self._sdk.DaytonaError as error:
-            return Text(_LOST, f"daytona: {error}")
-        return Text(int(answer.exit_code), str(answer.result or ""))
+            return TextOutput(_LOST, f"daytona: {error}")
+        return TextOutput(int(answer.exit_code), str(answer.result or ""))
 
     def _client_failed(self, code: int, errors: str) -> bool:
         return code == _LOST

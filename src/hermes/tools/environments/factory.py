@@ -14,7 +14,7 @@ from hermes.errors import ConfigError
 from hermes.programs import split_path
 from hermes.redact import Redactor
 from hermes.seams import Environment, Supervisor
-from hermes.tools.environments.hygiene import is_secret_name, scrubbed
+from hermes.tools.environments.command_env import is_secret_name, scrubbed
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.sudo import AskPassword
 
@@ -32,7 +32,7 @@ class Overrides(Struct, frozen=True, kw_only=True):
     daytona_image: str = ""
 
 
-class Making(Struct, frozen=True, kw_only=True):
+class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     """What an environment is made with."""
 
     settings: terminal.Section
@@ -53,7 +53,7 @@ class Making(Struct, frozen=True, kw_only=True):
         return self.environ.get(variable, self.secrets.get(variable, ""))
 
 
-def create_environment(making: Making) -> Environment:
+def create_environment(making: EnvironmentRequest) -> Environment:
     """The environment of one session or task. Cheap: nothing is started or connected before the first command."""
     makers = {
         "local": _local,
@@ -66,13 +66,13 @@ def create_environment(making: Making) -> Environment:
     return makers[making.settings.backend](making)
 
 
-def host_folder(making: Making) -> str:
+def host_folder(making: EnvironmentRequest) -> str:
     """Where a session on this machine stands first: an override, the setting, or where the person started Hermes."""
     wanted = making.overrides.cwd or making.settings.cwd or "."
     return os.path.normpath(os.path.join(making.launch_folder, os.path.expanduser(wanted)))  # noqa: PTH111, PTH118
 
 
-def _local(making: Making) -> Environment:
+def _local(making: EnvironmentRequest) -> Environment:
     from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415 - only what is used
     from hermes.tools.environments.sandbox import SandboxOptions  # noqa: PLC0415
 
@@ -101,7 +101,7 @@ def _local(making: Making) -> Environment:
     return environment
 
 
-def _ssh(making: Making) -> Environment:
+def _ssh(making: EnvironmentRequest) -> Environment:
     from hermes.tools.environments.ssh import SshEnvironment, SshOptions  # noqa: PLC0415
 
     settings = making.settings
@@ -114,7 +114,7 @@ def _ssh(making: Making) -> Environment:
     return SshEnvironment(_common(making, is_synced=True), options, _remote_folder(making, "~"))
 
 
-def _docker(making: Making) -> Environment:
+def _docker(making: EnvironmentRequest) -> Environment:
     from hermes.tools.environments.docker import DockerEnvironment, DockerOptions  # noqa: PLC0415
 
     settings = making.settings
@@ -140,7 +140,7 @@ def _docker(making: Making) -> Environment:
     return DockerEnvironment(_common(making), options, _remote_folder(making, ""))
 
 
-def _singularity(making: Making) -> Environment:
+def _singularity(making: EnvironmentRequest) -> Environment:
     from hermes.tools.environments.singularity import SingularityEnvironment, SingularityOptions  # noqa: PLC0415
 
     settings = making.settings
@@ -154,7 +154,7 @@ def _singularity(making: Making) -> Environment:
     return SingularityEnvironment(_common(making), options, _remote_folder(making, "/root"))
 
 
-def _modal(making: Making) -> Environment:
+def _modal(making: EnvironmentRequest) -> Environment:
     from hermes.tools.environments.modal_ import ModalEnvironment, ModalOptions  # noqa: PLC0415
 
     settings = making.settings
@@ -170,7 +170,7 @@ def _modal(making: Making) -> Environment:
     return ModalEnvironment(_common(making, is_synced=True), options, _remote_folder(making, "/root"))
 
 
-def _daytona(making: Making) -> Environment:
+def _daytona(making: EnvironmentRequest) -> Environment:
     from hermes.tools.environments.daytona_ import DaytonaEnvironment, DaytonaOptions  # noqa: PLC0415
 
     settings = making.settings
@@ -187,13 +187,13 @@ def _daytona(making: Making) -> Environment:
     return DaytonaEnvironment(_common(making, is_synced=True), options, _remote_folder(making, "~"))
 
 
-def _skills(making: Making, home: str) -> tuple[str, ...]:
+def _skills(making: EnvironmentRequest, home: str) -> tuple[str, ...]:
     """The mount that shows skills to a container, where there are any. No credentials are ever mounted."""
     folder = making.home / "skills"
     return (f"{folder}:{home}/.hermes/skills",) if folder.is_dir() else ()
 
 
-def _common(making: Making, *, is_synced: bool = False) -> "Common":
+def _common(making: EnvironmentRequest, *, is_synced: bool = False) -> "Common":
     from hermes.tools.environments.remote import Common  # noqa: PLC0415
     from hermes.tools.environments.sync import Synced  # noqa: PLC0415
 
@@ -209,18 +209,18 @@ def _common(making: Making, *, is_synced: bool = False) -> "Common":
     )
 
 
-def _remote_folder(making: Making, default: str) -> str:
+def _remote_folder(making: EnvironmentRequest, default: str) -> str:
     """Where a session elsewhere stands first. A folder of this machine means nothing there."""
     wanted = making.overrides.cwd or making.settings.cwd
     return wanted if wanted.startswith(("/", "~")) and not _is_here(wanted, making) else default
 
 
-def _is_here(folder: str, making: Making) -> bool:
+def _is_here(folder: str, making: EnvironmentRequest) -> bool:
     home = making.environ.get("HOME", "")
     return making.settings.backend != "ssh" and bool(home) and (folder == home or folder.startswith(f"{home}/"))
 
 
-def _forwarded(making: Making) -> dict[str, str]:
+def _forwarded(making: EnvironmentRequest) -> dict[str, str]:
     """Variables for commands in a container: those named for it, and passed-through ones that are no credentials."""
     explicit = making.settings.docker_forward_env
     passed = [name for name in making.settings.env_passthrough if not is_secret_name(name)]

@@ -19,18 +19,18 @@ from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files, sandbox, shell
-from hermes.tools.environments.background import Background, Order
-from hermes.tools.environments.held import HeldProcesses, Holder
-from hermes.tools.environments.running import result_of, run_child
+from hermes.tools.environments.background import Background, BackgroundRequest
+from hermes.tools.environments.local_background import HeldProcesses, Holder
+from hermes.tools.environments.output_spool import Spool
+from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState, Start
-from hermes.tools.environments.spool import Spool
 from hermes.tools.supervisor.child import CallChild
-from hermes.tools.supervisor.keeper.held import FIRST_FILE
+from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
+from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
-from hermes.tools.terminal.words import calls_sudo
 
 CREATION_LIMIT_S = 10.0
 
@@ -51,7 +51,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
 
 
-class Run(NamedTuple):
+class LocalRun(NamedTuple):
     """One command to run, and within what limits."""
 
     command: str
@@ -136,13 +136,13 @@ class LocalEnvironment:
         # The runtime's own commands start from the login shell's state: what the agent's have defined must not decide
         # what such a command does, since no gate has seen it.
         start: Start = "runtime" if decision.is_own else "session"
-        return await self._execute(Run(command, decision, scope, timeout_s, cwd, stdin), start)
+        return await self._execute(LocalRun(command, decision, scope, timeout_s, cwd, stdin), start)
 
     async def execute_outside(
         self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None, cwd: str
     ) -> ExecResult:
         """Run `command` once without the sandbox; `decision` must be about exactly that."""
-        return await self._execute(Run(command, decision, scope, timeout_s, cwd), "outside")
+        return await self._execute(LocalRun(command, decision, scope, timeout_s, cwd), "outside")
 
     async def confined(self, spec: SpawnSpec) -> SpawnSpec:
         """`spec` as a child of this environment: in the sandbox that its commands run in, where there is one."""
@@ -152,7 +152,7 @@ class LocalEnvironment:
         argv = self._sandbox.wrap(spec.argv, self._options.env)
         return structs.replace(spec, argv=(self._bwrap, *argv[1:]))
 
-    async def _execute(self, run: "Run", start: Start) -> ExecResult:
+    async def _execute(self, run: "LocalRun", start: Start) -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
 
         A cancellation leaves as `CommandInterrupted`, with what was printed until then.
@@ -240,7 +240,7 @@ class LocalEnvironment:
         """Commands see this id in HERMES_SESSION_ID from now on."""
         self._options.session["HERMES_SESSION_ID"] = session_id
         if self._state is not None:
-            named = Run(
+            named = LocalRun(
                 f"export HERMES_SESSION_ID={shlex.quote(session_id)}", Decision.own("the session's name"), scope
             )
             await self._execute(named, "session")
@@ -276,7 +276,7 @@ class LocalEnvironment:
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
 
-    async def _spec(self, run: "Run", number: int, start: Start) -> SpawnSpec:
+    async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
         assert self._state is not None
         command, how = run.command, ""
         if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
@@ -297,7 +297,7 @@ class LocalEnvironment:
             max_processes=self._options.max_processes,
         )
 
-    async def _background_line(self, order: Order) -> tuple[list[str], list[str]]:
+    async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str]]:
         """The command with the shell state of this moment; what it changes stays its own."""
         state = await self._ready()
         snapshot = await self._run_blocking(state.present)

@@ -18,9 +18,9 @@ from hermes.scope import TurnScope
 from hermes.seams import Child, Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import remote_files, remote_shell, shell
 from hermes.tools.environments.background import Background
+from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.remote_background import RemoteProcesses
-from hermes.tools.environments.running import result_of, run_child
-from hermes.tools.environments.spool import Spool
+from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.sync import FolderSync, Synced
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 
@@ -33,7 +33,7 @@ _NOISE_KEPT = 65536
 _HELD_BACK = 8192  # more than the longest last line: a mark and a path
 
 
-class Output(NamedTuple):
+class RemoteOutput(NamedTuple):
     """What a script gave back."""
 
     code: int
@@ -197,13 +197,13 @@ class RemoteEnvironment:
 
     async def script(
         self, script: str, *args: str, stdin: bytes | None = None, limit_s: float = SCRIPT_LIMIT_S
-    ) -> Output:
+    ) -> RemoteOutput:
         """Run a script of our own there, outside the session's shell state."""
         argv = ("bash", "--noprofile", "--norc", "-c", script, "bash", *args)
         child = await self._open(Decision.own(f"{self.kind} backend"), argv, stdin, merge_stderr=False)
         return await self._answer(child, limit_s)
 
-    async def client(self, argv: tuple[str, ...], *, limit_s: float) -> Output:
+    async def client(self, argv: tuple[str, ...], *, limit_s: float) -> RemoteOutput:
         """Run the client program on this machine, for the runtime's own work."""
         spec = SpawnSpec(argv=argv, cwd="/", env=self._common.client_env, owner=self.id, merge_stderr=False)
         child = await self._common.supervisor.spawn(Decision.own(f"{self.kind} backend"), spec)
@@ -223,16 +223,16 @@ class RemoteEnvironment:
         )
         return await self._common.supervisor.spawn(decision, spec)
 
-    async def _answer(self, child: Child, limit_s: float) -> Output:
+    async def _answer(self, child: Child, limit_s: float) -> RemoteOutput:
         # Without a file behind it: what a script answers is wanted whole.
         spool = Spool(Path(), memory_bytes=1 << 40, disk_bytes=0)
         ended = await run_child(child, spool, limit_s, self._common.run_blocking)
         errors = child.stderr_tail().decode("utf-8", "replace")
         if ended.timed_out:
             errors += f"\nno answer within {limit_s:g} s"
-        return Output(ended.code, spool.finish(), errors)
+        return RemoteOutput(ended.code, spool.finish(), errors)
 
-    async def _ready_script(self, script: str, *args: str, stdin: bytes | None = None) -> Output:
+    async def _ready_script(self, script: str, *args: str, stdin: bytes | None = None) -> RemoteOutput:
         await self._ready()
         answer = await self.script(script, *args, stdin=stdin)
         if self._client_failed(answer.code, answer.errors):

@@ -9,12 +9,18 @@ import msgspec
 
 from hermes.errors import ToolError
 from hermes.seams import Decision
-from hermes.tools.environments import notices as wording
+from hermes.tools.environments import background as wording
 from hermes.tools.environments import shell
-from hermes.tools.environments.background import Order, Record, State, end_all
-from hermes.tools.environments.notices import Breaker, WatchLimit
+from hermes.tools.environments.background import (
+    BackgroundRecord,
+    BackgroundRequest,
+    Breaker,
+    State,
+    WatchLimit,
+    end_all,
+)
 from hermes.tools.environments.remote_files import RunScript
-from hermes.tools.terminal.shown import text_of
+from hermes.tools.terminal.output_text import text_of
 from hermes.typed import from_json
 
 _KILL_WAIT_S = 8.0
@@ -89,14 +95,14 @@ class RemoteProcesses:
         self._awaited: set[str] | None = None  # what there may be news of; None until what runs there was looked at
         self._breaker = Breaker()
 
-    async def start(self, order: Order, decision: Decision) -> Record:
+    async def start(self, order: BackgroundRequest, decision: Decision) -> BackgroundRecord:
         if not decision.allowed:
             raise ToolError(decision.reason or "the command was not allowed")
         if order.pty:
             raise ToolError("this backend has no terminals for background processes; start it without pty")
         await self._run("true")  # the session's shell state is made by the first thing that runs there
         ident = f"proc_{secrets.token_hex(6)}"
-        record = Record(id=ident, order=order, pid=0, started_at=time.time(), backend=self._environment_id)
+        record = BackgroundRecord(id=ident, order=order, pid=0, started_at=time.time(), backend=self._environment_id)
         answer = await self._run(
             _START, _stem(ident), msgspec.json.encode(record).decode(), order.command, order.cwd, self._snapshot()
         )
@@ -106,16 +112,16 @@ class RemoteProcesses:
             self._awaited.add(ident)
         return msgspec.structs.replace(record, pid=int(answer.output))
 
-    async def records(self, task_id: str | None = None) -> list[Record]:
+    async def records(self, task_id: str | None = None) -> list[BackgroundRecord]:
         answer = await self._run(_ALL)
         found = [_record(each) for each in answer.output.split(b"\0") if each]
         found.sort(key=lambda record: record.started_at)
         return [record for record in found if task_id is None or record.order.task_id == task_id]
 
-    async def find(self, ident: str) -> Record | None:
+    async def find(self, ident: str) -> BackgroundRecord | None:
         return next((record for record in await self.records() if record.id == ident), None)
 
-    async def state(self, record: Record) -> State:
+    async def state(self, record: BackgroundRecord) -> State:
         words = (await self._run(_STATE, _stem(record.id))).output.decode().split()
         if words[:1] == ["running"]:
             return State(status="running")
@@ -123,23 +129,23 @@ class RemoteProcesses:
             return State(status="exited")
         return State(status="exited", exit_code=int(words[1]), ended_at=float(words[2]))
 
-    async def log(self, record: Record) -> bytes:
+    async def log(self, record: BackgroundRecord) -> bytes:
         return (await self._run('tail -c "$2" -- "$1.log" 2>/dev/null', _stem(record.id), str(_LOG_BYTES))).output
 
-    async def kill(self, record: Record, grace_s: float = 1.0) -> bool:
+    async def kill(self, record: BackgroundRecord, grace_s: float = 1.0) -> bool:
         if (await self.state(record)).status == "exited":
             return False
         async with asyncio.timeout(grace_s * 3 + _KILL_WAIT_S):
             await self._run(_END, _stem(record.id), f"{min(grace_s, 1.0):g}")
         return True
 
-    async def write(self, record: Record, data: bytes) -> None:
+    async def write(self, record: BackgroundRecord, data: bytes) -> None:
         raise ToolError(f"{record.id} has no stdin: background processes on this backend cannot be written to")
 
-    async def close_stdin(self, record: Record) -> None:
+    async def close_stdin(self, record: BackgroundRecord) -> None:
         raise ToolError(f"{record.id} has no stdin: background processes on this backend cannot be written to")
 
-    async def mark_seen(self, record: Record) -> None:
+    async def mark_seen(self, record: BackgroundRecord) -> None:
         self._seen.add(record.id)
 
     async def notices(self, *session_ids: str) -> list[str]:
@@ -162,7 +168,7 @@ class RemoteProcesses:
             return 0  # nothing was run there, and the end of a session is no reason to connect
         return await end_all(self, [each for each in await self.records() if each.order.session_id == session_id])
 
-    async def _news_of(self, record: Record) -> list[str]:
+    async def _news_of(self, record: BackgroundRecord) -> list[str]:
         limit = self._limits.setdefault(record.id, WatchLimit())
         state = await self.state(record)
         told: list[str] = []
@@ -175,7 +181,7 @@ class RemoteProcesses:
                 told.append(wording.completion(record, state.exit_code, text_of(await self.log(record))))
         return told
 
-    async def _new_lines(self, record: Record, *, is_over: bool) -> list[str]:
+    async def _new_lines(self, record: BackgroundRecord, *, is_over: bool) -> list[str]:
         """What was printed since the last look, in whole lines."""
         first = self._read_to.get(record.id, 0) + 1
         answer = await self._run(_NEW, _stem(record.id), str(first), str(_LOG_BYTES))
@@ -185,9 +191,9 @@ class RemoteProcesses:
         return text_of(complete).splitlines()
 
 
-def _record(text: bytes) -> Record:
+def _record(text: bytes) -> BackgroundRecord:
     record, _, pid = text.partition(b"\1")
-    return msgspec.structs.replace(from_json(record, Record), pid=int(pid or 0))
+    return msgspec.structs.replace(from_json(record, BackgroundRecord), pid=int(pid or 0))
 
 
 def _stem(ident: str) -> str:

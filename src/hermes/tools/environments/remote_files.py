@@ -11,7 +11,7 @@ from hermes.tools.environments.host_files import kind_of
 _NOTHING_THERE = 44
 
 
-class Answer(Protocol):
+class RemoteAnswer(Protocol):
     """What a script gave back."""
 
     @property
@@ -25,7 +25,7 @@ class Answer(Protocol):
 class RunScript(Protocol):
     """Runs a bash script there, with arguments and bytes for its stdin."""
 
-    async def __call__(self, script: str, *args: str, stdin: bytes | None = None) -> Answer: ...
+    async def __call__(self, script: str, *args: str, stdin: bytes | None = None) -> RemoteAnswer: ...
 
 
 async def stat_path(run: RunScript, path: str) -> FileInfo | None:
@@ -74,7 +74,7 @@ async def list_path(run: RunScript, path: str) -> list[str]:
     return sorted(name for name in names if name)
 
 
-def _checked(answer: Answer, path: str) -> bytes:
+def _checked(answer: RemoteAnswer, path: str) -> bytes:
     if answer.code != 0:
         raise ToolError(f"{path}: {answer.errors.strip() or f'failed with {answer.code}'}")
     return answer.output

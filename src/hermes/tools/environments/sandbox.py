@@ -11,8 +11,8 @@ from msgspec import Struct
 from hermes.errors import MissingPart
 from hermes.programs import TOOL_CACHES, find_program
 from hermes.seams import Decision, SpawnSpec, Supervisor
-from hermes.tools.environments.running import run_child
-from hermes.tools.environments.spool import Spool
+from hermes.tools.environments.output_spool import Spool
+from hermes.tools.environments.run_child import run_child
 from hermes.tools.supervisor.child import StartFailed
 from hermes.tools.supervisor.threads import RunBlocking
 
@@ -34,7 +34,7 @@ class SandboxOptions(Struct, frozen=True, kw_only=True):
     writable: tuple[str, ...] = ()
 
 
-class Probe(Struct, frozen=True):
+class SandboxProbe(Struct, frozen=True):
     """Whether bubblewrap works here, and if not, why."""
 
     works: bool
@@ -133,20 +133,20 @@ def _outermost(folders: Iterable[str]) -> list[str]:
     return kept
 
 
-_answers: dict[str, Probe] = {}  # by program: whether it works does not change while a runtime lives
+_answers: dict[str, SandboxProbe] = {}  # by program: whether it works does not change while a runtime lives
 
 
-async def probed(supervisor: Supervisor, run_blocking: RunBlocking, *workspaces: str) -> Probe:
+async def probed(supervisor: Supervisor, run_blocking: RunBlocking, *workspaces: str) -> SandboxProbe:
     """Whether bubblewrap works here; it is tried once in the life of this process."""
     program = find_program("bwrap", os.environ, *workspaces)
     if program is None:
-        return Probe(works=False, why="bubblewrap (the program bwrap) is not installed")
+        return SandboxProbe(works=False, why="bubblewrap (the program bwrap) is not installed")
     if program not in _answers:
         _answers[program] = await _probe(supervisor, run_blocking, program)
     return _answers[program]
 
 
-async def _probe(supervisor: Supervisor, run_blocking: RunBlocking, program: str) -> Probe:
+async def _probe(supervisor: Supervisor, run_blocking: RunBlocking, program: str) -> SandboxProbe:
     """Run bubblewrap once, with the namespaces a command will get."""
     sandbox = Sandbox(SandboxOptions(workspace=tempfile.gettempdir()))
     argv = sandbox.wrap(("/bin/sh", "-c", "exit 42"), {})
@@ -157,11 +157,11 @@ async def _probe(supervisor: Supervisor, run_blocking: RunBlocking, program: str
         )
         ended = await run_child(child, spool, PROBE_LIMIT_S, run_blocking)
     except StartFailed as error:
-        return Probe(works=False, why=str(error))
+        return SandboxProbe(works=False, why=str(error))
     if ended.code == 42:
-        return Probe(works=True, program=program)
+        return SandboxProbe(works=True, program=program)
     said = spool.finish().decode("utf-8", "replace").strip()
-    return Probe(works=False, why=f"bubblewrap does not work here: {said or f'exit code {ended.code}'}")
+    return SandboxProbe(works=False, why=f"bubblewrap does not work here: {said or f'exit code {ended.code}'}")
 
 
 def missing(why: str) -> MissingPart:

@@ -41,7 +41,7 @@ class Synced(Struct, frozen=True):
     there: str
 
 
-class Stamp(NamedTuple):
+class SyncStamp(NamedTuple):
     """How a change of a file is known. Whole seconds: a copy keeps no more of them."""
 
     mtime: int
@@ -58,7 +58,7 @@ class FolderSync:
         self._folder = folder
         self._run = run
         self._run_blocking = run_blocking
-        self._sent: dict[str, Stamp] = {}  # as both sides had it after the last exchange
+        self._sent: dict[str, SyncStamp] = {}  # as both sides had it after the last exchange
         self._next = 0.0
 
     def forget(self) -> None:
@@ -87,7 +87,7 @@ class FolderSync:
         theirs = {}
         for row in filter(None, listed.split("\0")):
             mtime, size, name = row.split(" ", 2)
-            theirs[name.removeprefix("./")] = Stamp(int(mtime), int(size))
+            theirs[name.removeprefix("./")] = SyncStamp(int(mtime), int(size))
         # Other folders there are somebody else's: the other machine may have a Hermes of its own.
         ours = {name.partition("/")[0] for name in self._sent}
         changed = [name for name, stamp in theirs.items() if self._sent.get(name) != stamp]
@@ -100,8 +100,8 @@ class FolderSync:
         return await self._run_blocking(_unpacked, self._folder.here, packed, set(wanted))
 
 
-def _stamps(folder: Path) -> dict[str, Stamp]:
-    found: dict[str, Stamp] = {}
+def _stamps(folder: Path) -> dict[str, SyncStamp]:
+    found: dict[str, SyncStamp] = {}
     total = 0
     for root, _, names in os.walk(folder):
         for name in names:
@@ -110,7 +110,7 @@ def _stamps(folder: Path) -> dict[str, Stamp]:
                 continue
             stat = path.stat()
             total += stat.st_size
-            found[str(path.relative_to(folder))] = Stamp(int(stat.st_mtime), stat.st_size)
+            found[str(path.relative_to(folder))] = SyncStamp(int(stat.st_mtime), stat.st_size)
     if total > MOST_BYTES:
         raise ToolError(f"{folder} holds more than {MOST_BYTES >> 20} MB; it is not copied to the other side")
     return found

@@ -19,14 +19,14 @@ _PIECE_CHARS = 48_000
 FOLDER = "/tmp/hermes-exec"  # noqa: S108 - on the other side; one below it for each environment
 
 
-class Text(NamedTuple):
+class TextOutput(NamedTuple):
     """What the interface gives back."""
 
     code: int
     text: str
 
 
-RunLine = Callable[[str], Awaitable[Text]]
+RunLine = Callable[[str], Awaitable[TextOutput]]
 
 
 class ChildOfService:
@@ -92,7 +92,7 @@ class TextChild(ChildOfService):
         if data:
             yield data
 
-    async def _begin(self) -> Text:
+    async def _begin(self) -> TextOutput:
         # A command line has a limit of its own there, so a long input goes ahead in pieces.
         pieces = [self._stdin[at : at + _PIECE_CHARS] for at in range(0, len(self._stdin), _PIECE_CHARS)]
         for piece in pieces[:-1]:

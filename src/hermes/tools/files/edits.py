@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hermes.errors import ToolError
-from hermes.tools.files.adapting import ending_at, fitted, with_endings
 from hermes.tools.files.encoding import Endings
-from hermes.tools.files.matching import SHAPES, Match, Wanted, exact_matches, without_overlaps
-from hermes.tools.files.nearest import Region, nearest_regions
+from hermes.tools.files.fit_replacement import ending_at, fitted, with_endings
+from hermes.tools.files.near_misses import Region, nearest_regions
+from hermes.tools.files.text_match import SHAPES, Match, WantedText, exact_matches, without_overlaps
 from hermes.tools.files.tokens import Level, lines_of
 
 _PLACES_NAMED = 10
@@ -120,15 +120,17 @@ def compose(text: str, level: Level, changes: list[tuple[Match, str]]) -> Edited
     return Edited(text, level, tuple(spans))
 
 
-def find(text: str, old: str, *, every: bool = True, whole_lines: bool = False) -> tuple[Level, list[Match], Wanted]:
+def find(
+    text: str, old: str, *, every: bool = True, whole_lines: bool = False
+) -> tuple[Level, list[Match], WantedText]:
     """The places of `old` at the first level that has any, and `old` in tokens; without `every`, only some of many."""
-    wanted = Wanted(old)
+    wanted = WantedText(old)
     found = _kept(text, exact_matches(text, old, None if every else _PLACES_NAMED + 1), whole_lines)
     level, found = (Level.EXACT, found) if found else _find_loosely(text, wanted, whole_lines)
     return level, found, wanted
 
 
-def _find_loosely(text: str, wanted: Wanted, whole_lines: bool = False) -> tuple[Level, list[Match]]:
+def _find_loosely(text: str, wanted: WantedText, whole_lines: bool = False) -> tuple[Level, list[Match]]:
     if not wanted.is_blank and not wanted.is_huge:
         for level, shapes in SHAPES.items():
             for shape in shapes:
@@ -144,7 +146,7 @@ def _kept(text: str, matches: list[Match], whole_lines: bool) -> list[Match]:
     return [match for match in matches if match.start == 0 or text[match.start - 1] in "\n\r"]
 
 
-def written_for(text: str, match: Match, old: Wanted, new: str) -> str:
+def written_for(text: str, match: Match, old: WantedText, new: str) -> str:
     """What takes the place of `match`, fitted to the file."""
     if match.pieces:
         return fitted(text, match, old.lines, lines_of(new))
@@ -207,7 +209,7 @@ def _position(text: str, new: str) -> int | None:
         at = text.find(written)
         if at != -1:
             return at
-    matches = _find_loosely(text, Wanted(new))[1]
+    matches = _find_loosely(text, WantedText(new))[1]
     return matches[0].start if matches else None
 
 

@@ -27,7 +27,7 @@ class PageRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class LinePage:
     """The lines, without their ends; line n of the file is `lines[n - first_line]`."""
 
     first_line: int
@@ -38,7 +38,7 @@ class Page:
     encoding: Encoding
 
 
-class _Kept(NamedTuple):
+class _KeptLines(NamedTuple):
     head: bytes  # the start of the line, enough for what is shown of it
     length: int  # of the whole line, in bytes
     is_ended: bool  # by a newline, so that a carriage return before it is a part of the line's end
@@ -58,7 +58,7 @@ class Pager:
         self._codec = "utf-8" if encoding.is_wide else encoding.codec
         self._skip_bom = len(encoding.bom)
         self._line = 1
-        self._kept: list[_Kept] = []
+        self._kept: list[_KeptLines] = []
         self._open = bytearray()
         self._open_length = 0
         self._seen = 0
@@ -85,12 +85,12 @@ class Pager:
             return
         self._take(chunk)
 
-    def finish(self, *, is_end: bool) -> Page:
+    def finish(self, *, is_end: bool) -> LinePage:
         """The page. `is_end` says that all bytes were fed; a file that ends in a newline shows an empty last line."""
         has_more = self._is_full and (self._open_length > 0 or not is_end)
         if not self._is_full and self._line >= self._request.offset and is_end:
             self._close_line(is_ended=False)
-        return Page(
+        return LinePage(
             first_line=self._request.offset,
             lines=tuple(map(self._shown, self._kept)),
             newlines=self._newlines,
@@ -157,12 +157,12 @@ class Pager:
 
     def _close_line(self, *, is_ended: bool) -> None:
         if self._line >= self._request.offset:
-            self._kept.append(_Kept(bytes(self._open), self._open_length, is_ended))
+            self._kept.append(_KeptLines(bytes(self._open), self._open_length, is_ended))
         self._line += 1
         self._open.clear()
         self._open_length = 0
 
-    def _shown(self, kept: _Kept) -> str:
+    def _shown(self, kept: _KeptLines) -> str:
         is_whole = kept.length == len(kept.head)
         text = self._decoded(kept.head.removesuffix(b"\r") if is_whole and kept.is_ended else kept.head)
         if is_whole and len(text) <= MAX_LINE_CHARS:

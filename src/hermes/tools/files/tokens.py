@@ -24,14 +24,14 @@ class Shape(NamedTuple):
     lookalikes: bool
 
 
-class Token(NamedTuple):
+class TextToken(NamedTuple):
     """A piece of one line. `text` is as written; two tokens of one kind and text are the same."""
 
     kind: TokenKind
     text: str
 
 
-Line: TypeAlias = tuple[Token, ...]
+Line: TypeAlias = tuple[TextToken, ...]
 
 # Atomic, or \r\n could be taken for two line breaks.
 _EOL = r"(?>\r\n|\n|\r)"
@@ -61,18 +61,18 @@ def lines_of(text: str) -> list[Line]:
         words = content.strip(" \t")
         if not words:
             # A blank line has no indentation of its own: its spaces count as trailing.
-            lines.append((Token("break", content + ending),))
+            lines.append((TextToken("break", content + ending),))
             continue
         indent = content[: len(content) - len(content.lstrip(" \t"))]
         tail = content[len(indent) + len(words) :] + ending
         lines.append(
             (
-                Token("indent", indent),
-                *(Token("words", word) for word in re.findall(_WORDS, words)),
-                Token("break", tail),
+                TextToken("indent", indent),
+                *(TextToken("words", word) for word in re.findall(_WORDS, words)),
+                TextToken("break", tail),
             )
         )
-    if lines and lines[-1] == (Token("break", ""),):
+    if lines and lines[-1] == (TextToken("break", ""),):
         lines.pop()
     return lines
 
@@ -88,7 +88,7 @@ def pattern_of(lines: list[Line], shape: Shape) -> str:
     return "".join(parts)
 
 
-def token_pattern(token: Token, shape: Shape, *, is_opening: bool = False, is_last_line: bool = False) -> str:
+def token_pattern(token: TextToken, shape: Shape, *, is_opening: bool = False, is_last_line: bool = False) -> str:
     """The pattern of one token. Every token takes a definite piece, so walking token by token finds the same match."""
     match token.kind:
         case "indent":
@@ -99,11 +99,11 @@ def token_pattern(token: Token, shape: Shape, *, is_opening: bool = False, is_la
             return _break_pattern(token, shape, is_opening, is_last_line)
 
 
-def has_newline(token: Token) -> bool:
+def has_newline(token: TextToken) -> bool:
     return token.text.endswith(("\n", "\r"))
 
 
-def _break_pattern(token: Token, shape: Shape, is_opening: bool, is_last_line: bool) -> str:
+def _break_pattern(token: TextToken, shape: Shape, is_opening: bool, is_last_line: bool) -> str:
     if not has_newline(token):
         return _AT_LINE_END if token.text or shape.indent else ""
     # At the very start, spaces before the break lie outside what was asked for.

@@ -12,9 +12,9 @@ from hermes.errors import ToolError
 from hermes.seams import Action, Decision, FileInfo, ToolContext
 from hermes.tools.files import paths
 from hermes.tools.files.encoding import Decoded, NotTextError, decode
-from hermes.tools.files.memo import FileMemo, digest
+from hermes.tools.files.file_memory import FileMemo, digest
 from hermes.tools.files.paths import PathRules
-from hermes.tools.files.secrets import Veil
+from hermes.tools.files.reencode import Veil
 
 MAX_EDITED_BYTES = 64 * 1024 * 1024
 HANDLE_PREFIX = "hermes://result/"
@@ -25,7 +25,7 @@ _DISPLAY_MARKS = (("[line cut, ", "a line that read_file has cut"), ('"content_r
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkspacePath:
     """A path of the environment: as given, absolute, and where it leads with links followed; `info` when it exists."""
 
     given: str
@@ -42,7 +42,7 @@ class Place:
 class TextFile:
     """A file in memory, ready to be edited; `decoded` is None for a file that does not exist."""
 
-    place: Place
+    place: WorkspacePath
     data: bytes
     decoded: Decoded | None
 
@@ -63,7 +63,7 @@ class Workspace:
         security = ctx.settings.get("security") or {}
         self.veil = Veil(self.memo.redactor, is_on=bool(security.get("redact_secrets", True)))
 
-    async def locate(self, given: str) -> Place:
+    async def locate(self, given: str) -> WorkspacePath:
         """Where `given` leads; the file need not exist."""
         if given.startswith(HANDLE_PREFIX):
             raise ToolError(f"{given!r} is a kept result: read_file and search_files open it, and nothing changes it")
@@ -74,14 +74,14 @@ class Workspace:
         path = paths.absolute(given, cwd=self._ctx.environment.cwd, home=await self._home())
         info = await self._ctx.environment.stat(path)
         if info is not None:
-            return Place(given, path, info.path, info)
-        return Place(given, path, await self._future_path(path), None)
+            return WorkspacePath(given, path, info.path, info)
+        return WorkspacePath(given, path, await self._future_path(path), None)
 
-    async def refuse_read(self, place: Place) -> str | None:
+    async def refuse_read(self, place: WorkspacePath) -> str | None:
         """Why the path may not be read, or None."""
         return paths.refuse_read(place.path, place.resolved, place.info, await self._rules())
 
-    async def check_write(self, place: Place) -> None:
+    async def check_write(self, place: WorkspacePath) -> None:
         """Raise `ToolError` unless the rules and the gate let this path be written."""
         refusal = paths.refuse_write(place.path, place.resolved, place.info, await self._rules())
         if refusal:
@@ -100,7 +100,7 @@ class Workspace:
         if not decision.allowed:
             raise ToolError(f"writing {place.given!r} was not allowed: {decision.reason or 'denied'}")
 
-    async def read_text(self, place: Place) -> TextFile:
+    async def read_text(self, place: WorkspacePath) -> TextFile:
         """The whole file, for an edit. Raises `ToolError` for what is no text, or too large for that."""
         if place.info is None:
             return TextFile(place, b"", None)
@@ -115,7 +115,7 @@ class Workspace:
         except NotTextError as error:
             raise ToolError(f"{place.given!r} is binary, so it cannot be edited as text") from error
 
-    async def write(self, place: Place, data: bytes, *, mode: int | None = None) -> None:
+    async def write(self, place: WorkspacePath, data: bytes, *, mode: int | None = None) -> None:
         """Replace the file atomically, by default with its mode kept, and remember it as known to this task."""
         if mode is None and place.info is not None:
             mode = place.info.mode & 0o7777
@@ -143,7 +143,7 @@ class Workspace:
         )
         return {"error": error, "current_text": current}
 
-    async def similar(self, place: Place) -> list[str]:
+    async def similar(self, place: WorkspacePath) -> list[str]:
         """Paths near a missing one that may have been meant."""
         environment = self._ctx.environment
         for folder in paths.parents(place.path):

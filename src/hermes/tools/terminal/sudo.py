@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from hermes.seams import Decision, ToolContext
-from hermes.tools.terminal.words import calls_sudo
+from hermes.tools.terminal.simple_commands import calls_sudo
 
 AskPassword: TypeAlias = Callable[[str], Awaitable[str | None]]  # what was typed, or None when nobody answered
 ASK_LIMIT_S = 45.0

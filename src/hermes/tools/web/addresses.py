@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FetchTarget:
     """A URL that passed every check, and the addresses to connect to: these and no others."""
 
     url: str
@@ -108,7 +108,7 @@ def check_url(url: str, rules: AddressRules, secrets: Sequence[str] = ()) -> tup
     return parts.scheme, host, port or (443 if parts.scheme == "https" else 80)
 
 
-def check_addresses(url: str, place: tuple[str, str, int], found: Sequence[str], rules: AddressRules) -> Target:
+def check_addresses(url: str, place: tuple[str, str, int], found: Sequence[str], rules: AddressRules) -> FetchTarget:
     """The target, when every address that the host leads to may be reached; else `Refused`."""
     scheme, host, port = place
     if not found:
@@ -124,7 +124,7 @@ def check_addresses(url: str, place: tuple[str, str, int], found: Sequence[str],
             continue
         if not rules.allow_private or meant in _METADATA or meant.is_link_local or meant.is_multicast:
             raise Refused(f"the host {host!r} leads to an address that is not public; only public ones are fetched")
-    return Target(url, scheme, host, port, tuple(found), is_private)
+    return FetchTarget(url, scheme, host, port, tuple(found), is_private)
 
 
 def _is_public(address: Address) -> bool:

@@ -14,7 +14,7 @@ from hermes.types import JsonObject
 Found = dict[str, Any]
 
 
-class Provider(Struct, frozen=True, kw_only=True):
+class SearchService(Struct, frozen=True, kw_only=True):
     """One service. `{query}`, `{limit}` and `{key}` in its texts are filled in for a request."""
 
     name: str
@@ -34,7 +34,7 @@ class Provider(Struct, frozen=True, kw_only=True):
 
 
 PROVIDERS = (
-    Provider(
+    SearchService(
         name="firecrawl",
         base="https://api.firecrawl.dev",
         path="/v2/search",
@@ -45,7 +45,7 @@ PROVIDERS = (
         key="firecrawl_api_key",
         where="firecrawl_url",
     ),
-    Provider(
+    SearchService(
         name="parallel",
         base="https://api.parallel.ai",
         path="/v1/search",
@@ -55,7 +55,7 @@ PROVIDERS = (
         most=40,
         key="parallel_api_key",
     ),
-    Provider(
+    SearchService(
         name="tavily",
         base="https://api.tavily.com",
         path="/search",
@@ -65,7 +65,7 @@ PROVIDERS = (
         most=20,
         key="tavily_api_key",
     ),
-    Provider(
+    SearchService(
         name="exa",
         base="https://api.exa.ai",
         path="/search",
@@ -74,14 +74,14 @@ PROVIDERS = (
         description=("highlights", "summary", "text"),
         key="exa_api_key",
     ),
-    Provider(
+    SearchService(
         name="searxng",
         path="/search?q={query}&format=json",
         method="GET",
         description=("content",),
         where="searxng_url",
     ),
-    Provider(
+    SearchService(
         name="brave",
         base="https://api.search.brave.com",
         path="/res/v1/web/search?q={query}&count={limit}",
@@ -91,7 +91,7 @@ PROVIDERS = (
         most=20,
         key="brave_api_key",
     ),
-    Provider(name="ddgs", link="href", description=("body",), package="ddgs"),
+    SearchService(name="ddgs", link="href", description=("body",), package="ddgs"),
 )
 _ALIASES = {"brave-free": "brave", "brave-search": "brave", "duckduckgo": "ddgs"}
 _VARIABLES = {
@@ -104,7 +104,7 @@ _VARIABLES = {
 }
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class ServiceCall(Struct, frozen=True, kw_only=True):
     """A request ready to be sent."""
 
     method: str
@@ -113,7 +113,7 @@ class Call(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-def choose(web: Mapping[str, Any]) -> Provider:
+def choose(web: Mapping[str, Any]) -> SearchService:
     """The service that the settings ask for, else the first that is available; `ToolError` says what is missing."""
     known = {provider.name: provider for provider in offered(web)}
     asked = str(web.get("search_backend") or web.get("backend") or "").strip().lower()
@@ -131,12 +131,12 @@ def choose(web: Mapping[str, Any]) -> Provider:
     raise ToolError("no search service is set up; the user can give a key for one, such as TAVILY_API_KEY")
 
 
-def offered(web: Mapping[str, Any]) -> tuple[Provider, ...]:
+def offered(web: Mapping[str, Any]) -> tuple[SearchService, ...]:
     """Every service there is, the user's own first, in the order they are tried."""
     own = web.get("custom") or {}
     if not own.get("url"):
-        return (*PROVIDERS, Provider(name="custom"))
-    custom = Provider(
+        return (*PROVIDERS, SearchService(name="custom"))
+    custom = SearchService(
         name="custom",
         base=str(own["url"]),
         method="POST" if own.get("method") == "POST" else "GET",
@@ -150,7 +150,7 @@ def offered(web: Mapping[str, Any]) -> tuple[Provider, ...]:
     return (custom, *PROVIDERS)
 
 
-def missing(provider: Provider, web: Mapping[str, Any]) -> str:
+def missing(provider: SearchService, web: Mapping[str, Any]) -> str:
     """What the service lacks, in one clause; empty when it can be asked."""
     if provider.package:
         lacks = find_spec(provider.package) is None
@@ -175,7 +175,7 @@ def is_available() -> bool:
     return True
 
 
-def request_of(provider: Provider, web: Mapping[str, Any], query: str, limit: int) -> Call:
+def request_of(provider: SearchService, web: Mapping[str, Any], query: str, limit: int) -> ServiceCall:
     """The request for one search."""
     secret = str(web.get(provider.key) or "") if provider.key else ""
     endpoints = web.get("endpoints") or {}
@@ -190,10 +190,10 @@ def request_of(provider: Provider, web: Mapping[str, Any], query: str, limit: in
     if provider.method == "POST":
         body = msgspec.json.encode(_filled(provider.body, query, limit))
         headers["content-type"] = "application/json"
-    return Call(method=provider.method, url=url, headers={"accept": "application/json", **headers}, body=body)
+    return ServiceCall(method=provider.method, url=url, headers={"accept": "application/json", **headers}, body=body)
 
 
-def results_of(provider: Provider, answer: Any, limit: int) -> list[Found]:
+def results_of(provider: SearchService, answer: Any, limit: int) -> list[Found]:
     """The results in the contract's shape; `ToolError` when the answer is not the service's."""
     rows = value_at(answer, provider.results)
     if rows is None and isinstance(answer, Mapping):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.seams import Decision, SpawnSpec
 
 

@@ -9,7 +9,7 @@ from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.errors import StoreError
 from hermes.ops import SessionChanged
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.seams import EventStore
 
 CLOSED = "cli_close"

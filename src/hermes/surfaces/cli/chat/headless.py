@@ -17,7 +17,7 @@ from hermes.config.load import bound_settings
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
 from hermes.surfaces.cli.chat.ending import close_session, prune_if_due, session_store
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
@@ -30,8 +30,8 @@ from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.first_run import with_model
-from hermes.surfaces.cli.loading import settle_soon
+from hermes.surfaces.cli.gc_at_start import settle_soon
+from hermes.surfaces.cli.model_discovery import with_model
 from hermes.surfaces.cli.output import cut
 from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import Logged, logging_as_set, session_tag, turn_log

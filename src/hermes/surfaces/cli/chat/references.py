@@ -14,7 +14,7 @@ from hermes.config.settings import Settings
 from hermes.errors import ToolError, UserError
 from hermes.own_git import OwnGit
 from hermes.runtime.redaction import redactor_of
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.chat.question import with_image
 
 MOST_CHARS = 60_000  # of one reference

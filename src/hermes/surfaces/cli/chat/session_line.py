@@ -6,7 +6,7 @@ from typing import Any
 
 from hermes import AIAgent
 from hermes.errors import SessionInUse, SessionMoved
-from hermes.runtime.workplaces import NO_MESSAGES
+from hermes.runtime.setup.environment_setup import NO_MESSAGES
 from hermes.seams import EventStore
 from hermes.types import StatusChanged
 

@@ -8,7 +8,7 @@ from hermes.config.sections.terminal import Section as Terminal
 from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
 from hermes.extensions.skills import Skill, Skills
-from hermes.models.catalogue import providers
+from hermes.models.providers.catalogue import providers
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 

@@ -129,12 +129,12 @@ def _run(cli: Cli, work: "Callable[[Checkpoints], Awaitable[Result]]") -> Result
     """Do something with the home's checkpoints."""
     from hermes.config.sections import checkpoints as section  # noqa: PLC0415 - `hermes --help` loads none of this
     from hermes.config.values import plain  # noqa: PLC0415
-    from hermes.context.checkpoints import Checkpoints, Limits  # noqa: PLC0415
-    from hermes.runtime.shared import Shared  # noqa: PLC0415
+    from hermes.context.checkpoints import CheckpointLimits, Checkpoints  # noqa: PLC0415
+    from hermes.runtime.setup.process import ProcessParts  # noqa: PLC0415
 
     async def main() -> Any:
-        parts = Shared()
-        limits = Limits.of(plain(cli.settings().of(section.Section)))
+        parts = ProcessParts()
+        limits = CheckpointLimits.of(plain(cli.settings().of(section.Section)))
         made = Checkpoints(cli.home, parts.supervisor, parts.pool.run, limits, parts.clock.now)
         try:
             return await work(made)

@@ -92,8 +92,7 @@ def set_(cli: Cli, key: str, value: str) -> None:
         set_env(paths.env_file(cli.home), key, value)
         cli.out.line(f"{key} is set in {paths.env_file(cli.home)}")
         return
-    from hermes.config.effect import when_it_acts  # noqa: PLC0415
-    from hermes.config.write import set_key  # noqa: PLC0415
+    from hermes.config.write import set_key, when_it_acts  # noqa: PLC0415
 
     written = set_key(cli.home, key, value)
     shown = "…" if is_secret(key) and "${" not in value else _text(written)
@@ -124,7 +123,7 @@ def unset(cli: Cli, key: str) -> int:
         return Exit.FAILED
     cli.out.write(f"{key} removed from {file}\n")
     if not _is_variable(key):
-        from hermes.config.effect import when_it_acts  # noqa: PLC0415
+        from hermes.config.write import when_it_acts  # noqa: PLC0415
 
         cli.out.note(when_it_acts(key))
     return Exit.ANSWERED
@@ -210,7 +209,7 @@ def edit(cli: Cli) -> int:
         raise UserError(f"there is no terminal for an editor; the file is {file}, and `hermes config set` changes it")
     paths.made(cli.home)
     if not file.exists():
-        from hermes.config.atomic import write_private  # noqa: PLC0415
+        from hermes.config.paths import write_private  # noqa: PLC0415
 
         write_private(file, "# Settings of Hermes; all keys: hermes config show --all\n")
     click.edit(filename=str(file), editor=editor)

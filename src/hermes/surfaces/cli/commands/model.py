@@ -59,9 +59,9 @@ def model(cli: Cli, /, **options: Any) -> int:
 
 
 def _show(cli: Cli, as_json: bool) -> int:
-    from hermes.models.resolve import Asked, resolve  # noqa: PLC0415
+    from hermes.models.providers.resolve import ModelQuery, resolve  # noqa: PLC0415
 
-    found = resolve(cli.settings(), Asked())
+    found = resolve(cli.settings(), ModelQuery())
     endpoint = found.endpoint
     facts = {
         "model": endpoint.model or None,
@@ -87,7 +87,7 @@ def _show(cli: Cli, as_json: bool) -> int:
 
 
 def _providers(cli: Cli, as_json: bool) -> int:
-    from hermes.models.catalogue import providers  # noqa: PLC0415
+    from hermes.models.providers.catalogue import providers  # noqa: PLC0415
 
     settings = cli.settings()
     rows = [
@@ -133,7 +133,7 @@ def _models(cli: Cli, choice: "Choice", as_json: bool) -> int:
 
 
 def _update(cli: Cli, source: str) -> int:
-    from hermes.models.metadata import update_metadata  # noqa: PLC0415
+    from hermes.models.providers.metadata import update_metadata  # noqa: PLC0415
 
     table = update_metadata(paths.cache_dir(cli.home), _read(source))
     file = paths.cache_dir(cli.home) / "models.json"
@@ -153,8 +153,8 @@ def _read(source: str) -> bytes:
 
     import msgspec  # noqa: PLC0415
 
-    from hermes.models.http import HttpClient  # noqa: PLC0415
-    from hermes.models.http_errors import HttpError  # noqa: PLC0415
+    from hermes.models.http.client import HttpClient  # noqa: PLC0415
+    from hermes.models.http.errors import HttpError  # noqa: PLC0415
 
     async def fetch() -> bytes:
         http = HttpClient()

@@ -12,9 +12,9 @@ from hermes.errors import UserError
 from hermes.surfaces.cli import session_views
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.chat.resume import find_session
-from hermes.surfaces.cli.completing import matching_sessions
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.shell_completion import matching_sessions
 from hermes.surfaces.cli.store import no_sessions, open_sessions
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def browse(cli: Cli, source: str | None = None, limit: int = 500) -> int:
         if not is_live:
             session_views.table(cli.out, found)
             return Exit.ANSWERED
-        from hermes.surfaces.cli.picker import pick_session  # noqa: PLC0415 - only this needs a live screen
+        from hermes.surfaces.cli.session_picker import pick_session  # noqa: PLC0415 - only this needs a live screen
 
         chosen = pick_session(db, found)
     return Exit.CANCELLED if chosen is None else _go_on(cli, chosen)
@@ -234,7 +234,7 @@ def _newest(db: "SessionDB | None", **options: Any) -> list[dict[str, Any]]:
 
 def _go_on(cli: Cli, session: str) -> int:
     """Take up the session here and now, where this version can talk; else say how."""
-    if find_spec("hermes.surfaces.cli.interactive.running") is None:
+    if find_spec("hermes.surfaces.cli.interactive.start_chat") is None:
         cli.out.line(session)
         cli.out.note(f"Go on with: hermes chat --resume {session} -q …")
         return Exit.ANSWERED

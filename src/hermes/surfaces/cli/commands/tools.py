@@ -145,7 +145,7 @@ def disable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
 @click.pass_obj
 def trust(cli: Cli, folder: Path, remove: bool) -> None:
     """Let the tool files in FOLDER/.hermes/tools run in sessions that work there."""
-    from hermes.tools.definitions import project_of  # noqa: PLC0415 - `hermes tools --help` needs none of it
+    from hermes.tools.registration.definitions import project_of  # noqa: PLC0415 - `hermes tools --help` needs none of it
 
     if not remove and not folder.is_dir():
         raise UserError(f"There is no folder {str(folder)!r}.")

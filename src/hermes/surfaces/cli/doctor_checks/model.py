@@ -7,11 +7,11 @@ from hermes.config.sections import model
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import ConfigError, HermesError, ProviderError
-from hermes.models.catalogue import is_loopback, providers
-from hermes.models.check import CheckResult, check_endpoint, require_model
 from hermes.models.endpoint import Endpoint
-from hermes.models.http import HttpClient
-from hermes.models.resolve import Asked, Resolved, resolve
+from hermes.models.http.client import HttpClient
+from hermes.models.providers.catalogue import is_loopback, providers
+from hermes.models.providers.endpoint_check import CheckResult, check_endpoint, require_model
+from hermes.models.providers.resolve import ModelQuery, Resolved, resolve
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, settled, warning
 
@@ -28,9 +28,9 @@ def run(cli: Cli) -> Iterable[Finding]:
         known = f"; there are keys for {', '.join(keys)}" if keys else ""
         yield problem(f"no model is configured{known}", "hermes model")
         return
-    yield from _endpoint(cli, settings, Asked(), "")
+    yield from _endpoint(cli, settings, ModelQuery(), "")
     for entry in settings.of(top_section.Section).fallback_providers:
-        asked = Asked(
+        asked = ModelQuery(
             name=entry.model,
             provider=entry.provider,
             base_url=entry.base_url,
@@ -44,7 +44,7 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield ok(f"keys are set for {', '.join(keys)}")
 
 
-def _endpoint(cli: Cli, settings: Settings, asked: Asked, what: str) -> Iterable[Finding]:
+def _endpoint(cli: Cli, settings: Settings, asked: ModelQuery, what: str) -> Iterable[Finding]:
     mend = "hermes fallback" if what else "hermes model"
     try:
         found = resolve(settings, asked)

@@ -8,8 +8,8 @@ from hermes.config.sections import terminal
 from hermes.programs import split_path
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, problem, settled, warning
-from hermes.tools.environments.sandbox import Probe, probed
-from hermes.tools.pool import DaemonPool
+from hermes.tools.calling.pool import DaemonPool
+from hermes.tools.environments.sandbox import SandboxProbe, probed
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 PROGRAMS = {"docker": ("docker", "podman"), "ssh": ("ssh",), "singularity": ("apptainer", "singularity")}
@@ -46,7 +46,7 @@ def _sandbox(section: terminal.Section) -> Finding:
     return lack(f"commands are not sandboxed: {found.why}", SANDBOX_FIX)
 
 
-async def _probe() -> Probe:
+async def _probe() -> SandboxProbe:
     supervisor = ProcessSupervisor()
     try:
         return await probed(supervisor, DaemonPool(1).run)

@@ -22,9 +22,9 @@ from hermes.config.settings import Settings
 from hermes.disk_trouble import disk_trouble
 from hermes.errors import HermesError, UserError
 from hermes.extensions.skills import Skills
-from hermes.models.resolve import Asked, resolve
+from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.runtime.redaction import redactor_of
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
 from hermes.surfaces.cli.chat.keywords import agent_keywords
 from hermes.surfaces.cli.chat.references import opened, surroundings
@@ -33,12 +33,11 @@ from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, why_for
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.interactive.painting import Painter, folded
-from hermes.surfaces.cli.interactive.past import recent
+from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.questions import Questions
-from hermes.surfaces.cli.interactive.quick import run_quick
-from hermes.surfaces.cli.interactive.slashes import SLASHES, find
-from hermes.surfaces.cli.interactive.status import Spent
+from hermes.surfaces.cli.interactive.recent_messages import recent
+from hermes.surfaces.cli.interactive.slashes import SLASHES, find, run_quick
+from hermes.surfaces.cli.interactive.status import ShownSpend
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
 from hermes.surfaces.cli.interactive.waiting import Waited, Waiting
 from hermes.surfaces.cli.passwords import ask_password
@@ -390,7 +389,7 @@ class Chat:
         """Change settings for this run (dotted keys, dots as two underscores); the session goes on."""
         changed = {name.replace("__", "."): value for name, value in flags.items()}
         settings = replace(self.settings, flags={**self.settings.flags, **changed}, _made={})
-        resolve(settings, Asked())
+        resolve(settings, ModelQuery())
         self.settings = settings
         await self.agent.aclose(keep_background=True)
         self.agent = self._make_agent(self.session_id)
@@ -414,7 +413,7 @@ class Chat:
         self.session_id = self.agent.session_id
         self._mark_session()
         self.waiting = Waiting(self.db, self.session_id, self.redactor.redact, self.in_thread)
-        self.spent = Spent()
+        self.spent = ShownSpend()
         self.last_answer = ""
 
     def _mark_session(self) -> None:
@@ -439,7 +438,7 @@ class Chat:
         """What the store knows of the session, for the status line."""
         row = await self.in_thread(self.db.get_session, self.session_id)
         try:
-            endpoint = resolve(self.settings, Asked()).endpoint
+            endpoint = resolve(self.settings, ModelQuery()).endpoint
             self.spent.reads(endpoint.model or endpoint.provider, endpoint.context_length)
         except HermesError:
             self.spent.reads("no model", None)

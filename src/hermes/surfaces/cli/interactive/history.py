@@ -8,7 +8,7 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory
 
 from hermes.config import paths
-from hermes.config.atomic import write_private
+from hermes.config.paths import write_private
 from hermes.errors import UserError
 
 MOST_BYTES = 1_000_000

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.interactive.view import Screen
-from hermes.tools.approval.callbacks import answer_of
-from hermes.tools.approval.question import Answer, Question
-from hermes.tools.approval.terminal import question_words
+from hermes.tools.approval.question import Answer, ApprovalQuestion
+from hermes.tools.approval.queue import answer_of
+from hermes.tools.approval.terminal_prompt import question_words
 
 _NO = frozenset({"d", "deny", "n", "no"})
 _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "always"})
@@ -24,7 +24,7 @@ class Questions:
         self._answer: asyncio.Future[Answer] | None = None
         self._choices: tuple[str, ...] = ()
 
-    async def __call__(self, question: Question) -> Answer:
+    async def __call__(self, question: ApprovalQuestion) -> Answer:
         async with self._one:
             text = question_words(question, short_path(question.cwd) if question.cwd else "")
             self._answer = asyncio.get_running_loop().create_future()

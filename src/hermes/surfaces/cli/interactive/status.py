@@ -9,7 +9,7 @@ from hermes.surfaces.cli.output import cut, width_of
 
 
 @dataclass(slots=True)
-class Spent:
+class ShownSpend:
     """Figures of one session. A price that nobody knows is None, never nothing."""
 
     model: str = ""

@@ -7,11 +7,12 @@ import os
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.data_structures import Size
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import create_input
@@ -27,21 +28,22 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from hermes.errors import UserError
-from hermes.surfaces.cli.interactive.completing import ChatCompleter
+from hermes.surfaces.cli.interactive.clipboard import Pastes
 from hermes.surfaces.cli.interactive.history import KeptHistory
+from hermes.surfaces.cli.interactive.input_completion import ChatCompleter
 from hermes.surfaces.cli.interactive.keys import bindings
-from hermes.surfaces.cli.interactive.painting import clean, folded
-from hermes.surfaces.cli.interactive.pastes import Pastes
-from hermes.surfaces.cli.interactive.resizing import LiveApplication, wraps_lines
+from hermes.surfaces.cli.interactive.markup import clean, folded
 from hermes.surfaces.cli.output import Output, cut
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.interactive.chat import Chat
+
 
 REDRAW_S = 0.05
 TYPED_AHEAD_S = 0.3
@@ -387,3 +389,37 @@ def _stacked(lines: list[tuple[str, str]]) -> StyleAndTextTuples:
 
 def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+class LiveApplication(Application[None]):
+    """An application that erases all of its rows after a resize.
+
+    Most terminals wrap the rows that no longer fit, so that there are more of them above the cursor than were drawn.
+    """
+
+    wraps = True
+
+    def _on_resize(self) -> None:
+        renderer = self.renderer
+        screen, before = renderer._last_screen, renderer._last_size
+        columns = self.output.get_size().columns
+        if self.wraps and screen is not None and before is not None and columns < before.columns:
+            x, y = renderer._cursor_pos.x, renderer._cursor_pos.y
+            above = sum(rows_of(_used(screen, row), columns) for row in range(y))
+            renderer._cursor_pos = Point(x=x % columns, y=above + x // columns)
+        super()._on_resize()
+
+
+def rows_of(used: int, columns: int) -> int:
+    """Rows that a line of `used` columns takes."""
+    return max(1, -(-used // columns))
+
+
+def wraps_lines(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal wraps what no longer fits: xterm and the Linux console cut it off."""
+    return "XTERM_VERSION" not in environ and environ.get("TERM") not in ("linux", "vt100", "vt220")
+
+
+def _used(screen: Screen, row: int) -> int:
+    cells = screen.data_buffer[row]
+    return max((place + max(1, cell.width) for place, cell in cells.items() if cell.char.strip()), default=0)

@@ -7,8 +7,8 @@ from typing import Any, Protocol, assert_never
 
 from hermes.config.sections.display import Section as Display
 from hermes.surfaces.cli.chat.events import printed
-from hermes.surfaces.cli.interactive.blocks import Blocks
-from hermes.surfaces.cli.interactive.painting import Painter, clean
+from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
+from hermes.surfaces.cli.interactive.markup import Painter, clean
 from hermes.surfaces.cli.output import cut
 from hermes.types import (
     BlockClosed,

@@ -1,9 +1,8 @@
 """Show or change settings: show, get KEY, set KEY VALUE, explain KEY."""
 
 from hermes.errors import UserError
-from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash, words_of
+from hermes.surfaces.cli.interactive.slashes import Slash, show_command, words_of
 
 ALLOWED = ("show", "get", "set", "unset", "path", "check", "explain")
 

@@ -1,8 +1,7 @@
 """Check the installation and say what to run to mend it."""
 
-from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.interactive.slashes import Slash, show_command
 
 
 async def run(chat: Chat, words: str) -> None:

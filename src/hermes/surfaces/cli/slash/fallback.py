@@ -1,8 +1,7 @@
 """Show or change the models that take over: list, add MODEL, remove, clear."""
 
-from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash, words_of
+from hermes.surfaces.cli.interactive.slashes import Slash, show_command, words_of
 
 
 async def run(chat: Chat, words: str) -> None:

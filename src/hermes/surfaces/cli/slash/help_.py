@@ -1,7 +1,7 @@
 """List the commands and keys, or explain one command."""
 
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.painting import folded
+from hermes.surfaces.cli.interactive.markup import folded
 from hermes.surfaces.cli.interactive.slashes import SLASHES, Slash, find
 from hermes.surfaces.cli.output import padded
 

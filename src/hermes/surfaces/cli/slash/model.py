@@ -2,8 +2,8 @@
 
 from hermes.config.write import set_key
 from hermes.errors import UserError
-from hermes.models.catalogue import find_provider
-from hermes.models.resolve import Asked, resolve
+from hermes.models.providers.catalogue import find_provider
+from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash, words_of
 from hermes.surfaces.cli.model_choice import Choice, save_choice
@@ -22,7 +22,7 @@ async def run(chat: Chat, words: str) -> None:
     kept = "for this run; the next request is not read from the provider's cache"
     if is_global:
         if provider:  # the address and the key of another one are not its own
-            entry = resolve(chat.settings, Asked()).entry
+            entry = resolve(chat.settings, ModelQuery()).entry
             await chat.in_thread(save_choice, chat.cli, Choice(model=name, provider=provider), entry)
         else:
             await chat.in_thread(set_key, chat.cli.home, "model.default", name)

@@ -1,9 +1,8 @@
 """Go on with another session: its id, the start of it, or its title."""
 
 from hermes.surfaces.cli.chat.resume import find_session
-from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.interactive.slashes import Slash, show_command
 
 
 async def run(chat: Chat, words: str) -> None:

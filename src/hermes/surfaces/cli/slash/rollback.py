@@ -2,17 +2,19 @@
 
 from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.values import plain
-from hermes.context.checkpoints import CheckpointError, Checkpoints, Limits
+from hermes.context.checkpoints import CheckpointError, CheckpointLimits, Checkpoints
 from hermes.context.checkpoints.rollback import rollback
 from hermes.errors import UserError
-from hermes.runtime.shared import shared
+from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
 
 
 async def run(chat: Chat, words: str) -> None:
     section = chat.settings.of(checkpoints_section.Section)
-    kept = Checkpoints(chat.cli.home, shared.supervisor, shared.pool.run, Limits.of(plain(section)), shared.clock.now)
+    kept = Checkpoints(
+        chat.cli.home, shared.supervisor, shared.pool.run, CheckpointLimits.of(plain(section)), shared.clock.now
+    )
     try:
         told = await rollback(kept, chat.cwd, words)
     except CheckpointError as error:

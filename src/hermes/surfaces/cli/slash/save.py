@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from hermes.config import paths
-from hermes.config.atomic import write_private
+from hermes.config.paths import write_private
 from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.chat import Chat, stamp

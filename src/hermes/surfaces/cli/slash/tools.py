@@ -1,8 +1,7 @@
 """Show which tools a session gets, and why not others."""
 
-from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash, words_of
+from hermes.surfaces.cli.interactive.slashes import Slash, show_command, words_of
 
 
 async def run(chat: Chat, words: str) -> None:

@@ -1,8 +1,7 @@
 """Tell what this session used and cost, and the last days."""
 
-from hermes.surfaces.cli.interactive.bridge import show_command
 from hermes.surfaces.cli.interactive.chat import Chat
-from hermes.surfaces.cli.interactive.slashes import Slash
+from hermes.surfaces.cli.interactive.slashes import Slash, show_command
 
 
 async def run(chat: Chat, words: str) -> None:

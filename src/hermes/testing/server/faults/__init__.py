@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from hermes.tables import Table
 from hermes.testing.server.exchange import Exchange
-from hermes.testing.server.wire import Answer, Wire
+from hermes.testing.server.wire import ServerWire, WireAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Failing:
     """
 
     exchange: Exchange
-    answer: Answer
-    wire: Wire
+    answer: WireAnswer
+    wire: ServerWire
     is_stream: bool
     report: Callable[[], None]
 

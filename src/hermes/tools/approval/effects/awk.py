@@ -2,13 +2,13 @@
 
 import re
 
+from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects.processes import names_own
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import writes
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import feed, read, run_file
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.stream_flow import feed, read, run_file
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _TOKENS = re.compile(
@@ -22,7 +22,7 @@ _SOUGHT = re.compile(r'/([^/\n]+)/|"([^"\n]+)"')
 _ENDS = frozenset({";", "}", "\n", ")", "&&", "||", ","})
 
 
-def awk(cmd: Cmd) -> Out | None:
+def awk(cmd: Command) -> CommandOutput | None:
     options = read_options(
         cmd.args, "Ffvieo", frozenset({"include", "source", "file", "assign", "field-separator"}), stop=True
     )
@@ -43,12 +43,12 @@ def awk(cmd: Cmd) -> Out | None:
     if UNKNOWN in program and not program.strip(UNKNOWN + " "):
         cmd.run.add("inline_code", f"run code that only exists while it runs with {cmd.name}")
     given = [arg.partition("=") for arg in cmd.args if re.match(r"[A-Za-z_]\w*=", arg)]
-    _Program(cmd, program, labels, {name: value for name, _, value in given}).judge()
+    _AwkProgram(cmd, program, labels, {name: value for name, _, value in given}).judge()
     printed = re.fullmatch(r"\s*BEGIN\s*\{\s*print\s+\"([^\"\\]*)\"\s*;?\s*\}\s*", program)
-    return Out(printed[1] + "\n") if printed else Out(None, labels - {"file"})
+    return CommandOutput(printed[1] + "\n") if printed else CommandOutput(None, labels - {"file"})
 
 
-def _from_file(cmd: Cmd, name: str) -> str:
+def _from_file(cmd: Command, name: str) -> str:
     source = cmd.stdin if name in ("-", "/dev/stdin") else read(name, cmd.scope, cmd.run)
     if source.text is None:
         run_file(cmd, name)
@@ -65,8 +65,8 @@ def _without_patterns(text: str) -> str:
     return _PATTERN.sub(one, text)
 
 
-class _Program:
-    def __init__(self, cmd: Cmd, text: str, labels: frozenset[str], given: dict[str, str]) -> None:
+class _AwkProgram:
+    def __init__(self, cmd: Command, text: str, labels: frozenset[str], given: dict[str, str]) -> None:
         self.cmd = cmd
         self.labels = labels
         self.text = text
@@ -148,9 +148,9 @@ class _Program:
             self._ask("awk pipes to a program that is only known when it runs")
         elif _SHELL.match(text):
             printed = re.search(r"print\s+\"((?:[^\"\\]|\\.)*)\"", self.text)
-            feed(self.cmd, Out(printed[1] if printed else None))
+            feed(self.cmd, CommandOutput(printed[1] if printed else None))
         else:
-            self.cmd.shell(text, Out(None, self.labels))
+            self.cmd.shell(text, CommandOutput(None, self.labels))
 
     def _writes(self, number: int) -> None:
         text = self._value(number, _ENDS)

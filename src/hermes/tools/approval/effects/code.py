@@ -2,10 +2,11 @@
 
 import re
 
+from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects.code_files import JAVASCRIPT, CodeFiles, names, written_source
 from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.tokens import (
-    Token,
+    CodeToken,
     aliases,
     arguments,
     constants,
@@ -15,11 +16,10 @@ from hermes.tools.approval.effects.tokens import (
     value_of,
     without_patterns,
 )
-from hermes.tools.approval.hidden import look_at_text
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.paths import is_private, matters, resolve, writes
-from hermes.tools.approval.state import NOTHING, Cmd
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.run_state import NOTHING, Command
+from hermes.tools.approval.text_with_commands import look_at_text
 
 _NEEDS_OWNER = {  # common words that run a program only on these objects
     "exec": {"child_process", "cp", "os", "Kernel", "Process", "php", "perl", "ruby", "tclsh", "expect", "getRuntime"},
@@ -53,7 +53,7 @@ _SUBSTITUTION = re.compile(
 )
 
 
-def inline(cmd: Cmd, code: str) -> None:
+def inline(cmd: Command, code: str) -> None:
     """Judge `code` in the language of `cmd.name`."""
     run = cmd.run
     if UNKNOWN in code and not code.strip(UNKNOWN + " "):
@@ -73,7 +73,7 @@ def inline(cmd: Cmd, code: str) -> None:
 class _Code(CodeFiles):
     """One piece of code by its tokens."""
 
-    def __init__(self, cmd: Cmd, code: str) -> None:
+    def __init__(self, cmd: Command, code: str) -> None:
         self.cmd = cmd
         self.code = code
         self.table = names()
@@ -188,7 +188,7 @@ class _Code(CodeFiles):
     def _computed(self, position: int) -> None:
         """`fs["rm" + "Sync"]`: a member by its name, of something that can do harm."""
         before = self._text(position - 1)
-        inner = self.parts[position + 1] if position + 1 < len(self.parts) else Token("op", "")
+        inner = self.parts[position + 1] if position + 1 < len(self.parts) else CodeToken("op", "")
         risky = before in self.risky
         if inner.kind == "string" and self._text(position + 2) in ("+", "."):
             made = first_argument(self.parts, position, self.known) or ""
@@ -278,7 +278,7 @@ class _Code(CodeFiles):
 
     # Strings
 
-    def _ticks(self, position: int, token: Token) -> None:
+    def _ticks(self, position: int, token: CodeToken) -> None:
         text = token.text
         if text[:1] == "`" and (self.cmd.name in _SHELL_TICKS or (position and self._text(position - 1) == "$")):
             text = text[1:].removesuffix("`")

@@ -4,11 +4,11 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from hermes.tools.approval.effects.tokens import Token, arguments, first_argument, value_of
+from hermes.tools.approval.command_text import words
+from hermes.tools.approval.effects.tokens import CodeToken, arguments, first_argument, value_of
 from hermes.tools.approval.paths import deletes, link_path, resolve, writes
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput
 from hermes.tools.approval.tables import sections
-from hermes.tools.approval.text import words
 
 _HOME_INSIDE = re.compile(
     r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:os\.homedir\(\)|process\.env\.HOME)\}"
@@ -23,13 +23,13 @@ JAVASCRIPT = frozenset(words("node nodejs bun deno"))
 _ENDINGS = ("", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", ".rb", ".lua", ".pl", ".pm", ".php", ".py")
 
 
-def written_source(cmd: Cmd, word: str) -> str:
+def written_source(cmd: Command, word: str) -> str:
     """The file that code means by `word` when it loads it, if the command itself has just made that; else ""."""
     path = resolve(word, cmd.scope, cmd.run)
     return next((path + ending for ending in _ENDINGS if path + ending in cmd.run.files), "")
 
 
-class Names(NamedTuple):
+class FileNames(NamedTuple):
     """The table of names, read once."""
 
     familiar: frozenset[str]
@@ -49,9 +49,9 @@ class Names(NamedTuple):
 
 
 @cache
-def names() -> Names:
+def names() -> FileNames:
     table = sections("code.txt")
-    return Names(
+    return FileNames(
         familiar=table["familiar"],
         members={title[3:]: members for title, members in table.items() if title.startswith("of ")},
         start=table["start"],
@@ -72,9 +72,9 @@ def names() -> Names:
 class CodeFiles:
     """Code under judgement, by its tokens."""
 
-    cmd: Cmd
-    table: Names
-    parts: list[Token]
+    cmd: Command
+    table: FileNames
+    parts: list[CodeToken]
     names: set[str]
     known: dict[str, str]
 
@@ -139,7 +139,7 @@ class CodeFiles:
         path = self._in_home(target)
         writes(cmd, path)
         # What the code puts there is not followed: run in the same breath, it is text that nobody has seen.
-        cmd.run.files[resolve(path, cmd.scope, cmd.run)] = Out(None, frozenset({"decoded"}))
+        cmd.run.files[resolve(path, cmd.scope, cmd.run)] = CommandOutput(None, frozenset({"decoded"}))
 
     def _opens(self, position: int, name: str, owner: str) -> bool:
         """open, fopen, File.new: by their mode; text with a bar is a program."""

@@ -2,12 +2,12 @@
 
 import re
 
+from hermes.tools.approval.command_text import words
 from hermes.tools.approval.effects.network import cloud_copy, sent
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import place
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out, Scope
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers, Scope
 from hermes.tools.approval.tables import sections
-from hermes.tools.approval.text import words
 
 _GLOBAL = frozenset(
     words(
@@ -24,7 +24,7 @@ _RUN_LONGS = frozenset(
 )
 
 
-def docker(cmd: Cmd) -> Out | None:
+def docker(cmd: Command) -> CommandOutput | None:
     words = after_options(cmd.args, "cHlfp", _GLOBAL)
     if not words:
         return None
@@ -57,7 +57,7 @@ def docker(cmd: Cmd) -> Out | None:
     return None
 
 
-def _host_access(cmd: Cmd, args: list[str]) -> None:
+def _host_access(cmd: Command, args: list[str]) -> None:
     """A container that mounts the host's system folders, or runs privileged, is the host."""
     options = read_options(args, "vewupml", _RUN_LONGS, stop=True)
     mounts = [
@@ -75,21 +75,21 @@ def _host_access(cmd: Cmd, args: list[str]) -> None:
         cmd.add("open_permissions")
 
 
-def _copied_in(cmd: Cmd, args: list[str]) -> None:
+def _copied_in(cmd: Command, args: list[str]) -> None:
     """`docker cp file box:`, `kubectl cp file pod:`: a private file leaves its place."""
     operands = read_options(args, "nc", frozenset({"namespace", "container"})).operands
     if len(operands) > 1 and ":" in operands[-1] and ":" not in operands[0]:
         sent(cmd, operands[:-1], operands[-1].split(":", 1)[0])
 
 
-def _inside(cmd: Cmd, args: list[str], skip: int) -> None:
+def _inside(cmd: Command, args: list[str], skip: int) -> None:
     """What a command inside a container does to the container is judged like any other command."""
     rest = after_options(args, "vewupmlh", _RUN_LONGS)[skip:]
     if rest:
         cmd.run.start(rest, Scope("/srv/container"), cmd.stdin, (*cmd.via, cmd.name))
 
 
-def kubectl(cmd: Cmd) -> Out | None:
+def kubectl(cmd: Command) -> CommandOutput | None:
     words = after_options(cmd.args, "ns", _GLOBAL)
     if words[:1] == ["kubectl"]:  # k3s kubectl, microk8s kubectl
         return kubectl(cmd._replace(args=words[1:]))
@@ -116,7 +116,7 @@ def kubectl(cmd: Cmd) -> Out | None:
     return None
 
 
-def cloud(cmd: Cmd) -> Out | None:
+def cloud(cmd: Command) -> CommandOutput | None:
     """Clouds: what is copied there; the table of tools knows what they destroy."""
     return cloud_copy(cmd) if "://" in " ".join(cmd.args) else None
 
@@ -126,7 +126,7 @@ _ANSIBLE_LOOKS = frozenset(
 )
 
 
-def ansible(cmd: Cmd) -> Out | None:
+def ansible(cmd: Command) -> CommandOutput | None:
     """ansible: a module on other machines; those that run a text are judged by it, those that only look pass."""
     options = read_options(
         cmd.args, "maiuefMTtl", frozenset(words("module-name args inventory limit extra-vars become-user"))

@@ -2,14 +2,14 @@
 
 import re
 
-from hermes.tools.approval.effects.written import replace
+from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.effects.written_paths import replace
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.paths import place, resolve, writes
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
 from hermes.tools.approval.sql import judge_sql, unfamiliar
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import read
+from hermes.tools.approval.stream_flow import read
 from hermes.tools.approval.tables import sections
-from hermes.tools.approval.text import UNKNOWN, words
 
 _SHELL_ESCAPE = re.compile(r"(?m)(?:^\s*(?:\.(?:shell|system)|system|!)\s+|\\!\s*)(.+)$")
 _CHARACTERS = 4  # of SQL, that are read in one step
@@ -40,7 +40,7 @@ _SQL_RUNS = re.compile(
 )
 
 
-def _client_commands(cmd: Cmd, text: str) -> None:
+def _client_commands(cmd: Command, text: str) -> None:
     """What a client does beside its SQL: files it writes, libraries it loads."""
     has_dots = cmd.name in _FILES
     for row in map(str.strip, text.split("\n") if has_dots else ()):
@@ -54,7 +54,7 @@ def _client_commands(cmd: Cmd, text: str) -> None:
         cmd.add("inline_code")
 
 
-def client(cmd: Cmd) -> Out | None:
+def client(cmd: Command) -> CommandOutput | None:
     options = read_options(cmd.args, "cefhpUudPHD", frozenset({"command", "execute", "file", "eval", "query", "host"}))
     texts = [
         value
@@ -89,9 +89,9 @@ def client(cmd: Cmd) -> Out | None:
     return dump(cmd) if any(text.startswith(".dump") for text in texts) else None
 
 
-def dump(_cmd: Cmd) -> Out:
+def dump(_cmd: Command) -> CommandOutput:
     """A copy of a database as statements: what a person has in a file, or could have."""
-    return Out(None, frozenset({"file", "dump"}))
+    return CommandOutput(None, frozenset({"file", "dump"}))
 
 
 def _is_elsewhere(options: Options) -> bool:
@@ -100,25 +100,25 @@ def _is_elsewhere(options: Options) -> bool:
     return bool(host) and host not in ("localhost", "127.0.0.1", "::1", "db", "postgres", "mysql") and host[:1] != "/"
 
 
-def _own_database(cmd: Cmd, names: list[str]) -> None:
+def _own_database(cmd: Command, names: list[str]) -> None:
     for word in names:
         if "/" in word and place(cmd, word) == "own":
             writes(cmd, word)
 
 
-def sql(cmd: Cmd, text: str) -> None:
+def sql(cmd: Command, text: str) -> None:
     cmd.run.budget.spend(1 + len(text) // _CHARACTERS)
     for kind, statement in judge_sql(text):
         cmd.run.add(kind, statement.replace(UNKNOWN, "…"))
 
 
-def bare(cmd: Cmd) -> Out | None:
+def bare(cmd: Command) -> CommandOutput | None:
     """A line of SQL typed as a command."""
     sql(cmd, " ".join([cmd.name, *cmd.args]))
     return None
 
 
-def mongo(cmd: Cmd) -> Out | None:
+def mongo(cmd: Command) -> CommandOutput | None:
     """mongosh: calls that look, add or change one thing; any other asks."""
     options = read_options(cmd.args, "", frozenset({"eval"}))
     texts = [options.value("eval") or "", cmd.stdin.text or ""]
@@ -137,7 +137,7 @@ def mongo(cmd: Cmd) -> Out | None:
     return None
 
 
-def redis(cmd: Cmd) -> Out | None:
+def redis(cmd: Command) -> CommandOutput | None:
     """redis-cli: commands that look, or change one key; any other asks."""
     operands = read_options(
         cmd.args, "hpnarid", frozenset({"user", "pass", "pattern", "count", "cacert", "cert", "key"})

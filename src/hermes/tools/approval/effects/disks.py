@@ -1,12 +1,12 @@
 """Programs that format, partition or write raw devices."""
 
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.command_text import words
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.paths import classify, place, resolve, show, writes
-from hermes.tools.approval.state import DARK, Cmd, Handlers, Out
-from hermes.tools.approval.text import words
+from hermes.tools.approval.run_state import DARK, Command, CommandOutput, Handlers
 
 
-def dd(cmd: Cmd) -> Out:
+def dd(cmd: Command) -> CommandOutput:
     run = cmd.run
     given = dict(arg.split("=", 1) for arg in cmd.args if "=" in arg)
     target = given.get("of")
@@ -24,7 +24,7 @@ def dd(cmd: Cmd) -> Out:
     return DARK
 
 
-def judge_device(cmd: Cmd) -> None:
+def judge_device(cmd: Command) -> None:
     """A disk in the hands of a program that is not known for looking only."""
     if cmd.name in _LOOKERS or not _LOOKS.isdisjoint(arg.lower() for arg in cmd.args):
         return

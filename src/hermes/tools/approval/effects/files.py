@@ -5,11 +5,10 @@ import re
 from functools import partial
 from pathlib import PurePosixPath
 
+from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects.network import fetched, sent
-from hermes.tools.approval.effects.written import replace
-from hermes.tools.approval.glob import has_glob, plain
+from hermes.tools.approval.effects.written_paths import replace
 from hermes.tools.approval.options import Options, read_options
-from hermes.tools.approval.outputs import labelled
 from hermes.tools.approval.paths import (
     classify,
     deletes,
@@ -21,15 +20,16 @@ from hermes.tools.approval.paths import (
     show,
     writes,
 )
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import listed, pour
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.printed_text import labelled
+from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.stream_flow import listed, pour
+from hermes.tools.approval.word_patterns import has_glob, plain
 
 _NOWHERE = frozenset({"/dev/null", "/dev/zero"})
-_HERE = Out(None, listed([]))
+_HERE = CommandOutput(None, listed([]))
 
 
-def rm(cmd: Cmd) -> Out:
+def rm(cmd: Command) -> CommandOutput:
     options = read_options(cmd.args)
     if options.has("", "help", "version"):
         return NOTHING
@@ -44,12 +44,12 @@ def _dark_flags(args: list[str]) -> bool:
     return any(UNKNOWN in arg and (arg.startswith("-") or arg == UNKNOWN) for arg in args)
 
 
-def unlink(cmd: Cmd) -> Out:
+def unlink(cmd: Command) -> CommandOutput:
     deletes(cmd, *read_options(cmd.args).operands)
     return NOTHING
 
 
-def rmdir(cmd: Cmd) -> Out:
+def rmdir(cmd: Command) -> CommandOutput:
     # Only empty folders can go; a glob at the root or home would still be a mistake worth stopping.
     for word in read_options(cmd.args).operands:
         if place(cmd, word) in ("root", "top", "system", "own"):
@@ -57,7 +57,7 @@ def rmdir(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def destroy(cmd: Cmd, values: str = "") -> Out:
+def destroy(cmd: Command, values: str = "") -> CommandOutput:
     operands = read_options(cmd.args, values, frozenset({"iterations", "size", "random-source"})).operands
     for word in operands:
         path = resolve(word, cmd.scope, cmd.run)
@@ -68,7 +68,7 @@ def destroy(cmd: Cmd, values: str = "") -> Out:
     return NOTHING
 
 
-def truncate(cmd: Cmd) -> Out | None:
+def truncate(cmd: Command) -> CommandOutput | None:
     if cmd.args[:1] and cmd.args[0].lower() == "table":
         cmd.add("sql_truncate")
         return None
@@ -83,7 +83,7 @@ def truncate(cmd: Cmd) -> Out | None:
     return NOTHING
 
 
-def _copy_words(cmd: Cmd) -> tuple[Options, list[str], list[str]]:
+def _copy_words(cmd: Command) -> tuple[Options, list[str], list[str]]:
     options = read_options(
         cmd.args,
         "tSmog" if cmd.name == "install" else "tS",
@@ -95,7 +95,7 @@ def _copy_words(cmd: Cmd) -> tuple[Options, list[str], list[str]]:
     return options, options.operands[:-1], options.operands[-1:]
 
 
-def copy(cmd: Cmd) -> Out:
+def copy(cmd: Command) -> CommandOutput:
     options, sources, targets = _copy_words(cmd)
     is_folder = options.value("t", "target-directory") is not None
     run = cmd.run
@@ -114,7 +114,7 @@ def copy(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def _link(cmd: Cmd, options: Options, sources: list[str], targets: list[str]) -> None:
+def _link(cmd: Command, options: Options, sources: list[str], targets: list[str]) -> None:
     """`ln`, `cp -l`, `cp -s`: another name for what is there."""
     if cmd.name in ("ln", "link"):
         is_hard = not options.has("s", "symbolic")
@@ -129,7 +129,7 @@ def _link(cmd: Cmd, options: Options, sources: list[str], targets: list[str]) ->
             link_path(cmd.run, cmd.scope, folder + source, cmd.line, is_hard=False)
 
 
-def _carry(cmd: Cmd, source: str, path: str) -> None:
+def _carry(cmd: Command, source: str, path: str) -> None:
     """Remember in the copy what the original was: downloaded, private, or another program."""
     run = cmd.run
     origin = resolve(source, cmd.scope, run)
@@ -140,7 +140,7 @@ def _carry(cmd: Cmd, source: str, path: str) -> None:
         elif origin in run.files:
             run.files[copied] = run.files[origin]
         elif is_private(origin, run.places):
-            run.files[copied] = Out(None, frozenset({"private", "file"}))
+            run.files[copied] = CommandOutput(None, frozenset({"private", "file"}))
     if is_credential(origin, run.places) and classify(path, run.places) in ("workspace", "env"):
         shown = show(origin, run.places)
         run.add("exfiltration", f"put {shown} into the project", (shown,))
@@ -150,7 +150,7 @@ def _carry(cmd: Cmd, source: str, path: str) -> None:
         cmd.add("destroy_data", (show(path, run.places),), path_class=classify(path, run.places))
 
 
-def move(cmd: Cmd) -> Out:
+def move(cmd: Command) -> CommandOutput:
     _, sources, targets = _copy_words(cmd)
     run = cmd.run
     target = resolve(targets[0], cmd.scope, run) if targets else ""
@@ -168,7 +168,7 @@ def move(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def tee(cmd: Cmd) -> Out:
+def tee(cmd: Command) -> CommandOutput:
     for word in read_options(cmd.args).operands:
         path = resolve(word, cmd.scope, cmd.run)
         if cmd.name == "tee" or cmd.stdin.text is not None:  # what sponge is given comes from the file itself
@@ -180,7 +180,7 @@ def tee(cmd: Cmd) -> Out:
     return cmd.stdin
 
 
-def sync(cmd: Cmd) -> Out:
+def sync(cmd: Command) -> CommandOutput:
     options = read_options(
         cmd.args,
         "efBTM",
@@ -208,11 +208,11 @@ def sync(cmd: Cmd) -> Out:
     return DARK
 
 
-def _send(cmd: Cmd, sources: list[str], target: str) -> None:
+def _send(cmd: Command, sources: list[str], target: str) -> None:
     sent(cmd, sources, target.split(":", 1)[0].rpartition("@")[2])
 
 
-def chmod(cmd: Cmd) -> Out:
+def chmod(cmd: Command) -> CommandOutput:
     args = [arg for arg in cmd.args if not re.fullmatch(r"-[RvcfhHLP]+|--[\w-]+(?:=.*)?|--", arg)]
     recursive = bool(read_options(cmd.args).has("R", "recursive"))
     if not args:
@@ -257,7 +257,7 @@ def _opens(mode: str) -> bool:
     return False
 
 
-def chown(cmd: Cmd) -> Out:
+def chown(cmd: Command) -> CommandOutput:
     options = read_options(cmd.args, "", frozenset({"from", "reference"}))
     run = cmd.run
     owner, targets = (options.operands[0] if options.operands else ""), options.operands[1:]
@@ -271,15 +271,15 @@ def chown(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def listing(cmd: Cmd) -> Out:
+def listing(cmd: Command) -> CommandOutput:
     roots = [arg for arg in cmd.args if arg[:1] != "-"]
     if not roots or roots == ["."]:
         return _HERE
     everyone = {"everyone"} if any(root.startswith("/proc") for root in roots) else set()
-    return Out(None, listed(roots) | labelled(cmd, DARK).labels | everyone)
+    return CommandOutput(None, listed(roots) | labelled(cmd, DARK).labels | everyone)
 
 
-def archive(cmd: Cmd) -> Out | None:
+def archive(cmd: Command) -> CommandOutput | None:
     """tar, zip, cpio: what they write, delete, carry or run."""
     args = cmd.args
     run = cmd.run
@@ -311,7 +311,7 @@ def archive(cmd: Cmd) -> Out | None:
     if "private" in out.labels:
         for word in args:
             if re.search(r"\.(?:tar|tgz|zip|gz|bz2|xz|7z)\b", word):
-                run.files[resolve(word, cmd.scope, run)] = Out(None, frozenset({"private"}))
+                run.files[resolve(word, cmd.scope, run)] = CommandOutput(None, frozenset({"private"}))
     return out
 
 
@@ -322,7 +322,7 @@ def _archive_file(args: list[str]) -> str:
     return next(named, "") if makes else ""
 
 
-def install(cmd: Cmd) -> Out:
+def install(cmd: Command) -> CommandOutput:
     options = read_options(cmd.args, "mogtS", frozenset({"mode", "owner", "group", "target-directory"}))
     targets = options.operands
     mode = options.value("m", "mode")
@@ -334,7 +334,7 @@ def install(cmd: Cmd) -> Out:
     return NOTHING
 
 
-def rimraf(cmd: Cmd) -> Out:
+def rimraf(cmd: Command) -> CommandOutput:
     deletes(cmd, *read_options(cmd.args).operands, recursive=True)
     return NOTHING
 

@@ -3,19 +3,19 @@
 import itertools
 import re
 
-from hermes.tools.approval.glob import plain
+from hermes.tools.approval.command_text import words
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import delete_path, deletes_since, is_private, resolve, writes
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import listed
-from hermes.tools.approval.text import words
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.stream_flow import listed
+from hermes.tools.approval.word_patterns import plain
 
 _FIND_NAMES = frozenset(words("-name -iname -path -ipath -wholename -iwholename -regex -iregex"))
 _GLOBS = re.compile(r"[*?]+|\[[^]]*\]")
 _FIND_STARTS = ("-", "(", ")", "!", ",")
 
 
-def find(cmd: Cmd) -> Out | None:
+def find(cmd: Command) -> CommandOutput | None:
     args = cmd.args
     roots = []
     for arg in args:
@@ -36,10 +36,10 @@ def find(cmd: Cmd) -> Out | None:
             writes(cmd, args[position + 1])
         position += 1
     private = any(is_private(resolve(root, cmd.scope, cmd.run), cmd.run.places) for root in roots)
-    return Out(None, frozenset({"private"}) if private else listed(roots))
+    return CommandOutput(None, frozenset({"private"}) if private else listed(roots))
 
 
-def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
+def _find_exec(cmd: Command, roots: list[str], argv: list[str]) -> None:
     if not argv:
         return
     base = argv[0].rsplit("/", 1)[-1]
@@ -59,12 +59,12 @@ def _find_exec(cmd: Cmd, roots: list[str], argv: list[str]) -> None:
             cmd.add("find_delete")
 
 
-def _find_delete(cmd: Cmd, roots: list[str], how: str) -> None:
+def _find_delete(cmd: Command, roots: list[str], how: str) -> None:
     for root in roots:
         delete_path(cmd.run, cmd.scope, root, f"{how}: {cmd.line}", recursive=True, kind="find_delete")
 
 
-def fd(cmd: Cmd) -> Out | None:
+def fd(cmd: Command) -> CommandOutput | None:
     for position, arg in enumerate(cmd.args):
         if arg in ("-x", "--exec", "-X", "--exec-batch"):
             rest = cmd.args[position + 1 :]
@@ -80,7 +80,7 @@ def fd(cmd: Cmd) -> Out | None:
                 if deletes_since(cmd.run, before):
                     cmd.add("find_delete")
             break
-    return Out(None, listed([word for word in read_options(cmd.args, "etdEcj").operands if "/" in word]))
+    return CommandOutput(None, listed([word for word in read_options(cmd.args, "etdEcj").operands if "/" in word]))
 
 
 HANDLERS: Handlers = {

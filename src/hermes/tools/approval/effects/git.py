@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable
 
+from hermes.tools.approval.command_text import UNKNOWN
 from hermes.tools.approval.effects.network import sent
-from hermes.tools.approval.glob import plain
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.paths import deletes, is_credential, is_private, place, resolve, writes
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.word_patterns import plain
 
 # Settings that name a program: git starts it, now or later.
 _RUNS = re.compile(
@@ -28,7 +28,7 @@ _STARTERS = (
 _SEATED = re.compile(r"|:|true|cat|(?:\S*/)?(?:vi|vim|nvim|nano|emacs|code|micro|hx|subl|ed|pico)(?: -\S+)*")
 
 
-def _from_environment(cmd: Cmd, verb: str) -> None:
+def _from_environment(cmd: Command, verb: str) -> None:
     """Variables that speak to git like its options."""
     known = cmd.scope.variables
     for name, (key, *_) in [pair for pair in known.items() if pair[0].startswith("GIT_CONFIG_KEY_")]:
@@ -46,7 +46,7 @@ def _from_environment(cmd: Cmd, verb: str) -> None:
         cmd.run.add("git_history", f"{editor} edits the list of commits: {cmd.line}".replace(UNKNOWN, "…"))
 
 
-def git(cmd: Cmd) -> Out | None:
+def git(cmd: Command) -> CommandOutput | None:
     args = _without_globals(cmd)
     if not args:
         return None
@@ -67,7 +67,7 @@ def git(cmd: Cmd) -> Out | None:
     ):
         sent(cmd, keys, "the repository")
     elif (verb == "ls-files" or {"--name-only", "-l"} & set(rest)) and not cmd.args[0].startswith("-"):
-        return Out(None, frozenset({"listed"}))
+        return CommandOutput(None, frozenset({"listed"}))
     elif verb == "rm" and read_options(rest).has("r"):
         if {".", "*", ":/", ":/*", ":"} & set(rest) or not read_options(rest).has("n", "cached", "dry-run"):
             deletes(cmd, ".", recursive=True)
@@ -81,7 +81,7 @@ def git(cmd: Cmd) -> Out | None:
     return None
 
 
-def _talk(cmd: Cmd, verb: str, rest: list[str]) -> None:
+def _talk(cmd: Command, verb: str, rest: list[str]) -> None:
     """With whom git talks: a push to an address may leave the project's own remotes, `ext::` is a program."""
     if verb == "clone":
         _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
@@ -108,7 +108,7 @@ def _started(rest: list[str]) -> list[str]:
     return found
 
 
-def _clone(cmd: Cmd, options: Options) -> None:
+def _clone(cmd: Command, options: Options) -> None:
     """What is cloned is somebody else's; scripts in it are remote code until a person has looked."""
     if not options.operands:
         return
@@ -122,12 +122,12 @@ def _clone(cmd: Cmd, options: Options) -> None:
         cmd.run.cloned.append(resolve(folder, cmd.scope, cmd.run))
 
 
-def _is_key(cmd: Cmd, word: str, is_forced: bool) -> bool:
+def _is_key(cmd: Command, word: str, is_forced: bool) -> bool:
     path = resolve(word, cmd.scope, cmd.run)
     return is_private(path, cmd.run.places) if is_forced else "/" in word and is_credential(path, cmd.run.places)
 
 
-def _without_globals(cmd: Cmd) -> list[str]:
+def _without_globals(cmd: Command) -> list[str]:
     args = list(cmd.args)
     while args and args[0].startswith("-"):
         option = args.pop(0)
@@ -145,7 +145,7 @@ def _without_globals(cmd: Cmd) -> list[str]:
     return args
 
 
-def _setting(cmd: Cmd, text: str) -> None:
+def _setting(cmd: Command, text: str) -> None:
     key, _, value = text.partition("=")
     if not value.strip(UNKNOWN) and UNKNOWN in value and _RUNS.fullmatch(key.lower()):
         cmd.run.add("inline_code", f"git runs what is only known then: {cmd.line}")
@@ -168,7 +168,7 @@ def _setting(cmd: Cmd, text: str) -> None:
             cmd.add("inline_code")
 
 
-def _config(cmd: Cmd, rest: list[str]) -> None:
+def _config(cmd: Command, rest: list[str]) -> None:
     options = read_options(rest, "f", frozenset({"file"}))
     if len(options.operands) > 1:
         key = options.operands[0].lower()
@@ -186,7 +186,7 @@ def _config(cmd: Cmd, rest: list[str]) -> None:
         writes(cmd, options.value("f", "file") or "")
 
 
-def _rebase_exec(cmd: Cmd, rest: list[str]) -> None:
+def _rebase_exec(cmd: Command, rest: list[str]) -> None:
     options = read_options(rest, "xs", frozenset({"exec", "onto"}))
     text = options.value("x", "exec")
     if text:

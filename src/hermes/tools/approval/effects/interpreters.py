@@ -2,19 +2,19 @@
 
 import re
 
+from hermes.tools.approval.command_text import words
 from hermes.tools.approval.effects import tools
 from hermes.tools.approval.effects.code import inline
 from hermes.tools.approval.effects.code_files import written_source
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, writes
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import feed, run_file
-from hermes.tools.approval.text import words
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.stream_flow import feed, run_file
 
 
-def interpreter(cmd: Cmd) -> Out | None:
+def interpreter(cmd: Command) -> CommandOutput | None:
     """python -c, perl -e, node -e, ruby -e, php -r: the code among the words, in a file or on standard input."""
     args = cmd.args
     if args[:1] and args[0] in _CHECKS.get(cmd.name, ()):
@@ -57,7 +57,7 @@ def interpreter(cmd: Cmd) -> Out | None:
     return None
 
 
-def _checked(cmd: Cmd) -> Out | None:
+def _checked(cmd: Command) -> CommandOutput | None:
     """`node --check`, `php -l`: the code is only parsed; but perl runs BEGIN blocks and what they load."""
     for word in cmd.args[1:] if cmd.name == "perl" else ():
         out = cmd.run.files.get(resolve(word, cmd.scope, cmd.run))
@@ -70,7 +70,7 @@ def _checked(cmd: Cmd) -> Out | None:
     return None
 
 
-def _in_place(cmd: Cmd, flags: list[str], files: list[str]) -> None:
+def _in_place(cmd: Command, flags: list[str], files: list[str]) -> None:
     if cmd.name in ("perl", "ruby") and any(re.match(r"-[a-zA-Z0-9]*i", flag) for flag in flags):
         writes(cmd, *files)
         letters = "".join(flag[1:] for flag in flags if re.match(r"-[a-zA-Z0-9]", flag))
@@ -78,7 +78,7 @@ def _in_place(cmd: Cmd, flags: list[str], files: list[str]) -> None:
             cmd.run.add("destroy_data", f"every line goes: {cmd.line}")
 
 
-def _loaded_first(cmd: Cmd, arg: str, following: str) -> None:
+def _loaded_first(cmd: Command, arg: str, following: str) -> None:
     """`-r file`, `--import data:…`, `-Mmodule;code`: what is loaded before the code itself."""
     long, equals, value = arg.partition("=")
     if long in _LOADS.get(cmd.name, ()):
@@ -113,7 +113,7 @@ def _code_flag(arg: str, flags: str, name: str) -> str | None:
     return None
 
 
-def framework(cmd: Cmd) -> Out | None:
+def framework(cmd: Command) -> CommandOutput | None:
     """rails runner, rails dbconsole, artisan tinker, manage.py shell: code of the language below."""
     verb = next((arg for arg in cmd.args if not arg.startswith("-")), "")
     rest = cmd.args[cmd.args.index(verb) + 1 :] if verb else []
@@ -130,7 +130,7 @@ def framework(cmd: Cmd) -> Out | None:
     return None
 
 
-def _deno(cmd: Cmd) -> Out | None:
+def _deno(cmd: Command) -> CommandOutput | None:
     verb, rest = (cmd.args[0] if cmd.args else ""), [arg for arg in cmd.args[1:] if not arg.startswith("-")]
     if verb == "eval" and rest:
         inline(cmd, rest[0])
@@ -139,7 +139,7 @@ def _deno(cmd: Cmd) -> Out | None:
     return None
 
 
-def serve(cmd: Cmd, folders: list[str]) -> Out | None:
+def serve(cmd: Command, folders: list[str]) -> CommandOutput | None:
     """A server of files: a private folder must not be one."""
     for folder in folders:
         path = resolve(folder, cmd.scope, cmd.run)
@@ -150,7 +150,7 @@ def serve(cmd: Cmd, folders: list[str]) -> Out | None:
     return None
 
 
-def file_server(cmd: Cmd) -> Out | None:
+def file_server(cmd: Command) -> CommandOutput | None:
     """serve, http-server, caddy and their like: the folder among the words, else the one they stand in."""
     options = read_options(cmd.args, "phradcl", frozenset({"root", "path", "directory", "listen", "port"}))
     named = options.value("root", "path", "directory", "h", "r", "d")
@@ -158,7 +158,7 @@ def file_server(cmd: Cmd) -> Out | None:
     return serve(cmd, [*([named] if named else []), *folders] or ["."])
 
 
-def _module(cmd: Cmd, rest: list[str]) -> Out | None:
+def _module(cmd: Command, rest: list[str]) -> CommandOutput | None:
     named = rest[0].replace(".", "/") if rest else ""
     for word in (f"{named}.py", f"{named}/__main__.py"):
         if resolve(word, cmd.scope, cmd.run) in cmd.run.files:
@@ -179,7 +179,7 @@ def _module(cmd: Cmd, rest: list[str]) -> Out | None:
     return None
 
 
-def _file(cmd: Cmd, word: str) -> None:
+def _file(cmd: Command, word: str) -> None:
     path = resolve(word, cmd.scope, cmd.run)
     name = path.rsplit("/", 1)[-1]
     if name in ("manage.py", "artisan", "rails"):
@@ -193,28 +193,28 @@ def _file(cmd: Cmd, word: str) -> None:
     if out is None:
         run_file(cmd, word)
     elif out.labels & {"remote", "decoded"} or out.text is None:
-        feed(cmd, Out(None, out.labels))
+        feed(cmd, CommandOutput(None, out.labels))
     else:
         inline(cmd, out.text)
 
 
-def _stdin(cmd: Cmd) -> None:
+def _stdin(cmd: Command) -> None:
     out = cmd.stdin
     if out.text and not out.labels & {"remote", "decoded"}:
         inline(cmd, out.text)
     elif out.text is None or out.labels & {"remote", "decoded"}:
-        feed(cmd, Out(None, out.labels))
+        feed(cmd, CommandOutput(None, out.labels))
 
 
-def _printed(cmd: Cmd, body: str) -> Out:
+def _printed(cmd: Command, body: str) -> CommandOutput:
     """`$(python -c 'print("rm")')`: the literal text that the code prints."""
     found = re.fullmatch(
         r"\s*(?:print|puts|console\.log|echo)\s*\(?\s*(['\"])((?:[^\\'\"]|\\.)*)\1\s*\)?\s*;?\s*", body
     )
-    return Out(found[2] + "\n") if found else Out(None, cmd.stdin.labels - {"file"})
+    return CommandOutput(found[2] + "\n") if found else CommandOutput(None, cmd.stdin.labels - {"file"})
 
 
-def compiled(cmd: Cmd) -> Out | None:
+def compiled(cmd: Command) -> CommandOutput | None:
     """go run, java, swift, dotnet script: source that the command itself has written."""
     for word in cmd.args:
         path = resolve(word, cmd.scope, cmd.run)

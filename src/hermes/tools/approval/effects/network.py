@@ -4,13 +4,13 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from hermes.tools.approval.effects.written import replace
-from hermes.tools.approval.glob import plain
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.command_text import SECRET, UNKNOWN, words
+from hermes.tools.approval.effects.written_paths import replace
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, writes
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.text import SECRET, UNKNOWN, words
+from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.word_patterns import plain
 from hermes.tools.approval.wrappers import ssh_options
 
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(\[[0-9a-f:]+\]|[^/:?#\s]+)")
@@ -33,7 +33,7 @@ def host_of(url: str) -> str:
     return plain(found[1]).replace(UNKNOWN, "…") if found else "?"
 
 
-def sent(cmd: Cmd, words: Iterable[str], host: str) -> None:
+def sent(cmd: Command, words: Iterable[str], host: str) -> None:
     """Record that the named files leave for `host`; private ones ask."""
     run = cmd.run
     private: list[str] = []
@@ -50,20 +50,20 @@ def sent(cmd: Cmd, words: Iterable[str], host: str) -> None:
         run.add("network", f"send files to {host}", hosts=(host,), severity=Severity.NOTE)
 
 
-def _stream_out(cmd: Cmd, host: str) -> None:
+def _stream_out(cmd: Command, host: str) -> None:
     if (cmd.stdin.labels | cmd.run.substituted) & {"private", "environment"}:
         cmd.run.add("exfiltration", f"send private data to {host}", hosts=(host,))
     elif cmd.stdin.text and SECRET in cmd.stdin.text:
         cmd.run.add("exfiltration", f"send a credential of the environment to {host}", hosts=(host,))
 
 
-def _credential_out(cmd: Cmd, texts: Iterable[str], host: str) -> None:
+def _credential_out(cmd: Command, texts: Iterable[str], host: str) -> None:
     """A credential in what is sent or asked for; in a header or as a login it is how a service is used."""
     if any(SECRET in text for text in texts):
         cmd.run.add("exfiltration", f"send a credential of the environment to {host}", hosts=(host,))
 
 
-def curl(cmd: Cmd) -> Out:
+def curl(cmd: Command) -> CommandOutput:
     options = read_options(cmd.args, _CURL_SHORT, _CURL_LONG)
     run = cmd.run
     urls = [word for word in options.operands if word] or [options.values.get("url", "")]
@@ -94,10 +94,10 @@ def curl(cmd: Cmd) -> Out:
     if options.has("O", "remote-name", "remote-name-all"):
         _save_named(cmd, urls, folder)
         return NOTHING
-    return Out(None, _REMOTE)
+    return CommandOutput(None, _REMOTE)
 
 
-def _deletes(cmd: Cmd, method: str, urls: list[str]) -> None:
+def _deletes(cmd: Command, method: str, urls: list[str]) -> None:
     """DELETE is everyday work on a service one develops; elsewhere, or of everything, a person decides."""
     if any("_delete_by_query" in url for url in urls):
         cmd.add("infrastructure")
@@ -109,7 +109,7 @@ def _deletes(cmd: Cmd, method: str, urls: list[str]) -> None:
             cmd.add("infrastructure", hosts=(host_of(url),))
 
 
-def _save_named(cmd: Cmd, urls: Iterable[str], folder: str | None) -> None:
+def _save_named(cmd: Command, urls: Iterable[str], folder: str | None) -> None:
     """Files that get the last part of their address as a name: it has no slash, so it stays in the folder."""
     for url in urls:
         name = url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or "index.html"
@@ -151,12 +151,12 @@ def _odd_headers(args: list[str]) -> Iterable[str]:
             yield args[position + 1]
 
 
-def _save(cmd: Cmd, target: str) -> None:
+def _save(cmd: Command, target: str) -> None:
     replace(cmd, target)
-    cmd.run.files[resolve(target, cmd.scope, cmd.run)] = Out(None, _REMOTE)
+    cmd.run.files[resolve(target, cmd.scope, cmd.run)] = CommandOutput(None, _REMOTE)
 
 
-def wget(cmd: Cmd) -> Out:
+def wget(cmd: Command) -> CommandOutput:
     longs = frozenset(
         words("output-document execute post-data post-file body-file header user-agent directory-prefix tries timeout")
     )
@@ -180,12 +180,12 @@ def wget(cmd: Cmd) -> Out:
         _save_named(cmd, options.operands, options.value("P", "directory-prefix"))
         return NOTHING
     if target in ("-", "/dev/stdout"):
-        return Out(None, _REMOTE)
+        return CommandOutput(None, _REMOTE)
     _save(cmd, target)
     return NOTHING
 
 
-def fetch(cmd: Cmd) -> Out:
+def fetch(cmd: Command) -> CommandOutput:
     """aria2c, http, lynx and others: a host is contacted, output is remote."""
     words = [word for word in cmd.args if not word.startswith("-")]
     urls = [word for word in words if "://" in word or "." in word]
@@ -199,14 +199,14 @@ def fetch(cmd: Cmd) -> Out:
     if cmd.name in ("aria2c", "axel", "wget2") or options.has("dO", "download"):
         named = options.value("o", "out", "output")
         _save(cmd, named) if named else _save_named(cmd, urls[:1], options.value("d", "dir"))
-    return Out(None, _REMOTE)
+    return CommandOutput(None, _REMOTE)
 
 
 _FAR_DELETE = re.compile(r"(?i)(?:\A|[;'\"\s])(?:m?delete|rm|mrm|rmdir)\s|--delete\b")
 _PUT = re.compile(r"(?i)\b(?:m?put|reput|send)\s+(?:-\w+\s+)*(\S+)")
 
 
-def _put(cmd: Cmd, host: str) -> None:
+def _put(cmd: Command, host: str) -> None:
     """sftp, ftp, smbclient, tftp: `put file` among the words or on standard input."""
     texts = [" ".join(cmd.args), cmd.stdin.text or ""]
     if cmd.name in ("ftp", "lftp", "sftp", "smbclient") and any(map(_FAR_DELETE.search, texts)):
@@ -221,7 +221,7 @@ def _put(cmd: Cmd, host: str) -> None:
         )
 
 
-def copy_away(cmd: Cmd) -> Out:
+def copy_away(cmd: Command) -> CommandOutput:
     """scp, sftp: files to `host:`."""
     ssh_options(cmd)
     operands = read_options(cmd.args, "cDFiJloPSXb").operands
@@ -240,18 +240,18 @@ def copy_away(cmd: Cmd) -> Out:
     return DARK
 
 
-def fetched(cmd: Cmd, sources: list[str], target: str) -> None:
+def fetched(cmd: Command, sources: list[str], target: str) -> None:
     """Files that come from another host are its code until a person has looked."""
     path = resolve(target, cmd.scope, cmd.run)
     for name in (word.rsplit("/", 1)[-1].rpartition(":")[2] for word in sources if _is_remote(word)):
-        cmd.run.files[path] = cmd.run.files[f"{path}/{name}"] = Out(None, _REMOTE)
+        cmd.run.files[path] = cmd.run.files[f"{path}/{name}"] = CommandOutput(None, _REMOTE)
 
 
 def _is_remote(word: str) -> bool:
     return ":" in word.split("/", 1)[0] or word.startswith(("scp://", "sftp://"))
 
 
-def netcat(cmd: Cmd) -> Out:
+def netcat(cmd: Command) -> CommandOutput:
     options = read_options(cmd.args, "eceigIoOpPqsTVwWxX", frozenset({"exec", "sh-exec"}))
     host = options.operands[0] if options.operands else "?"
     run = cmd.run
@@ -264,10 +264,10 @@ def netcat(cmd: Cmd) -> Out:
         cmd.add("reverse_shell", hosts=(host,))
     if re.match(r"(?i)\s*(?:flush|shutdown|kill|debug|delete|drop)", cmd.stdin.text or ""):
         cmd.add("database_destroy", hosts=(host,))
-    return Out(None, _REMOTE)
+    return CommandOutput(None, _REMOTE)
 
 
-def cloud_copy(cmd: Cmd) -> Out | None:
+def cloud_copy(cmd: Command) -> CommandOutput | None:
     """aws s3 cp, gsutil, rclone, az: local private files to a bucket. Other verbs are judged as infrastructure."""
     from_words = [word for word in cmd.args if not word.startswith("-") and "://" not in word]
     targets = [word for word in cmd.args if "://" in word or (cmd.name == "rclone" and re.match(r"[\w-]+:", word))]
@@ -278,7 +278,7 @@ def cloud_copy(cmd: Cmd) -> Out | None:
     return None
 
 
-def keygen(cmd: Cmd) -> Out | None:
+def keygen(cmd: Command) -> CommandOutput | None:
     """ssh-keygen: the key file that it makes; looking at one, and forgetting a host, makes none."""
     options = read_options(cmd.args, "tbCNfmOIVnDPRFJ")
     if "f" in options.values and not options.has("ylRFHBLr"):
@@ -286,7 +286,7 @@ def keygen(cmd: Cmd) -> Out | None:
     return None
 
 
-def gist(cmd: Cmd) -> Out | None:
+def gist(cmd: Command) -> CommandOutput | None:
     """gh gist create, and what sends files to somebody by a code."""
     if cmd.name != "gh" or cmd.args[:2] == ["gist", "create"]:
         _stream_out(cmd, "the public")
@@ -296,11 +296,11 @@ def gist(cmd: Cmd) -> Out | None:
     return None
 
 
-def lookup(cmd: Cmd) -> Out:
+def lookup(cmd: Command) -> CommandOutput:
     """dig, nslookup, ping: a private value inside the name leaves with the question."""
     if cmd.run.substituted & {"private", "environment"}:
         cmd.add("exfiltration")
-    return Out(None, _REMOTE)
+    return CommandOutput(None, _REMOTE)
 
 
 HANDLERS: Handlers = {

@@ -2,12 +2,12 @@
 
 import re
 
+from hermes.tools.approval.command_text import words
 from hermes.tools.approval.effects.interpreters import interpreter
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
-from hermes.tools.approval.state import NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import feed, read
-from hermes.tools.approval.text import words
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.stream_flow import feed, read
 
 _ESSENTIAL = re.compile(
     r"(?:lib)?(?:c6|c-bin|systemd.*|bash|dash|coreutils|util-linux|mount|login|passwd|sudo|apt|dpkg|rpm|dnf|yum|pacman|base-files"
@@ -29,7 +29,7 @@ _FORCES = frozenset(
 )
 
 
-def manager(cmd: Cmd) -> Out | None:
+def manager(cmd: Command) -> CommandOutput | None:
     for arg in cmd.args:
         key, equals, value = arg.removeprefix("-o").partition("=")
         if equals and re.search(r"(?i)invoke|dir::bin|::options|proxy-auto|pager|editor", key):
@@ -48,7 +48,7 @@ def manager(cmd: Cmd) -> Out | None:
     return None
 
 
-def publish(cmd: Cmd) -> Out | None:
+def publish(cmd: Command) -> CommandOutput | None:
     """npm and its like start programs, too."""
     operands = [arg for arg in cmd.args if not arg.startswith("-")]
     if operands[:1] in (["exec"], ["x"], ["dlx"]) and len(operands) > 1:
@@ -66,7 +66,7 @@ def publish(cmd: Cmd) -> Out | None:
     return None
 
 
-def cmake(cmd: Cmd) -> Out | None:
+def cmake(cmd: Command) -> CommandOutput | None:
     """`cmake -E`: the file commands that it brings along."""
     if "-P" in cmd.args[:-1] and resolve(cmd.args[cmd.args.index("-P") + 1], cmd.scope, cmd.run) in cmd.run.files:
         cmd.run.add("decoded_code", f"run a file that the command itself wrote: {cmd.line}")
@@ -79,7 +79,7 @@ def cmake(cmd: Cmd) -> Out | None:
 _RECIPE = re.compile(r"(?m)\$\(shell ([^)]*)\)|^\t[@+-]*(.*)$|^[\w.%-]+:[^;\n]*;(.*)$")
 
 
-def make(cmd: Cmd) -> Out | None:
+def make(cmd: Command) -> CommandOutput | None:
     """make: `--eval` and a makefile that the command itself writes or pipes in carry commands."""
     options = read_options(cmd.args, "fEICjlo", frozenset({"eval", "file", "makefile", "directory"}))
     if any(arg.startswith(("SHELL=", ".SHELLFLAGS=")) for arg in cmd.args):

@@ -2,13 +2,13 @@
 
 import re
 
-from hermes.tools.approval.glob import has_glob, plain
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_wide, place
-from hermes.tools.approval.state import Cmd, Handlers, Out
-from hermes.tools.approval.streams import listed
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.run_state import Command, CommandOutput, Handlers
+from hermes.tools.approval.stream_flow import listed
+from hermes.tools.approval.word_patterns import has_glob, plain
 
 _OWN = re.compile(r"(?i)hermes|\bgateway\b")
 _EVERYONE = frozenset(("", ".", ".*", "^", "systemd", "init", "sshd", "dockerd", "containerd"))
@@ -38,7 +38,7 @@ def names_own(words: list[str]) -> bool:
     return False
 
 
-def kill(cmd: Cmd) -> Out | None:
+def kill(cmd: Command) -> CommandOutput | None:
     args = list(cmd.args)
     force = False
     targets: list[str] = []
@@ -75,7 +75,7 @@ def kill(cmd: Cmd) -> Out | None:
     return None
 
 
-def by_name(cmd: Cmd) -> Out | None:
+def by_name(cmd: Command) -> CommandOutput | None:
     words = [arg for arg in cmd.args if not re.fullmatch(r"-(?:[A-Z]{3,}\d?|\d+)", arg)]  # a signal is no cluster
     options = read_options(words, "sugGtPUF", frozenset({"signal", "user", "euid", "uid"}))
     signal = options.value("s", "signal") or ""
@@ -95,7 +95,7 @@ def by_name(cmd: Cmd) -> Out | None:
     return None
 
 
-def find_process(cmd: Cmd) -> Out:
+def find_process(cmd: Command) -> CommandOutput:
     """pgrep, pidof, ps, lsof: numbers of processes; of the runtime, of everybody, or of those that were looked for."""
     labels = {"process" if cmd.name != "lsof" else "file"}
     if names_own(cmd.args):
@@ -114,18 +114,18 @@ def find_process(cmd: Cmd) -> Out:
         for word in map(plain, cmd.args)
     ):
         labels.add("everyone")
-    return Out(None, frozenset(labels))
+    return CommandOutput(None, frozenset(labels))
 
 
-def search(cmd: Cmd) -> Out | None:
+def search(cmd: Command) -> CommandOutput | None:
     """`ps | grep hermes | awk … | xargs kill` keeps what it looks for."""
     if "process" in cmd.stdin.labels and names_own(cmd.args):
-        return Out(None, cmd.stdin.labels | {"own"})
+        return CommandOutput(None, cmd.stdin.labels | {"own"})
     if not any(arg[:1] == "-" and ("l" in arg or "L" in arg) for arg in cmd.args):
         return None
     options = read_options(cmd.args, "ABCefmd")
     if options.has("lL", "files-with-matches", "files-without-match"):
-        return Out(None, cmd.stdin.labels | listed(options.operands[0 if "e" in options.values else 1 :]))
+        return CommandOutput(None, cmd.stdin.labels | listed(options.operands[0 if "e" in options.values else 1 :]))
     return None
 
 
@@ -139,7 +139,7 @@ _POWER_UNIT = re.compile(
 )
 
 
-def systemctl(cmd: Cmd) -> Out | None:
+def systemctl(cmd: Command) -> CommandOutput | None:
     operands = read_options(
         cmd.args, "tHMpsno", frozenset({"type", "host", "machine", "property", "signal", "root"})
     ).operands
@@ -155,7 +155,7 @@ def systemctl(cmd: Cmd) -> Out | None:
     return None
 
 
-def fuser(cmd: Cmd) -> Out | None:
+def fuser(cmd: Command) -> CommandOutput | None:
     options = read_options(cmd.args)
     wide = any(word.startswith("/") and is_wide(word, cmd.run.places) for word in options.operands)
     if options.has("k", "kill") and any("/" in word and place(cmd, word) == "own" for word in options.operands):

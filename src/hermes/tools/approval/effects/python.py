@@ -9,6 +9,7 @@ import warnings
 from functools import cache
 from pathlib import Path
 
+from hermes.tools.approval.command_text import UNKNOWN, quoted
 from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.python_files import PythonFiles, table
 from hermes.tools.approval.effects.python_loads import (
@@ -19,12 +20,11 @@ from hermes.tools.approval.effects.python_loads import (
     written_modules,
 )
 from hermes.tools.approval.effects.python_names import MORE, MOST, nodes_of
-from hermes.tools.approval.effects.python_values import MARK, Values
+from hermes.tools.approval.effects.python_values import MARK, PythonValues
 from hermes.tools.approval.effects.python_whole import judge_whole
 from hermes.tools.approval.paths import matters, writes
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Out
+from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput
 from hermes.tools.approval.tables import sections
-from hermes.tools.approval.text import UNKNOWN, quoted
 
 _CHARACTERS = 6  # that are parsed in one step
 _PLACES = 500
@@ -68,7 +68,7 @@ def _without_sql() -> frozenset[str]:
     return (sys.stdlib_module_names | {"hermes_tools"}) - {"sqlite3", "subprocess", "asyncio", "ctypes", "importlib"}
 
 
-def judge_python(cmd: Cmd, code: str) -> None:
+def judge_python(cmd: Command, code: str) -> None:
     """Record the effects of `code`; code that Python cannot read is asked about."""
     text = textwrap.dedent(code.replace(UNKNOWN, MARK)).strip("\n")
     # Each place in a text that is to be filled is parsed by itself, which takes long; other braces are not as many.
@@ -87,14 +87,14 @@ def judge_python(cmd: Cmd, code: str) -> None:
 class _Judge(PythonFiles):
     """One walk over a tree, with the names that it binds."""
 
-    def __init__(self, cmd: Cmd, tree: ast.Module) -> None:
+    def __init__(self, cmd: Command, tree: ast.Module) -> None:
         self.cmd = cmd
         self.tree = tree
         self.nodes = nodes_of(tree, cmd.run.budget)
         self.made = {}
         cmd.run.budget.spend(len(self.nodes))
         more = len(cmd.args) > (2 if "-c" in cmd.args else 1)
-        self.values = Values(self.nodes, cmd.run.places.home, cmd.run.budget, has_arguments=more)
+        self.values = PythonValues(self.nodes, cmd.run.places.home, cmd.run.budget, has_arguments=more)
         self.called: set[int] = set()  # expressions that stand where a call names its function
         self.closed: set[int] = set()  # and those that are closed as soon as they are opened
         self.fine: set[int] = set()  # and those that stand where a module may be named as a whole
@@ -349,7 +349,7 @@ class _Judge(PythonFiles):
                 stdin = DARK
             elif key.arg == "input":
                 given = self.values.of(key.value)[0]
-                stdin = Out(None if UNKNOWN in given else given)
+                stdin = CommandOutput(None if UNKNOWN in given else given)
         first = next(
             itertools.chain(node.args, (key.value for key in node.keywords if key.arg in ("args", "cmd"))), None
         )
@@ -375,7 +375,7 @@ class _Judge(PythonFiles):
             else:
                 self.cmd.shell(words[0].replace(UNKNOWN, "${_}"), stdin)
 
-    def _words(self, argv: list[str], stdin: Out = NOTHING) -> None:
+    def _words(self, argv: list[str], stdin: CommandOutput = NOTHING) -> None:
         if not argv or not argv[0].strip(UNKNOWN):
             self.ask("code starts a program that is only known when it runs")
         else:

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from hermes.tools.approval.budget import Budget
-from hermes.tools.approval.effects.python_names import DARK, MOST, Each, Names, key_of, last_name
+from hermes.tools.approval.effects.python_names import DARK, MOST, Each, PythonNames, key_of, last_name
 
 LISTERS = frozenset({"iterdir", "glob", "rglob", "walk", "scandir", "listdir", "iglob"})
 _SAME_ITEMS = frozenset({"sorted", "list", "reversed", "set", "tuple", "tqdm", "iter", "frozenset", "copy", "deque"})
@@ -13,7 +13,7 @@ _MAX_DEPTH = 40
 _ENTRIES = 16  # of lists, that are copied in one step
 
 
-class Bindings(Names):
+class Bindings(PythonNames):
     """The names of a tree, and what expressions with them stand for.
 
     What is found out once is kept. A name that stands for itself is DARK while it is looked for, and what was found out

@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterable
 
-from hermes.tools.approval.effects.python_values import MADE, Values
+from hermes.tools.approval.command_text import UNKNOWN
+from hermes.tools.approval.effects.python_values import MADE, PythonValues
 from hermes.tools.approval.paths import delete_path, is_wide, link_path, matters, resolve, writes
-from hermes.tools.approval.state import NOTHING, Cmd, Out
+from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput
 from hermes.tools.approval.tables import sections
-from hermes.tools.approval.text import UNKNOWN
 
 
 def table(title: str) -> frozenset[str]:
@@ -18,8 +18,8 @@ def table(title: str) -> frozenset[str]:
 class PythonFiles:
     """Code under judgement: what its expressions stand for, and what becomes of files."""
 
-    cmd: Cmd
-    values: Values
+    cmd: Command
+    values: PythonValues
     closed: set[int]
     made: dict[str, int]  # the files that the code writes, and the first line that does
 
@@ -141,7 +141,7 @@ class PythonFiles:
         breath, it is text that nobody has seen.
         """
         place = resolve(path, self.cmd.scope, self.cmd.run)
-        self.cmd.run.files[place] = Out(None, frozenset({"decoded"}))
+        self.cmd.run.files[place] = CommandOutput(None, frozenset({"decoded"}))
         self.made.setdefault(place, line)
 
     def paths(self, nodes: Iterable[ast.expr]) -> list[str]:

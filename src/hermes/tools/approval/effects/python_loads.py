@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterable
 
+from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects.python_files import PythonFiles, table
 from hermes.tools.approval.effects.python_names import last_name
-from hermes.tools.approval.text import UNKNOWN, words
 
 _SAFE_LOADERS = frozenset({"SafeLoader", "CSafeLoader", "FullLoader", "CFullLoader", "BaseLoader", "CBaseLoader"})
 # Where serialised data may come from: a file on this machine, or what the code itself has made of its own objects.

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterator
 
 from hermes.tools.approval.budget import Budget
-from hermes.tools.approval.text import UNKNOWN
+from hermes.tools.approval.command_text import UNKNOWN
 
 MOST = 64  # values of one name that are told apart
 DARK = ast.Constant(UNKNOWN)
@@ -35,7 +35,7 @@ class Each(ast.expr):
         self.holder = ""  # the name that it is bound to
 
 
-class Names:
+class PythonNames:
     """The expressions that are bound to names. Scopes are not told apart: a name holds what any of that name holds."""
 
     def __init__(self, nodes: list[ast.AST], *, has_arguments: bool) -> None:
@@ -254,7 +254,7 @@ def nodes_of(tree: ast.AST, budget: Budget) -> list[ast.AST]:
     return nodes
 
 
-def _all_dark(names: Names, function: Function | ast.Lambda) -> None:
+def _all_dark(names: PythonNames, function: Function | ast.Lambda) -> None:
     arguments = function.args
     for part in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
         if part is not None:

@@ -3,11 +3,11 @@
 import ast
 
 from hermes.tools.approval.budget import Budget
+from hermes.tools.approval.command_text import words
 from hermes.tools.approval.effects.python_files import PythonFiles, table
 from hermes.tools.approval.effects.python_names import last_name, nodes_of
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.paths import is_credential, is_private, resolve
-from hermes.tools.approval.text import words
 
 _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _ENDS = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.Await)

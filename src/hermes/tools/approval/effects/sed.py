@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.options import read_options
-from hermes.tools.approval.outputs import labelled, sed
 from hermes.tools.approval.paths import writes
-from hermes.tools.approval.state import DARK, NOTHING, Cmd, Handlers, Out
-from hermes.tools.approval.streams import read
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.printed_text import labelled, sed
+from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.stream_flow import read
 
 _ADDRESS = re.compile(
     r"\s*(?:(?:[\d$]+|[+~]\d+|/(?:\\.|\[[^\]\n]*\]|[^/\\\n])*/[IM]*|\\([^\w\s\\])(?:\\.|(?!\1)[^\\\n])*\1[IM]*)\s*[,~]?\s*)*!?\s*"
@@ -31,7 +31,7 @@ _PLAIN = {  # by their letters, the commands that neither write nor run
 }
 
 
-def edit(cmd: Cmd) -> Out | None:
+def edit(cmd: Command) -> CommandOutput | None:
     options = read_options(cmd.args, "efl", frozenset({"expression", "file", "line-length"}))
     named = options.value("f", "file")
     given = _expressions(cmd.args)

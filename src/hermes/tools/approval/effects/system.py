@@ -2,20 +2,20 @@
 
 import re
 
-from hermes.tools.approval.model import Severity
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import classify, resolve
-from hermes.tools.approval.state import Cmd, Handlers, Out
+from hermes.tools.approval.run_state import Command, CommandOutput, Handlers
 
 
-def windows(cmd: Cmd) -> Out | None:
+def windows(cmd: Command) -> CommandOutput | None:
     text = " ".join(cmd.args).lower()
     if re.search(r"(?:\A|[\s&|])(?:del|erase|rd|rmdir|format|diskpart|cipher)\b", text):
         cmd.add("recursive_delete")
     return None
 
 
-def powershell(cmd: Cmd) -> Out | None:
+def powershell(cmd: Command) -> CommandOutput | None:
     text = " ".join(cmd.args).lower()
     if re.search(r"-e(?:nc\w*|c)?\b\s+[a-z0-9+/=]{8,}", text):
         cmd.add("decoded_code")
@@ -32,7 +32,7 @@ def powershell(cmd: Cmd) -> Out | None:
     return None
 
 
-def mount(cmd: Cmd) -> Out | None:
+def mount(cmd: Command) -> CommandOutput | None:
     options = read_options(cmd.args, "oOtTLU", frozenset({"options", "types"}))
     targets = [resolve(word, cmd.scope, cmd.run) for word in options.operands[-1:]]
     covers = [path for path in targets if not path.startswith(("/mnt", "/media", "/srv", "/run", "/Volumes"))]

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from hermes.tools.approval.budget import Budget
-from hermes.tools.approval.text import words
+from hermes.tools.approval.command_text import words
 
 _TOKENS = re.compile(
     r"""(?P<comment>\#(?!\{)[^\n]*|//[^\n]*|/\*.*?(?:\*/|\Z))
@@ -24,29 +24,29 @@ _ESCAPE = re.compile(
 )
 
 
-class Token(NamedTuple):
+class CodeToken(NamedTuple):
     kind: str
     text: str
 
 
-def tokens(code: str, budget: Budget) -> list[Token]:
+def tokens(code: str, budget: Budget) -> list[CodeToken]:
     found = []
     for match in _TOKENS.finditer(code):
         kind = match.lastgroup or "op"
         budget.spend(3)  # to be told apart, and looked at by each rule
         if kind != "comment":
-            found.append(Token(kind, match.group()))
+            found.append(CodeToken(kind, match.group()))
     return found
 
 
-def _module_name(token: Token) -> str:
+def _module_name(token: CodeToken) -> str:
     if token.kind != "string":
         return token.text
     name = value_of(token.text).removeprefix("node:")
     return "promises" if name == "fs/promises" else "fs" if name == "fs-extra" else name
 
 
-def constants(parts: list[Token]) -> dict[str, str]:
+def constants(parts: list[CodeToken]) -> dict[str, str]:
     """Names that hold a literal: `c = "rm"`, `$c = 'rm' . ' -rf'`."""
     known: dict[str, str] = {}
     for position in range(len(parts) - 2):
@@ -57,7 +57,7 @@ def constants(parts: list[Token]) -> dict[str, str]:
     return known
 
 
-def _expression(parts: list[Token], position: int, known: dict[str, str]) -> tuple[str | None, int]:
+def _expression(parts: list[CodeToken], position: int, known: dict[str, str]) -> tuple[str | None, int]:
     """A chain of literals joined by `+` or `.`; None when anything else takes part."""
     text = ""
     seen = False
@@ -108,7 +108,7 @@ def _unescape(found: re.Match[str]) -> str:
     return {"n": "\n", "t": "\t", "\n": ""}.get(found[5], found[5])
 
 
-def owner_of(parts: list[Token], position: int) -> str:
+def owner_of(parts: list[CodeToken], position: int) -> str:
     """The object before `.name`, `::name` or `->name`; a module that is required in place under its own name."""
     before = position - 1
     if before < 0:
@@ -132,7 +132,7 @@ def owner_of(parts: list[Token], position: int) -> str:
     return parts[before].text if parts[before].kind == "name" else ")"
 
 
-def aliases(parts: list[Token], owners: frozenset[str]) -> frozenset[str]:
+def aliases(parts: list[CodeToken], owners: frozenset[str]) -> frozenset[str]:
     """The names that stand for one of `owners`: `f = fs`, `f = require("fs")`, `{promises: p} = require("fs")`."""
     found: set[str] = set()
     for position in range(1, len(parts) - 1):
@@ -149,14 +149,14 @@ def aliases(parts: list[Token], owners: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_owner(parts: list[Token], position: int, owners: frozenset[str]) -> bool:
+def _is_owner(parts: list[CodeToken], position: int, owners: frozenset[str]) -> bool:
     texts = [token.text for token in parts[position : position + 3]]
     if texts[:2] == ["require", "("]:
         return len(texts) > 2 and _module_name(parts[position + 2]) in owners | {"promises"}
     return texts[0] in owners and not {".", "(", "["} & set(texts[1:2])
 
 
-def first_argument(parts: list[Token], position: int, known: dict[str, str]) -> str | None:
+def first_argument(parts: list[CodeToken], position: int, known: dict[str, str]) -> str | None:
     """The literal that stands first behind the name at `position`; None when that is something else."""
     start = position + 1
     while start < len(parts) and parts[start].text in ("(", "["):
@@ -196,7 +196,7 @@ def without_patterns(code: str, language: str) -> str:
     return _LITERALS.sub(one, code)
 
 
-def arguments(parts: list[Token], position: int, known: dict[str, str]) -> tuple[bool, list[str], bool]:
+def arguments(parts: list[CodeToken], position: int, known: dict[str, str]) -> tuple[bool, list[str], bool]:
     """(is a list, the literal arguments, whether something in them is not literal)."""
     literals: list[str] = []
     depth = 0
@@ -228,7 +228,7 @@ def arguments(parts: list[Token], position: int, known: dict[str, str]) -> tuple
         elif token.kind == "name" and not (index + 1 < len(parts) and parts[index + 1].text in ("=", ":")):
             if token.text not in _NO_VALUES:
                 dark = True
-            if bare and depth <= 0 and parts[index + 1 : index + 2] != [Token("op", ",")]:
+            if bare and depth <= 0 and parts[index + 1 : index + 2] != [CodeToken("op", ",")]:
                 break
         index += 1
     return is_list, literals, dark

@@ -3,10 +3,10 @@
 import re
 from typing import NamedTuple
 
-from hermes.tools.approval.glob import plain
-from hermes.tools.approval.model import Severity
-from hermes.tools.approval.state import Cmd
-from hermes.tools.approval.text import UNKNOWN, words
+from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.effects_model import Severity
+from hermes.tools.approval.run_state import Command
+from hermes.tools.approval.word_patterns import plain
 
 # effect: programs: expression over the words. It must start and end at a word; a word with blanks in it is text, and
 # reads `_`; one that only running would tell reads `…`. `!` after the effect puts it on the floor.
@@ -191,18 +191,18 @@ _MAX_VERB = 3
 _TRIES = 64  # of an expression, from each word over all that follow, in one step
 
 
-class Rule(NamedTuple):
+class ToolRule(NamedTuple):
     kind: str
     severity: Severity
     pattern: re.Pattern[str]
 
 
-def _rules() -> dict[str, list[Rule]]:
-    found: dict[str, list[Rule]] = {}
+def _rules() -> dict[str, list[ToolRule]]:
+    found: dict[str, list[ToolRule]] = {}
     for row in _TABLE.strip().splitlines():
         kind, programs, expression = row.split(": ", 2)
         severity = Severity.HARDLINE if kind.endswith("!") else Severity.ASK
-        rule = Rule(kind.rstrip("!"), severity, re.compile(rf"(?:\A|(?<= ))(?:{expression})(?=[ =]|\Z)"))
+        rule = ToolRule(kind.rstrip("!"), severity, re.compile(rf"(?:\A|(?<= ))(?:{expression})(?=[ =]|\Z)"))
         for program in programs.split():
             found.setdefault(program, []).append(rule)
     return found
@@ -211,7 +211,7 @@ def _rules() -> dict[str, list[Rule]]:
 RULES = _rules()
 
 
-def judge_words(cmd: Cmd) -> bool:
+def judge_words(cmd: Command) -> bool:
     """Record what the table says of the command; whether it prints what somebody keeps secret."""
     if _is_not_done(cmd.args):
         return False
@@ -252,14 +252,14 @@ _CLOUD_VERBS = re.compile(
 )
 
 
-def judge_cloud(cmd: Cmd) -> None:
+def judge_cloud(cmd: Command) -> None:
     """A verb that is not on the list asks: a cloud has thousands, and half of them cannot be undone."""
     leading = [word for word in cmd.args if not word.startswith("-")][:6]
     if len(leading) > 1 and not _is_not_done(cmd.args) and not any(map(_CLOUD_VERBS.fullmatch, leading)):
         cmd.run.unknown(f"{cmd.name} is given a verb that nobody here knows ({' '.join(leading[:3])})")
 
 
-def judge_verb(cmd: Cmd) -> None:
+def judge_verb(cmd: Command) -> None:
     """A tool without a rule: a verb among its first words may still say that it destroys."""
     if _is_not_done(cmd.args):
         return

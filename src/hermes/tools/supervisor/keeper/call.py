@@ -15,7 +15,7 @@ _KILL_AGAIN_S = 0.005
 _LEFT_TOLD = 20
 
 
-class Call:
+class KeptCall:
     """A call child after its start. The server tells it what happened; it decides what is next, and never blocks."""
 
     def __init__(self, pid: int, line: socket.socket, request: start.Request) -> None:
@@ -41,7 +41,7 @@ class Call:
         self.has_exited = True
         self._code = os.waitstatus_to_exitcode(status)
 
-    def look(self, orphans: list[tree.Process]) -> None:
+    def look(self, orphans: list[tree.ProcessEntry]) -> None:
         """Judge the call by what it has left behind; `orphans` are the processes that are its own now."""
         if not self.has_exited:
             return
@@ -58,7 +58,7 @@ class Call:
             self._exit_told = True
             tell(self.line, pid=self.pid, exit=self._code)
 
-    def tick(self, orphans: list[tree.Process]) -> None:
+    def tick(self, orphans: list[tree.ProcessEntry]) -> None:
         """The time asked for in `wake_at` has come."""
         self.wake_at = None
         if self._phase == "running":
@@ -73,7 +73,7 @@ class Call:
         else:
             self._kill(orphans)
 
-    def end(self, grace_s: float, orphans: list[tree.Process]) -> None:
+    def end(self, grace_s: float, orphans: list[tree.ProcessEntry]) -> None:
         """TERM now, KILL after the grace."""
         if self._phase in ("terminating", "killing"):
             return
@@ -82,7 +82,7 @@ class Call:
         tree.signal_all(processes, signal.SIGCONT)
         self._enter("terminating", grace_s)
 
-    def processes(self, orphans: list[tree.Process]) -> list[tree.Process]:
+    def processes(self, orphans: list[tree.ProcessEntry]) -> list[tree.ProcessEntry]:
         """Everything that belongs to the call."""
         own = None if self.has_exited else tree.look(self.pid)
         roots = [*orphans, *([own] if own else [])]
@@ -92,11 +92,11 @@ class Call:
         self._phase = phase
         self._phase_ends = self.wake_at = time.monotonic() + seconds
 
-    def _kill(self, orphans: list[tree.Process]) -> None:
+    def _kill(self, orphans: list[tree.ProcessEntry]) -> None:
         tree.signal_all(self.processes(orphans), signal.SIGKILL)
         self.wake_at = time.monotonic() + _KILL_AGAIN_S
 
-    def _watch_for_storm(self, orphans: list[tree.Process]) -> None:
+    def _watch_for_storm(self, orphans: list[tree.ProcessEntry]) -> None:
         # The exact count is taken only when the machine as a whole has grown by as much.
         if tree.total() - self._total > self._most and len(self.processes(orphans)) > self._most:
             tell(self.line, storm=self._most)

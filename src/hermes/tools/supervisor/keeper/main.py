@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 
-from hermes.tools.supervisor.keeper import call, held, start, tree
+from hermes.tools.supervisor.keeper import background_child, call, start, tree
 
 _LAST_WAIT_S = call.KILL_LIMIT_S
 
@@ -51,8 +51,8 @@ class Server:
         os.set_blocking(self._woken, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        self._calls: dict[int, call.Call] = {}  # by pid, until gone
-        self._lines: dict[int, call.Call] = {}  # by the descriptor of their line
+        self._calls: dict[int, call.KeptCall] = {}  # by pid, until gone
+        self._lines: dict[int, call.KeptCall] = {}  # by the descriptor of their line
         self._held: set[int] = set()
         self._is_open = True
         self._poller = select.poll()
@@ -101,7 +101,7 @@ class Server:
         if request.get("await_start"):
             call.tell(line, pid=pid)
         line.setblocking(False)
-        self._calls[pid] = self._lines[line.fileno()] = call.Call(pid, line, request)
+        self._calls[pid] = self._lines[line.fileno()] = call.KeptCall(pid, line, request)
         self._poller.register(line, select.POLLIN)
         return None
 
@@ -119,7 +119,7 @@ class Server:
             for each in self._calls.values():
                 each.line.close()
             tree.adopt_orphans()
-            held.hold(request, fds)
+            background_child.hold(request, fds)
             code = 0
         finally:
             os._exit(code)
@@ -130,7 +130,7 @@ class Server:
             os.read(self._woken, 512)
         self._reap()
         judged: set[int] = set()
-        orphans: dict[int, list[tree.Process]] = {}
+        orphans: dict[int, list[tree.ProcessEntry]] = {}
         while (exited := self._exited()) != judged:
             judged, orphans = exited, self._orphans()
             self._reap()  # also what ended while we looked: when an end is told, not even a zombie is left
@@ -163,13 +163,13 @@ class Server:
                 each.tick(orphans.get(each.pid, []))
             self._forget_the_gone()
 
-    def _orphans(self) -> dict[int, list[tree.Process]]:
+    def _orphans(self) -> dict[int, list[tree.ProcessEntry]]:
         """The processes that lost their parent and came to us, by the pid of the call they belong to.
 
         By their mark, else by their session. One that has shed both belongs to the only call there is; with several,
         it waits until one is left.
         """
-        found: dict[int, list[tree.Process]] = {}
+        found: dict[int, list[tree.ProcessEntry]] = {}
         marks = {each.mark: pid for pid, each in self._calls.items()}
         for process in tree.children_of_this():
             known = self._calls.get(process.pid)
@@ -184,7 +184,7 @@ class Server:
                 found.setdefault(owner, []).append(process)
         return found
 
-    def _asked_to_stop(self, stopped: call.Call) -> None:
+    def _asked_to_stop(self, stopped: call.KeptCall) -> None:
         try:
             grace_s = float(stopped.line.recv(64) or call.DEFAULT_GRACE_S)
         except BlockingIOError:

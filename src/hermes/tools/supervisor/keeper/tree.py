@@ -11,7 +11,7 @@ MARK = b"HERMES_CHILD_OF="
 PR_SET_CHILD_SUBREAPER = 36
 
 
-class Process(NamedTuple):
+class ProcessEntry(NamedTuple):
     """One line of the process table."""
 
     pid: int
@@ -26,7 +26,7 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def table() -> list[Process]:
+def table() -> list[ProcessEntry]:
     """The process table as it stands."""
     if sys.platform != "linux":
         return _table_by_ps()
@@ -39,7 +39,7 @@ def table() -> list[Process]:
     return found
 
 
-def look(pid: int) -> Process | None:
+def look(pid: int) -> ProcessEntry | None:
     """One process, or None when it is gone (Linux)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
@@ -47,10 +47,10 @@ def look(pid: int) -> Process | None:
             state, parent, group, session = stat.read().rpartition(b")")[2].split()[:4]
     except OSError:
         return None
-    return None if state == b"Z" else Process(pid, int(parent), int(group), int(session))
+    return None if state == b"Z" else ProcessEntry(pid, int(parent), int(group), int(session))
 
 
-def children_of_this() -> list[Process]:
+def children_of_this() -> list[ProcessEntry]:
     """The live children of this process, cheaply."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
@@ -61,12 +61,12 @@ def children_of_this() -> list[Process]:
     return [process for process in map(look, pids) if process is not None]
 
 
-def below(roots: Iterable[int]) -> list[Process]:
+def below(roots: Iterable[int]) -> list[ProcessEntry]:
     """Every process that descends from one of `roots`, parents before children."""
-    children: dict[int, list[Process]] = {}
+    children: dict[int, list[ProcessEntry]] = {}
     for process in table():
         children.setdefault(process.parent, []).append(process)
-    found: list[Process] = []
+    found: list[ProcessEntry] = []
     todo = list(roots)
     while todo:
         for process in children.get(todo.pop(), []):
@@ -85,12 +85,12 @@ def mark_of(pid: int) -> bytes:
     return next((each[len(MARK) :] for each in variables if each.startswith(MARK)), b"")
 
 
-def marked(prefix: bytes) -> list[Process]:
+def marked(prefix: bytes) -> list[ProcessEntry]:
     """Every process whose mark begins with `prefix`."""
     return [process for process in table() if mark_of(process.pid).startswith(prefix)]
 
 
-def signal_all(processes: Iterable[Process], number: int) -> None:
+def signal_all(processes: Iterable[ProcessEntry], number: int) -> None:
     """Send `number` to each that still exists and is ours to signal.
 
     Groups are signalled whole: the kernel does that in one step, so a storm of forks inside one cannot outrun us.
@@ -115,6 +115,6 @@ def total() -> int:
         return 0
 
 
-def _table_by_ps() -> list[Process]:
+def _table_by_ps() -> list[ProcessEntry]:
     with os.popen("/bin/ps -axo pid=,ppid=,pgid=,sess=") as lines:  # noqa: S605 - fixed words, in the supervisor's program
-        return [Process(*map(int, line.split())) for line in lines]
+        return [ProcessEntry(*map(int, line.split())) for line in lines]

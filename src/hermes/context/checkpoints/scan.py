@@ -1,0 +1,116 @@
+"""Look at every file of a project without opening any. Blocking; for a thread."""
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hermes.context.checkpoints.checkpoint_paths import SKIPPED_ENDINGS, SKIPPED_FILES, SKIPPED_FOLDERS
+from hermes.context.checkpoints.model import CheckpointError, CheckpointLimits, Sig
+
+# A file changed this short before it is looked at may change again within the same tick of the file system's clock.
+_RACY_NS = 50_000_000
+_KIND = 0o170000
+_KEPT = (stat.S_IFREG, stat.S_IFLNK)
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is there: files and links by path, folders by path with a slash, and files too large to keep."""
+
+    files: dict[bytes, Sig] = field(default_factory=dict)
+    folders: dict[bytes, int] = field(default_factory=dict)  # mode
+    too_large: dict[bytes, Sig] = field(default_factory=dict)
+    listed: dict[bytes, int] = field(default_factory=dict)  # mtime in ns of each folder that was looked into
+
+    def same_as(self, other: "Scan") -> bool:
+        """Whether nothing can have changed between the two."""
+        return self.files == other.files and self.folders == other.folders and self.too_large == other.too_large
+
+
+def look(root: bytes, was: Scan, limits: CheckpointLimits, own_home: bytes) -> Scan:
+    """What is there now: the earlier look itself when nothing has changed since."""
+    return was if is_unchanged(root, was) else scan(root, limits, own_home)
+
+
+def is_unchanged(root: bytes, was: Scan) -> bool:
+    """Whether all is still as an earlier look has found it.
+
+    Costs one `lstat` a file and lists no folder: what is made, removed or renamed changes the time of its folder.
+    """
+    lstat = os.lstat
+    try:
+        for rel, changed in was.listed.items():
+            info = lstat(root + b"/" + rel)
+            if info.st_mtime_ns != changed or (rel and info.st_mode != was.folders[rel]):
+                return False
+        for files in (was.files, was.too_large):
+            for rel, sig in files.items():
+                info = lstat(root + b"/" + rel)
+                if (info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode) != sig:
+                    return False
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
+    return bool(was.listed)
+
+
+def scan(root: bytes, limits: CheckpointLimits, own_home: bytes) -> Scan:
+    """Every file of the project. `CheckpointError` when there are more than the limit."""
+    found = Scan()
+    fresh = time.time_ns() - _RACY_NS
+    pending: list[tuple[bytes, bytes]] = [(b"", root)]
+    while pending:
+        below, path = pending.pop()
+        try:
+            changed = os.lstat(path).st_mtime_ns  # before its names are read: what comes later makes another time
+            entries = os.scandir(path)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue  # gone meanwhile, or not ours to read: nothing of it can be kept
+        found.listed[below] = -fresh if changed > fresh else changed
+        with entries:
+            for rel, folder in _look(entries, below, found, (limits.max_file_bytes, fresh)):
+                if folder != own_home:
+                    pending.append((rel, folder))
+                else:
+                    del found.folders[rel]
+        if len(found.files) > limits.max_files:
+            raise CheckpointError(f"{os.fsdecode(root)!r} has more than {limits.max_files} files; no snapshot is taken")
+    return found
+
+
+def _look(
+    entries: "Iterator[os.DirEntry[bytes]]", below: bytes, found: Scan, rules: tuple[int, int]
+) -> list[tuple[bytes, bytes]]:
+    """Take in one folder; return the folders in it. Written flat: it runs once per file before every first edit."""
+    most, fresh = rules
+    files, folders, too_large = found.files, found.folders, found.too_large
+    inside: list[tuple[bytes, bytes]] = []
+    for entry in entries:
+        name = entry.name
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                if name not in SKIPPED_FOLDERS and not (b"env" in name and _is_virtualenv(entry)):
+                    rel = below + name + b"/"
+                    folders[rel] = entry.stat(follow_symlinks=False).st_mode
+                    inside.append((rel, entry.path))
+                continue
+            if name[:4] == b".env" or name[name.rfind(b".") :] in SKIPPED_ENDINGS or name in SKIPPED_FILES:
+                continue
+            info = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        mode, changed, size = info.st_mode, info.st_ctime_ns, info.st_size
+        if mode & _KIND not in _KEPT:
+            continue
+        # Unsure ones get a number that no other look gives, so that they never seem unchanged.
+        sig = (-fresh if changed > fresh else changed, size, info.st_ino, mode)
+        if size > most:
+            too_large[below + name] = sig
+        else:
+            files[below + name] = sig
+    return inside
+
+
+def _is_virtualenv(entry: "os.DirEntry[bytes]") -> bool:
+    return os.path.exists(entry.path + b"/pyvenv.cfg")  # noqa: PTH110 - a name in bytes

@@ -1,0 +1,1 @@
+"""The byte seam to model servers, over aiohttp."""

@@ -1,0 +1,1 @@
+"""Who serves a model: names, addresses, keys, windows and prices."""

@@ -1,0 +1,157 @@
+"""Take checkpoints around calls that change files: what a call may touch, and what is told when none could be taken."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from hermes.config.sections import checkpoints as checkpoints_section
+from hermes.config.settings import Settings
+from hermes.config.values import plain
+from hermes.context.checkpoints import CheckpointError, CheckpointLimits, Checkpoints, Touch
+from hermes.runtime.options import AgentOptions
+from hermes.runtime.setup.process import ProcessParts
+from hermes.scope import unbroken
+from hermes.seams import ToolRules
+from hermes.types import JsonObject, StatusChanged
+
+if TYPE_CHECKING:
+    from hermes.runtime.context import CallContext
+
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Update|Add|Delete|Move) File|Move to): (.+?)\s*$", re.MULTILINE)
+_MAX_TEXT = 150
+_MAX_PATHS = 20
+_ONLY_READ = """
+    [ basename cat cd cmp cut date df diff dirname du echo egrep env false fgrep file find grep head hexdump id jq ls
+    md5sum nl od printf ps pwd readlink realpath rg sha256sum sleep sort stat tail test tr tree true type uname uniq wc
+    which whoami xxd
+"""
+_READERS = frozenset(_ONLY_READ.split())
+_WRITING_OPTIONS = {"sort": ("-o", "--o"), "tree": ("-o",), "find": ("-fprint", "-fls"), "git": ("--output",)}
+_GIT_READERS = frozenset({"blame", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status"})
+
+
+class CallCheckpoints:
+    """The checkpoints of one session's calls."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self.checkpoints = checkpoints
+        self._told: set[str] = set()  # complaints that were shown, each once
+
+    @asynccontextmanager
+    async def around(self, ctx: "CallContext", name: str, args: JsonObject, rules: ToolRules) -> AsyncIterator[None]:
+        """Run a call, with a snapshot before it where it may change files. One that fails never stops the call."""
+        touch = touch_of(ctx, name, args, rules)
+        if touch is not None:
+            touch = replace(touch, text=ctx.turn.services.redactor.redact(touch.text))
+        if touch is None or not await self._before(touch, ctx):
+            yield
+            return
+        try:
+            yield
+        finally:
+            await unbroken(self._after(touch, ctx))
+
+    async def _before(self, touch: Touch, ctx: "CallContext") -> bool:
+        if ctx.environment.kind != "local":
+            self._complain(
+                ctx,
+                f"no checkpoint was taken: they cover files on this machine, and this session works on "
+                f"{ctx.environment.kind}, where nothing can be taken back with /rollback",
+            )
+            return False
+        try:
+            taken = await self.checkpoints.before(touch)
+        except (CheckpointError, OSError) as error:
+            self._complain(ctx, f"no checkpoint was taken: {error}")
+            return False
+        if taken:
+            await ctx.note("checkpoint", taken[-1].short_hash)
+        return True
+
+    async def _after(self, touch: Touch, ctx: "CallContext") -> None:
+        try:
+            await self.checkpoints.after(touch, ctx.details.get("files_changed") or ())
+        except (CheckpointError, OSError) as error:
+            self._complain(ctx, f"what this call changed cannot be told from your own changes: {error}")
+
+    def _complain(self, ctx: "CallContext", text: str) -> None:
+        ctx.turn.services.log.warning("%s", text)
+        if text not in self._told:
+            self._told.add(text)
+            ctx.emit(StatusChanged("warning", text))
+
+
+def call_checkpoints(options: AgentOptions, settings: Settings, parts: ProcessParts) -> CallCheckpoints:
+    """The checkpoints of an agent that takes them; a keyword that was given wins over the settings."""
+    limits, asked = CheckpointLimits.of(plain(settings.of(checkpoints_section.Section))), options.tools
+    if "checkpoint_max_snapshots" in options.given:
+        limits = replace(limits, max_snapshots=asked.checkpoint_max_snapshots)
+    if "checkpoint_max_total_size_mb" in options.given:
+        limits = replace(limits, max_total_bytes=asked.checkpoint_max_total_size_mb * 1_000_000)
+    if "checkpoint_max_file_size_mb" in options.given:
+        limits = replace(limits, max_file_bytes=asked.checkpoint_max_file_size_mb * 1_000_000)
+    return CallCheckpoints(Checkpoints(settings.home, parts.supervisor, parts.pool.run, limits, parts.clock.now))
+
+
+def touch_of(ctx: "CallContext", name: str, args: JsonObject, rules: ToolRules) -> Touch | None:
+    """What the call may change where the session works; None when that is nothing."""
+    base = Touch(
+        call_id=ctx.call_id,
+        turn_id=ctx.turn.turn_id,
+        session_id=ctx.session_id,
+        tool=name,
+        paths=(),
+        cwd=ctx.environment.cwd,
+    )
+    if rules.edits:
+        named = _named(args)
+        return replace(base, paths=named, text=_shown(", ".join(named))) if named else None
+    if name == "terminal":
+        return _of_command(base, str(args.get("command") or ""), str(args.get("workdir") or ""))
+    if name == "execute_code":
+        return replace(base, is_command=True, text=_shown(str(args.get("code") or "")))
+    return None
+
+
+def _named(args: JsonObject) -> tuple[str, ...]:
+    given = [str(args["path"])] if args.get("path") else []
+    for line in _PATCHED.findall(str(args.get("patch") or "")):
+        given += [part.strip() for part in line.split(" -> ")]
+    return tuple(str(Path(path).expanduser()) for path in dict.fromkeys(given))
+
+
+def _of_command(base: Touch, command: str, workdir: str) -> Touch | None:
+    from hermes.tools.approval import analyse  # noqa: PLC0415 - a parser that only commands need
+
+    cwd = str(Path(base.cwd, Path(workdir).expanduser())) if workdir else base.cwd
+    analysis = analyse(command, cwd=cwd, home=str(Path.home()))
+    effects = [effect for effect in analysis.effects if effect.kind != "network"]
+    if not effects and not analysis.unknown and all(_only_reads(each.argv) for each in analysis.commands):
+        return None
+    reached = dict.fromkeys(path for effect in effects for path in effect.paths if path.startswith("/"))
+    return replace(
+        base,
+        cwd=cwd,
+        paths=(cwd, *list(reached)[:_MAX_PATHS]),
+        text=_shown(command),
+        is_command=True,
+        is_destructive=bool(analysis.dangers) or any(effect.kind == "delete" for effect in effects),
+    )
+
+
+def _only_reads(argv: tuple[str, ...]) -> bool:
+    program = argv[0].rpartition("/")[2] if argv else ""
+    if any(word.startswith(_WRITING_OPTIONS.get(program, "\0")) for word in argv[1:]):
+        return False
+    if program == "uniq" and sum(not word.startswith("-") for word in argv[1:]) > 1:
+        return False  # the second file is written
+    return program in _READERS or (program == "git" and len(argv) > 1 and argv[1] in _GIT_READERS)
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]}…"

@@ -1,0 +1,1 @@
+"""One session of the store: read, kept, compressed, moved."""

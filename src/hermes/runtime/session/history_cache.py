@@ -1,0 +1,241 @@
+"""Histories of sessions that were just talked to, so that a long one is not read and built anew for every turn."""
+
+import asyncio
+import threading
+from collections import OrderedDict
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct, structs
+
+from hermes.errors import LeaseLost, SessionInUse
+from hermes.ops import (
+    LeaseHeld,
+    LeaseReleased,
+    LeaseTaken,
+    MessageAppended,
+    SessionChanged,
+    SessionContinued,
+    SessionCreated,
+    SessionRecord,
+    StoreOp,
+)
+from hermes.redact import Redactor
+from hermes.runtime.redaction import CLEANERS
+from hermes.runtime.session.history import History
+from hermes.runtime.session.lease import SessionLease
+from hermes.seams import EventStore
+from hermes.state.session_versions import Version
+
+MAX_SESSIONS = 64
+MAX_CHARS = 16_000_000
+_RECORD_OPS = frozenset({SessionChanged, SessionContinued, SessionCreated})  # those that change what a record says
+LeaseOp: TypeAlias = LeaseHeld | LeaseReleased | LeaseTaken
+
+
+class Warm(Struct, frozen=True):
+    """A history, and up to which row of the store it goes; the session's record while it is at `version`."""
+
+    history: History
+    last_row: int
+    message_count: int
+    record: SessionRecord | None = None
+    version: Version | None = None
+
+
+class HistoryCache:
+    """A small cache, shared by the process and bounded in number and size: idle sessions fall out of memory."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, str], Warm] = OrderedDict()
+        self._chars = 0  # of all histories in it
+        self._lock = threading.Lock()  # guards the two
+
+    def take(self, store: EventStore, session_id: str) -> Warm | None:
+        """The history, out of the cache: whoever takes it owns it."""
+        with self._lock:
+            return self._pop((id(store), session_id))
+
+    def keep(self, store: EventStore, session_id: str, warm: Warm) -> None:
+        """Put a history back, and let go of the oldest when there are too many."""
+        key = (id(store), session_id)
+        with self._lock:
+            self._pop(key)
+            self._kept[key] = warm
+            self._chars += warm.history.chars
+            while len(self._kept) > MAX_SESSIONS or self._chars > MAX_CHARS:
+                self._pop(next(iter(self._kept)))
+
+    def _pop(self, key: tuple[int, str]) -> Warm | None:
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._chars -= found.history.chars  # a history in the cache does not change
+        return found
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """A store that can tell without reading whether a session is as it was."""
+
+    def version(self, session_id: str) -> Version | None: ...
+
+
+class RedactingStore:
+    """A session's way to the store, past which no secret gets, and no write to a session that is another's by now.
+
+    It knows the newest message row, and so what a warm history lacks.
+    """
+
+    def __init__(self, inner: EventStore, session_id: str, redactor: Redactor) -> None:
+        self._inner = inner
+        self._session_id = session_id
+        self._redactor = redactor
+        self._versioned = inner if isinstance(inner, Versioned) else None
+        self._record: SessionRecord | None = None  # as it was read last
+        self._version: Version | None = None  # of the session then
+        self._commits = 0  # of ours, since then
+        self._count = 0  # of the session's messages, as the store counts them
+        self.last_row = 0
+        self.lease = SessionLease(self.commit)
+
+    async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
+        """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.
+
+        Once that was found out, by a call of the turn or by a renewal, it holds until the session is taken anew.
+        """
+        if self.lease.lost is not None:
+            raise LeaseLost(str(self.lease.lost))
+        session_id, clean_ops, newest, added = self._session_id, list(ops), -1, 0
+        lease: LeaseOp | None = None
+        for place, op in enumerate(ops):
+            if isinstance(op, MessageAppended):
+                if op.session_id == session_id:
+                    newest, added = place, added + 1
+                if op.is_clean:
+                    continue
+            elif type(op) in _RECORD_OPS:
+                self._version = None
+            elif isinstance(op, LeaseOp):
+                lease = op
+            if (clean := CLEANERS.get(type(op))) is not None:
+                clean_ops[place] = clean(op, self._redactor)
+        is_shown = lease is None and self.lease.fence != 0
+        if is_shown:
+            lease = self.lease.held()
+            clean_ops.insert(0, lease)
+        rows = await self._written(clean_ops, lease)
+        if is_shown:
+            rows = rows[1:]
+        if newest >= 0:
+            self.last_row = rows[newest]
+            self._count += added
+        if ops and ops[-1].session_id == session_id:
+            self._commits += 1  # the store has counted it, too; where it alone does, the session is read again
+        return rows
+
+    async def _written(self, ops: list[StoreOp], lease: LeaseOp | None) -> tuple[int, ...]:
+        """Commit; what that means for the lease is noted also when the caller was cancelled meanwhile."""
+        try:
+            rows = await self._inner.commit(*ops)
+        except LeaseLost as error:
+            assert lease is not None
+            self.lease.lose(lease.fence, error)
+            raise
+        except asyncio.CancelledError as stopped:
+            if stopped.__cause__ is None:
+                self._note(lease)
+            elif isinstance(stopped.__cause__, LeaseLost) and lease is not None:
+                self.lease.lose(lease.fence, stopped.__cause__)
+            raise
+        if lease is not None:
+            self._note(lease)
+        return rows
+
+    def _note(self, lease: LeaseOp | None) -> None:
+        if isinstance(lease, LeaseTaken):
+            self.lease.taken(lease)
+        elif isinstance(lease, LeaseReleased):
+            self.lease.released()
+
+    def taking(self) -> LeaseTaken:
+        """What makes the session ours, as it was read; part of the first commit of a turn."""
+        return self.lease.taking(self._session_id, self._count)
+
+    async def take(self, record: SessionRecord) -> None:
+        """Make the session of `record`, which was just read, ours at once."""
+        self.refuse_used(record)
+        await self.commit(self.lease.taking(record.session_id, record.message_count))
+
+    def refuse_used(self, record: SessionRecord | None) -> None:
+        """`SessionInUse` when somebody else works on the session."""
+        used = record.lease if record is not None else None
+        if record is not None and used is not None and used.fence != self.lease.fence:
+            raise SessionInUse(record.session_id, used.holder, used.since)
+
+    def follow(self, record: SessionRecord) -> None:
+        """The session goes on as this one."""
+        self._session_id = record.session_id
+        self._version = None
+        self._count = record.message_count
+        self.last_row = record.messages[-1].id or 0 if record.messages else 0
+        self.lease.moved(record.session_id)
+
+    async def load_warm(self, cache: HistoryCache) -> tuple[History | None, SessionRecord | None]:
+        """The history up to now if the cache has it and the store agrees, and the session's record.
+
+        Without a history the record is whole; with one it may hold only the newest messages.
+        """
+        warm = cache.take(self._inner, self._session_id)
+        version = self._versioned.version(self._session_id) if self._versioned is not None else None
+        if warm is not None and warm.record is not None and version is not None and version == warm.version:
+            self._record, self._version, self._commits = warm.record, version, 0
+            self.last_row, self._count = warm.last_row, warm.message_count
+            return warm.history, warm.record
+        found, record = await self._read(warm)
+        self._record, self._version, self._commits = record, version, 0
+        return found, record
+
+    async def _read(self, warm: Warm | None) -> tuple[History | None, SessionRecord | None]:
+        if warm is None:
+            return None, await self._load_whole()
+        record = await self._inner.load(self._session_id, warm.last_row)
+        agrees = record is not None and record.message_count == len(warm.history.dicts) + len(record.messages)
+        if record is None or not agrees or record.open_calls:
+            return None, await self._load_whole()
+        self.last_row, self._count = warm.last_row, record.message_count
+        for message in record.messages:
+            warm.history.add(message, record.contexts.get(message.id or -1, ""))
+            self.last_row = message.id or self.last_row
+        return warm.history, record
+
+    async def load_cold(self, cache: HistoryCache) -> SessionRecord | None:
+        """The whole record, for a turn that brings its own history."""
+        cache.take(self._inner, self._session_id)
+        self._version = None
+        return await self._load_whole()
+
+    def keep_warm(self, cache: HistoryCache, history: History) -> None:
+        """Leave the history for the next turn, and the record when nothing but this turn can have changed it."""
+        version = self._version.after(self._commits) if self._version is not None else None
+        record = self._record if version is not None else None
+        if record is not None and (record.messages or record.open_calls or record.lease):
+            record = structs.replace(record, messages=(), contexts={}, open_calls=(), lease=None)
+        cache.keep(self._inner, self._session_id, Warm(history, self.last_row, self._count, record, version))
+
+    async def _load_whole(self) -> SessionRecord | None:
+        record = await self._inner.load(self._session_id)
+        self._count = record.message_count if record is not None else 0
+        if record is not None and record.messages:
+            self.last_row = record.messages[-1].id or 0
+        return record
+
+    async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
+        return await self._inner.load(session_id, after)
+
+    async def put_blob(self, data: bytes) -> str:
+        return await self._inner.put_blob(data)
+
+    async def get_blob(self, digest: str) -> bytes:
+        return await self._inner.get_blob(digest)
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -1,0 +1,115 @@
+"""Where a session's commands run: the backend of the settings, standing where the session stands."""
+
+import inspect
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes.config.sections import terminal
+from hermes.config.settings import Settings
+from hermes.errors import ToolError
+from hermes.redact import Redactor
+from hermes.runtime.facade import caller
+from hermes.runtime.options import AgentOptions
+from hermes.runtime.setup.process import ProcessParts
+from hermes.seams import Environment, EventStore
+from hermes.tools.environments.background import background_of
+from hermes.tools.environments.factory import EnvironmentRequest, Overrides, create_environment
+from hermes.tools.terminal.sudo import AskPassword
+
+log = logging.getLogger(__name__)
+NO_MESSAGES = 2**62  # a row id that no message reaches: only the head of the session is read
+
+
+class Workplace(NamedTuple):
+    """Whose environment it is to be; `stands_in` is where the session stood when it was last used."""
+
+    session_id: str
+    stands_in: str | None
+    redactor: Redactor
+
+
+def environment_for(
+    options: AgentOptions, settings: Settings, parts: ProcessParts, workplace: Workplace
+) -> Environment:
+    """The environment of the session."""
+    section = settings.of(terminal.Section)
+    known, session_id = workplace.stands_in or "", workplace.session_id
+    if section.backend == "local" and not Path(known).is_dir():
+        known = ""
+    return create_environment(
+        EnvironmentRequest(
+            settings=section,
+            supervisor=parts.supervisor,
+            home=settings.home,
+            environ=settings.environ,
+            secrets=settings.secrets,
+            launch_folder=options.tools.cwd or str(Path.cwd()),
+            task_id=session_id,
+            session_id=session_id,
+            overrides=Overrides(cwd=options.tools.cwd or known),
+            run_blocking=parts.pool.run,
+            redactor=workplace.redactor,
+            ask_password=_asking(options, parts),
+        )
+    )
+
+
+def _asking(options: AgentOptions, parts: ProcessParts) -> AskPassword | None:
+    callback = options.callbacks.sudo_password_callback
+    if callback is None:
+        return None
+
+    async def ask(prompt: str) -> str | None:
+        """Where the turn's caller waits, or in a thread of the pool."""
+        try:
+            if inspect.iscoroutinefunction(callback):
+                said = await callback(prompt)
+            elif (waiting := caller.get()) is not None:
+                said = await waiting.call(callback, prompt)
+            else:
+                said = await parts.pool.run(callback, prompt)
+        except Exception:  # the border to the caller's code: nobody has answered
+            log.exception("sudo_password_callback failed; the command runs without a password")
+            return None
+        return said or None
+
+    return ask
+
+
+async def stored_folder(options: AgentOptions, store: EventStore, session_id: str) -> str | None:
+    """Where a session that may exist already stood; None for a new one, or when the caller says where."""
+    if options.tools.cwd or not options.session.session_id:
+        return None
+    record = await store.load(session_id, NO_MESSAGES)
+    return record.cwd if record is not None else None
+
+
+async def reach(environment: Environment) -> str:
+    """Make sure where the environment stands is known; one sentence when it cannot be reached."""
+    try:
+        await environment.ready()
+    except ToolError as error:
+        return f"The {environment.kind} backend cannot be reached now: {error}"
+    return ""
+
+
+async def end_background(environment: Environment, *session_ids: str) -> None:
+    """The session is over, under all the ids it had: stop what it still runs in the background."""
+    for session_id in session_ids:
+        try:
+            ended = await background_of(environment).end_session(session_id)
+        except ToolError as error:
+            log.warning("background processes of %s could not be stopped: %s", session_id, error)
+        else:
+            if ended:
+                log.info("stopped %s background process(es) of %s", ended, session_id)
+
+
+async def news_from_background(environment: Environment, *session_ids: str) -> str:
+    """What background processes of the session have to tell since the last turn, under all the ids it had."""
+    try:
+        told = await background_of(environment).notices(*session_ids)
+    except ToolError as error:
+        return f"[Background processes cannot be asked: {error}]"
+    return "\n".join(told)

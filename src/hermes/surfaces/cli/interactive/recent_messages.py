@@ -1,0 +1,40 @@
+"""What was said last in a session, for someone who comes back to it."""
+
+import time
+from typing import Any
+
+from hermes.config.sections.display import Section as Display
+from hermes.state import SessionDB
+from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
+from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.session_views import last_messages, said
+
+MOST_CHARS = 1_500
+
+
+def recent(db: SessionDB, session_id: str, display: Display, painter: Painter) -> str:
+    """The last exchanges as lines. The cost depends on how many are shown, not on how long the session is."""
+    row = db.get_session(session_id)
+    if row is None:
+        return ""
+    title = row.get("title") or session_id
+    head = painter.line(f"{title}: {db.message_count(session_id)} messages", "bold")
+    wanted = display.resume_exchanges if display.resume_display == "full" else 0
+    if not wanted:
+        return head
+    return head + shown(last_messages(db, session_id, wanted), display, painter)
+
+
+def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) -> str:
+    """Messages as they looked when they were said; long ones are cut."""
+    lines: list[str] = []
+    for row in messages:
+        text = said(row).strip()
+        kept = text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]} …"
+        when = time.strftime("%H:%M ", time.localtime(row.get("timestamp") or 0)) if display.timestamps else ""
+        if row["role"] == "user":
+            lines.append(painter.said(kept, when))
+            continue
+        blocks = Blocks()
+        lines += [painter.block(block) for block in [*blocks.feed(kept), *blocks.finish()]]
+    return "".join(lines)

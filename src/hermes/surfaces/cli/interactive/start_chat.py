@@ -1,0 +1,124 @@
+"""Start a conversation, keep its parts alive together, and leave nothing behind."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from hermes.config import paths
+from hermes.config.sections.state import Section as State
+from hermes.runtime.setup.process import shared
+from hermes.state import SessionDB, SqliteStore
+from hermes.surfaces.cli.chat.ending import prune_if_due
+from hermes.surfaces.cli.chat.hooks import consent_to_hooks
+from hermes.surfaces.cli.chat.keywords import note_unknown_toolsets
+from hermes.surfaces.cli.chat.resume import resumed_session
+from hermes.surfaces.cli.chat.skills import loaded_skills
+from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.gc_at_start import settle_soon
+from hermes.surfaces.cli.interactive.chat import Chat, Start
+from hermes.surfaces.cli.interactive.plain import PlainFace
+from hermes.surfaces.cli.interactive.terminal import TerminalFace
+from hermes.surfaces.cli.model_discovery import with_model
+from hermes.surfaces.logs import logging_as_set
+
+AnyFace = TerminalFace | PlainFace
+
+
+def converse(cli: Cli, wish: Wish) -> int:
+    """Talk until the person leaves; the exit code."""
+    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    session_id = resumed_session(cli, wish)
+    loaded, settings = loaded_skills(cli, wish, settings)
+    settings = with_model(cli, settings, is_quiet=False)
+    consent_to_hooks(cli, settings, may_ask=True)
+    note_unknown_toolsets(cli, settings)
+    paths.made(cli.home)
+    with logging_as_set(settings, cli.out.note):
+        code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings, loaded=loaded), session_id))
+        if pruned := prune_if_due(settings):
+            cli.out.note(pruned)
+        return code
+
+
+async def _somewhere(start: Start, session_id: str | None) -> int:
+    """Talk in a worktree of its own, if one is asked for."""
+    if not start.wish.worktree:
+        return await _converse(start, session_id)
+    from hermes.surfaces.cli.worktrees import in_worktree  # noqa: PLC0415 - rare
+
+    async with in_worktree(start.cli.out, start.settings, shared.supervisor) as place:
+        there = replace(start, settings=place.settings, folder=str(place.folder))
+        return await _converse(there, session_id)
+
+
+async def _converse(start: Start, session_id: str | None) -> int:
+    cli = start.cli
+    settle_soon(asyncio.get_running_loop())
+    store = shared.store(paths.state_file(cli.home), start.settings.of(State).durability)
+    assert isinstance(store, SqliteStore)
+    face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
+    chat = Chat(start, SessionDB(store=store), face)
+    with _signals(chat, face) as was_hit, face.quiet():
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in (chat.work(), _listen(chat, face), face.tick())]
+            try:
+                await _greet(chat, start.wish, session_id)
+                await face.run(chat)
+            finally:
+                await chat.finish()
+                for task in tasks:
+                    task.cancel()
+    if await chat.exists():
+        face.write(f"Go on with: hermes --resume {chat.session_id}\n")
+        face.flush()
+    if face.is_gone:
+        cli.out.abandon()
+    return Exit.CANCELLED if was_hit() else Exit.ANSWERED
+
+
+async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
+    if session_id is not None:
+        await chat.open(session_id)
+    else:
+        await chat.open(None)
+        chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
+    if wish.image is not None:
+        chat.face.offer(f'"{wish.image}" ')
+
+
+async def _listen(chat: Chat, face: AnyFace) -> None:
+    while True:
+        await chat.hear(await face.inbox.get())
+
+
+def _can_draw(cli: Cli) -> bool:
+    return cli.out.is_terminal and cli.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+@contextlib.contextmanager
+def _signals(chat: Chat, face: AnyFace) -> Iterator[Callable[[], bool]]:
+    """TERM and HUP end the conversation as the person would have; INT stops the turn, and ends it where none runs."""
+    loop = asyncio.get_running_loop()
+    hits: list[int] = []
+
+    def hit(number: int) -> None:
+        hits.append(number)
+        face.leave()
+
+    def stop() -> None:
+        if not chat.interrupt():
+            face.leave()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, hit, number)
+    if isinstance(face, PlainFace):  # where keys are read one by one, Ctrl-C is one of them
+        loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        yield lambda: bool(hits)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            loop.remove_signal_handler(number)

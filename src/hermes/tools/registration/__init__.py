@@ -1,0 +1,1 @@
+"""How tools become known: files, toolsets, definitions."""
