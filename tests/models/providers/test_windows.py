@@ -72,6 +72,13 @@ async def test_a_server_with_a_single_model_serves_that_under_any_name(http: Htt
         assert (await look(http, base_url, {}, "m")).window("m") is None
 
 
+async def test_a_server_that_answers_every_path_with_its_list_is_not_taken_for_another(http: HttpClient) -> None:
+    page = {"data": [{"id": "m"}, {"id": "n"}]}
+    async with answering(v1__models=page, api__v0__models=page, api__ps=page, props=page) as base_url:
+        facts = await look(http, base_url, {}, "m")
+    assert (facts.server, facts.windows, facts.unloaded) == ("", {}, frozenset())
+
+
 async def test_nonsense_without_end_is_no_list(http: HttpClient, tmp_path: Path) -> None:
     deep: Any = 1
     for _ in range(500):

@@ -138,11 +138,13 @@ async def _page(http: JsonHttp, url: str, headers: Mapping[str, str]) -> Mapping
 
 
 def _is_page_of(kind: str, page: Mapping[str, Any]) -> bool:
-    """Whether an unknown server answered as this kind does."""
+    """Whether an unknown server answered as this kind does; some answer every path with their list of models."""
     if kind == "llamacpp":
         return _told_size(page) is not None
-    field = "data" if kind == "lmstudio" else "models"
-    return isinstance(page.get(field), list)
+    if kind == "ollama":
+        return isinstance(page.get("models"), list)
+    listed = page.get("data")
+    return isinstance(listed, list) and any(isinstance(one, Mapping) and "state" in one for one in listed)
 
 
 def _loaded(kind: str, page: Mapping[str, Any], models: tuple[str, ...]) -> dict[str, int]:
