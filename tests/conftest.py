@@ -27,7 +27,10 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_refuse_other_hosts)  # cannot be removed, and need not be: this process runs tests only
 
 
+@pytest.hookimpl(trylast=True)  # after xdist has written the groups down
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        _show_group(item)
     # The long ones first: at the end, one worker with a container would keep the other waiting.
     items.sort(key=lambda item: item.get_closest_marker("real") is None)
     if os.environ.get("HERMES_TEST_FULL") == "1":
@@ -35,6 +38,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="a long count: runs under ./check --full"))
+
+
+def _show_group(item: pytest.Item) -> None:
+    """Give the test its group where the scheduler looks for it, so that a group stays on one worker.
+
+    xdist 3.8 writes `test@group` into `_nodeid`, which pytest 9.2 no longer reads: without this each worker would start
+    an engine of its own. Held by tests/house/test_conftest.py.
+    """
+    grouped = vars(item).get("_nodeid")
+    if grouped and grouped != item.nodeid and hasattr(item, "_id"):
+        item._id = type(item._id).parse(grouped)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

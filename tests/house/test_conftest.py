@@ -9,13 +9,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run_inner(folder: Path, source: str, **variables: str) -> str:
+def run_inner(folder: Path, source: str, *, workers: int = 0, **variables: str) -> str:
     """Run `source` as a test file beside the real conftest; return what pytest prints."""
     (folder / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    full: long\n")
     (folder / "test_inner.py").write_text(source)
+    spread = ["-n", str(workers), "--dist", "loadgroup"] if workers else ["-p", "no:xdist"]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-rs", str(folder)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *spread, "-rsP", str(folder)],
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **variables},
         capture_output=True,
         text=True,
@@ -34,6 +35,25 @@ def test_child_left_running_fails_the_test_and_is_ended(tmp_path: Path) -> None:
 
     assert "processes left running" in output
     assert "sleep 3600" in output
+
+
+def test_a_group_stays_on_one_worker(tmp_path: Path) -> None:
+    """Ten tests of a group between ten others, on two workers."""
+    output = run_inner(
+        tmp_path,
+        "import os, pytest\n"
+        "@pytest.mark.parametrize('n', range(20))\n"
+        "def test_one(n, request): pass\n"
+        "for n in range(10):\n"
+        "    @pytest.mark.xdist_group('engine')\n"
+        "    def grouped(): print('WORKER', os.environ['PYTEST_XDIST_WORKER'])\n"
+        "    globals()[f'test_grouped_{n}'] = grouped\n",
+        workers=2,
+    )
+
+    told = {line for line in output.splitlines() if line.startswith("WORKER")}
+    assert "30 passed" in output
+    assert len(told) == 1
 
 
 def test_child_of_a_wider_fixture_is_not_counted(tmp_path: Path) -> None:
