@@ -160,8 +160,12 @@ def test_an_empty_file_where_there_was_a_database_is_told(tmp_path: Path) -> Non
     with SessionDB(path) as db:
         assert "the session file was there and is empty now" in db.store.notes[0]
         assert db.session_count() == 0
+    assert list(tmp_path.glob("*.damaged-*")) == []
     with SessionDB(path) as db:
         assert db.store.notes == [], "told once"
+    path.write_bytes(b"")
+    report = repair(path)
+    assert (report.lost, report.aside) == (("everything",), None)
     fresh = tmp_path / "fresh.db"
     fresh.touch()
     with SessionDB(fresh) as db:

@@ -78,7 +78,7 @@ class _Repair:
             self._done.append(salvaged.sentence())
             if not salvaged.is_all:
                 self._lost.append(
-                    "what stood on the damaged places of the file; see `hermes sessions list` for the rest"
+                    "everything" if salvaged.is_nothing else "what stood on the damaged places of the file"
                 )
         store.write(self._adopt_orphans)
         store.write(self._recount)
@@ -86,7 +86,12 @@ class _Repair:
         store.write(self._close_attempts)
         self._mend_index()
         self._check_blobs()
-        return RepairReport(store.path, tuple(self._done), tuple(self._lost), salvaged.aside if salvaged else None)
+        return RepairReport(
+            store.path,
+            tuple(self._done),
+            tuple(self._lost),
+            None if salvaged is None or salvaged.is_nothing else salvaged.aside,
+        )
 
     def _adopt_orphans(self, conn: sqlite3.Connection) -> None:
         rows = conn.execute(

@@ -38,9 +38,14 @@ class Salvaged(Struct, frozen=True):
     is_all: bool  # every row could be read
     was_empty: bool = False  # there was no byte left
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether neither file nor log had anything in them; then there is none to be kept."""
+        return self.was_empty and not self.messages
+
     def sentence(self) -> str:
         """For the person whose file it is."""
-        if self.was_empty and not self.messages:
+        if self.is_nothing:
             return "the session file was there and is empty now: what was in it is lost, and a new one was begun"
         how_much = "everything" if self.is_all else "what could be read"
         lost = f"; {self.damaged} messages are damaged and say so in their place" if self.damaged else ""
@@ -76,7 +81,11 @@ def salvage(path: Path) -> Salvaged:
     except BaseException:
         _remove(new_path)
         raise
-    return Salvaged(aside, sessions, messages, copy.damaged, rows.is_complete and not copy.has_flaws, was_empty)
+    is_all = rows.is_complete and not copy.has_flaws
+    salvaged = Salvaged(aside, sessions, messages, copy.damaged, is_all, was_empty)
+    if salvaged.is_nothing:
+        aside.unlink()  # but not the log beside it, of which somebody else may make more
+    return salvaged
 
 
 def _swap(path: Path, new: Path) -> Path:
