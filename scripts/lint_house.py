@@ -7,7 +7,7 @@ Each finding is one line, `file:line: rule: what to do instead`; the exit code s
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,13 @@ TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will
     "runtime/session/lease.py",  # a renewal is made in turns that take long; a group in every turn would cost them all
     "tools/calling/loops.py",  # the task runs on another loop than the one that waits for it
 }
+
+# Files whose names end like a gerund or a participle: nouns and programs, and what a table prescribes.
+NOUNS = {"encoding", "keyring", "recording", "sed", "typed"}
+NAMED_BY_A_TABLE = ("config/sections/", "surfaces/cli/slash/", "surfaces/cli/doctor_checks/", "tools/builtin/")
+MOVE_WITH_THE_HOST = {"surfaces/cli/chat/ending.py", "surfaces/cli/interactive/waiting.py"}
+# Class names that stand for one thing in several files: a table's own, and the contract's base beside its seam.
+SHARED_CLASS_NAMES = {"Section", "ContextEngine"}
 
 TASKS = {"asyncio.create_task", "asyncio.gather", "asyncio.ensure_future"}
 # The same things by the modules that define them.
@@ -229,11 +236,37 @@ def _starts_process(dotted: str) -> bool:
     return dotted in PROCESS_CALLS or dotted.startswith(("os.exec", "os.spawn"))
 
 
+def misnamed(place: str) -> Iterator[Finding]:
+    """A file that is named by what is done instead of by the noun it owns; there is no docstring in a traceback."""
+    stem = place.rpartition("/")[2].removesuffix(".py").strip("_")
+    is_odd = "_" not in stem and stem.endswith(("ing", "ed")) and stem not in NOUNS
+    if is_odd and not place.startswith(NAMED_BY_A_TABLE) and place not in MOVE_WITH_THE_HOST:
+        yield Finding(1, "file-name", f"{stem}: name it by the noun it owns, or by verb_object")
+
+
+def named_twice(sources: Mapping[str, str]) -> Iterator[tuple[str, Finding]]:
+    """Every second definition of a class name among the sources, by their places."""
+    first: dict[str, str] = {}
+    for place, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.ClassDef) or node.name in SHARED_CLASS_NAMES:
+                continue
+            if first.setdefault(node.name, place) != place:
+                yield place, Finding(node.lineno, "class-name", f"{node.name} is in {first[node.name]} already")
+
+
 def check_folder(folder: Path) -> Iterator[tuple[Path, Finding]]:
+    sources = {
+        file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.py"))
+    }
+    for twice, finding in named_twice(sources):
+        yield folder / twice, finding
     for file in sorted(folder.rglob("*.py")):
         place = file.relative_to(folder)
+        for finding in misnamed(place.as_posix()):
+            yield file, finding
         for finding in check_source(
-            file.read_text(encoding="utf-8"),
+            sources[place.as_posix()],
             in_supervisor=place.parts[:2] == SUPERVISOR,
             owns_tasks=place.as_posix() in TASK_OWNERS,
             learns_types=place.as_posix() == TYPED,

@@ -193,3 +193,24 @@ def test_command_names_file_line_and_rule_and_fails(tmp_path: Path) -> None:
         "children are started by hermes.tools.supervisor alone\n"
         "the laws of the house: 1 findings\n"
     )
+
+
+@pytest.mark.parametrize("place", ["runtime/looking.py", "tools/cached.py", "models/waiting.py"])
+def test_a_file_named_by_what_is_done_is_found(place: str) -> None:
+    assert [finding.rule for finding in lint_house.misnamed(place)] == ["file-name"]
+
+
+@pytest.mark.parametrize("place", ["typed.py", "config/sections/spending.py", "tools/run_child.py", "state/keyring.py"])
+def test_a_file_named_by_a_noun_is_left_alone(place: str) -> None:
+    assert list(lint_house.misnamed(place)) == []
+
+
+def test_a_class_name_that_is_used_twice_is_found() -> None:
+    sources = {
+        "a.py": "class Place: ...",
+        "b.py": "class Place: ...",
+        "c.py": "class Section: ...",
+        "d.py": "class Section: ...",
+    }
+    found = [(place, finding.rule) for place, finding in lint_house.named_twice(sources)]
+    assert found == [("b.py", "class-name")]
