@@ -151,7 +151,7 @@ def test_an_event_without_secrets_is_passed_on_as_it_is() -> None:
 
 # Where content leaves, and what must stand in the call that makes the sink: the redactor, or a function of it.
 SINKS = {
-    "TrackedStore": "redactor",
+    "RedactingStore": "redactor",
     "CleanSink": "redactor",
     "clean_content": "redactor",
     "FileShelf": "redact",

@@ -97,7 +97,7 @@ def test_a_blob_that_does_not_fit_fails_its_commit(small_disk: Path) -> None:
     store = SqliteStore(small_disk / "state.db")
     store.commit_sync(SessionCreated(session_id="s"))
     image = ImagePart("data:image/png;base64," + "QUJD" * 1_200_000)
-    with pytest.raises(StoreError, match="No space left"):
+    with pytest.raises(StoreError, match="no space is left on the disk"):
         store.commit_sync(MessageAppended("s", Message(role="user", content=(image,))))
     assert list(store.blobs.files()) == []
     store.commit_sync(MessageAppended("s", Message(role="user", content="small")))
@@ -118,7 +118,7 @@ def test_a_disk_that_turns_read_only_fails_visibly_and_heals(small_disk: Path) -
     store.close_sync()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     try:
-        with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        with pytest.raises(StoreUnavailable, match="the file system is read-only"):
             SqliteStore(path)
     finally:
         subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)

@@ -26,6 +26,9 @@ from hermes.types import (
     text_of,
 )
 
+log = logging.getLogger(__name__)
+turn_log = logging.getLogger("hermes.turn")  # what `verbose_logging` writes
+
 _callbacks = attrgetter(
     "tool_progress_callback",
     "tool_start_callback",
@@ -163,9 +166,6 @@ class Unheard:
         """Let it pass."""
 
 
-log = logging.getLogger("hermes.turn")
-
-
 class LogSink:
     """`Sink` that writes a line per step, beginning with `log_prefix`; of arguments and results a few characters."""
 
@@ -192,7 +192,7 @@ class LogSink:
                 assert_never(event)
 
     def _line(self, text: str, *values: Any) -> None:
-        log.info("%s" + text, self._prefix, *values)
+        turn_log.info("%s" + text, self._prefix, *values)
 
     def _cut(self, text: str) -> str:
         return text if len(text) <= self._most else text[: self._most] + "…"

@@ -80,7 +80,7 @@ def test_calls_that_a_call_had_begun_are_told_with_it() -> None:
     record = SessionRecord(
         session_id="s", source="cli", model=None, system_prompt=None, tool_definitions=None, cwd=None, ended=False,
         messages=(Message(role="user", content="go"), Message(role="assistant", tool_calls=(outer,))), contexts={},
-        open_calls=tuple(OpenCall(call, 0.0) for call in (outer, *inner)),
+        open_calls=tuple(OpenCall(call, 1.0) for call in (outer, *inner)),
     )  # fmt: skip
     history, _ = from_record(record)
     told = text_of(history.builder.finish()[-1].messages[0].content)
