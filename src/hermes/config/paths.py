@@ -115,6 +115,12 @@ def state_file(home: Path) -> Path:
     return home / "state.db"
 
 
+def has_sessions(home: Path) -> bool:
+    """Whether there is a store, or at least its log, from which all that it holds comes back."""
+    log = home / "state.db-wal"
+    return state_file(home).exists() or (log.exists() and log.stat().st_size > 0)
+
+
 def logs_dir(home: Path) -> Path:
     """Log files; made on demand with `made`, as are all folders here."""
     return home / "logs"

@@ -49,6 +49,7 @@ class WriteFile:
         self.commit_s = 1.0  # how long a commit takes here, lately
         self._path = path
         self._name = str(path)
+        self._log_name = f"{path}-wal"
         self._durability = durability
         self._fetch = fetch
         self._vfs = vfs
@@ -57,6 +58,7 @@ class WriteFile:
         self._is_sealed = False  # as of the last look: only then may what we wrote be sealed again
         self._conn: sqlite3.Connection | None = None
         self._inode = 0
+        self._log_inode = 0  # of the write-ahead log, once there is one
         self._commits = 0
         self._checkpointed = 0
         self._looked_at = 0  # the number of commits when `is_busy` was asked
@@ -250,7 +252,7 @@ class WriteFile:
         except BaseException:
             conn.close()
             raise
-        self._conn, self._inode = conn, self._path.stat().st_ino
+        self._conn, self._inode, self._log_inode = conn, self._path.stat().st_ino, 0
         self.opened += 1
 
     def _salvage(self) -> None:
@@ -313,7 +315,19 @@ class WriteFile:
             raise StoreError(
                 f"{str(self._path)!r} was removed while it was in use; put it back, or start again without it"
             ) from error
+        if is_same and self.mode == "wal":
+            self._look_at_log()
         return self._conn if is_same else None
+
+    def _look_at_log(self) -> None:
+        """SQLite writes on into a log that was taken away, and nobody would ever read that again."""
+        try:
+            inode = os.stat(self._log_name).st_ino  # noqa: PTH116 - as above
+        except FileNotFoundError:
+            inode = 0
+        if self._log_inode not in (0, inode):
+            raise StoreError(f"{self._log_name!r} was removed while it was in use; what it held is lost: start again")
+        self._log_inode = inode
 
     def _reconnected(self) -> sqlite3.Connection:
         """The connection, to the file that has the name now: a repair may have put another in its place."""

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hermes.config.paths import results_dir
+from hermes.errors import SessionInUse
+from hermes.ops import Lease
+from hermes.state.leases import lease_of
 from hermes.state.session_db.base import DbBase, Row, session_rows
 from hermes.state.session_db.rows import delete_messages, unreferenced
 from hermes.state.session_db.session_lists import conditions
@@ -31,13 +34,15 @@ class MaintenanceCalls(DbBase):
 
     def delete_session(self, session_id: str, sessions_dir: Path | None = None) -> bool:
         """Delete a session with its messages and files; children lose their parent. False when there is none."""
+        if (lease := self._lease(session_id)) is not None:
+            raise SessionInUse(session_id, lease.holder, lease.since)
         return bool(self.delete_sessions([session_id], sessions_dir))
 
     def delete_sessions(self, session_ids: Iterable[str], sessions_dir: Path | None = None) -> int:
-        """Delete several; how many there were. The space goes back to the file system."""
+        """Delete several; how many there were. The space goes back to the file system. One that is in use stays."""
         count = 0
         for session_id in session_ids:
-            if self._delete(session_id):
+            if self._lease(session_id) is None and self._delete(session_id):
                 count += 1
                 _remove_files(session_id, sessions_dir)
                 shutil.rmtree(results_dir(self.db_path.parent, session_id), ignore_errors=True)
@@ -139,6 +144,9 @@ class MaintenanceCalls(DbBase):
             "free_bytes": free[0],
             "blob_bytes": sum(path.stat().st_size for path in self.store.blobs.files()),
         }
+
+    def _lease(self, session_id: str) -> Lease | None:
+        return self.store.read(lambda conn: lease_of(conn, session_id))
 
     def _delete(self, session_id: str) -> bool:
         fetch = self.store.blobs.get

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def open_sessions(cli: Cli, *, make: bool = False) -> "Iterator[SessionDB | None]":
     """The home's sessions; None when there is no store yet, unless one is to be made. Looking never makes one."""
     file = paths.state_file(cli.home)
-    if not make and not file.exists():
+    if not make and not paths.has_sessions(cli.home):
         yield None
         return
     from hermes.state import SessionDB  # noqa: PLC0415 - paid by whoever has sessions

@@ -82,6 +82,8 @@ def bind(
         run.add("defence_off", f"switch off the shell history ({name})")
     if name.startswith("HERMES_YOLO") or name == "HERMES_HOME":
         run.add("own_runtime", f"set {name}", severity=Severity.ASK)
+    if name == "HOME" and UNKNOWN not in first and _is_elsewhere(first, scope, run):
+        run.add("own_runtime", "make another folder the home of what follows", severity=Severity.ASK)
     if _is_injection(name, first, scope, run):
         run.add("inline_code", f"programs load code from {plain(first)} ({name})", (plain(first),))
     _carries_code(name, first, scope, run)
@@ -92,6 +94,12 @@ def bind(
         run.script(first.replace(UNKNOWN, "${_}"), scope.fork(), NOTHING, (name,))
         if first.startswith("/") and classify(resolve(first, scope, run), run.places) == "temp":
             run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
+
+
+def _is_elsewhere(folder: str, scope: Scope, run: AnalysisRun) -> bool:
+    """A home that is neither the person's own nor one for trying things out."""
+    path = resolve(folder, scope, run)
+    return path != run.places.home and classify(path, run.places) not in ("temp", "workspace")
 
 
 def _carries_code(name: str, value: str, scope: Scope, run: AnalysisRun) -> None:

@@ -53,10 +53,13 @@ class Expansions:
 
     def home(self, user: str) -> str:
         if user == "":
-            return self.run.places.home
+            known = self.scope.variables.get("HOME")
+            if known is None:
+                return self.run.places.home
+            return known[0] if len(known) == 1 and "HOME" not in self.scope.choices else UNKNOWN
         if user == "+":
-            return self.scope.cwd
-        if user == "-":
+            return self.scope.cwd if "PWD" not in self.scope.variables else UNKNOWN
+        if user == "-" or user.lstrip("+-").isdigit():  # `~1` is a folder of pushd's
             return UNKNOWN
         return "/root" if user == "root" else f"/home/{user}"
 

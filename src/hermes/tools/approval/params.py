@@ -132,11 +132,19 @@ def _operator(rest: str, name: str, values: ShellValues, scope: Scope, run: Anal
         run.budget.spend(sum(len(text) for text in values.texts if len(text) <= _MAX_CUT) // 8)
         return ShellValues(tuple(_replace(head, text, pattern, replacement) for text in values.texts), values.is_list)
     if head == "@":
-        if operand == "P" and any(UNKNOWN in text for text in values.texts):
-            run.unknown("text that is only known when it runs is expanded as a prompt, with the commands in it")
-        return values
+        return _as_prompt(values, run) if operand == "P" else values
     expand(operand)
     return ShellValues((UNKNOWN,))
+
+
+def _as_prompt(values: ShellValues, run: AnalysisRun) -> ShellValues:
+    """`${x@P}`: what stands in the text is expanded once more, with the commands in it."""
+    if any(UNKNOWN in text for text in values.texts):
+        run.unknown("text that is only known when it runs is expanded as a prompt, with the commands in it")
+    if any("$" in text or "`" in text or "\\" in text for text in values.texts):
+        run.unknown("text with commands in it is expanded as a prompt")
+        return ShellValues((UNKNOWN,), values.is_list)
+    return values
 
 
 def _default(operator: str, name: str, values: ShellValues, scope: Scope, operand: str) -> ShellValues:

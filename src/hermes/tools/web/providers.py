@@ -1,5 +1,6 @@
 """Search services as data: what each is asked, and where in its answer the results are."""
 
+import logging
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from hermes.errors import ToolError
 from hermes.types import JsonObject
 
 Found = dict[str, Any]
+log = logging.getLogger(__name__)
 
 
 class SearchService(Struct, frozen=True, kw_only=True):
@@ -177,9 +179,15 @@ def is_available() -> bool:
 
 def request_of(provider: SearchService, web: Mapping[str, Any], query: str, limit: int) -> ServiceCall:
     """The request for one search."""
-    secret = str(web.get(provider.key) or "") if provider.key else ""
     endpoints = web.get("endpoints") or {}
     base = endpoints.get(provider.name) or (web.get(provider.where) if provider.where else "") or provider.base
+    secret = str(web.get(provider.key) or "") if provider.key else ""
+    if secret and not _belongs(provider, str(base)):
+        log.warning(
+            "the key of %s is not sent to %s, which was not set beside it; write web.%s into config.yaml, too",
+            *(provider.name, base, provider.key),
+        )
+        secret = ""
     limit = min(limit, provider.most)
     address = str(base).rstrip("/") + provider.path if provider.path else str(base)
     url = address.replace("{query}", quote(query, safe="")).replace("{limit}", str(limit))
@@ -191,6 +199,19 @@ def request_of(provider: SearchService, web: Mapping[str, Any], query: str, limi
         body = msgspec.json.encode(_filled(provider.body, query, limit))
         headers["content-type"] = "application/json"
     return ServiceCall(method=provider.method, url=url, headers={"accept": "application/json", **headers}, body=body)
+
+
+def _belongs(provider: SearchService, base: str) -> bool:
+    """Whether the key is for this address: the service's own, or one that stands where the key does."""
+    if not provider.base or base == provider.base:
+        return True
+    from hermes.config.load import load_settings  # noqa: PLC0415 - for who has an address of their own
+    from hermes.config.sections.web import Section  # noqa: PLC0415
+
+    beside = next((layer for layer in reversed(load_settings().layers(Section)) if layer.get(provider.key)), None)
+    if beside is None:
+        return True  # the settings were handed over whole, by a program
+    return bool(beside.get(provider.where) or (beside.get("endpoints") or {}).get(provider.name))
 
 
 def results_of(provider: SearchService, answer: Any, limit: int) -> list[Found]:

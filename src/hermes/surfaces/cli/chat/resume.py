@@ -21,7 +21,7 @@ def resumed_session(cli: Cli, wish: Wish) -> str | None:
     """
     if wish.resume is None and wish.continue_ is None:
         return None
-    if not paths.state_file(cli.home).exists():
+    if not paths.has_sessions(cli.home):
         raise SessionNotFound("there are no sessions yet; start one with: hermes chat -q …")
     from hermes.state import SessionDB  # noqa: PLC0415 - a new session does without it
 

@@ -172,9 +172,15 @@ def stats(cli: Cli, as_json: bool) -> None:
 def repair(cli: Cli, check_only: bool, as_json: bool) -> int:
     """Check the store and mend what a crash or a bad disk left; exit code 1 when something was lost."""
     file = paths.state_file(cli.home)
-    if not file.exists():
+    if not paths.has_sessions(cli.home):
         cli.out.note("There are no sessions yet, so there is nothing to repair.")
         return Exit.ANSWERED
+    if not file.exists():
+        if check_only:
+            cli.out.note(f"{file} is missing, and its log is there: hermes sessions repair brings back what it holds.")
+            return Exit.FAILED
+        with open_sessions(cli):
+            cli.out.note(f"{file} was missing, and was made again from its log.")
     if check_only:
         return _check(cli, as_json=as_json)
     from hermes.state.repair import repair as repair_file  # noqa: PLC0415
