@@ -176,7 +176,13 @@ async def test_bad_settings_are_told_before_anything_starts(supervisor: ProcessS
     await environment.close()
 
 
-@pytest.mark.parametrize("engine", ["docker_engine", "podman_engine"])
+ENGINES = [
+    pytest.param(name, marks=[pytest.mark.real, pytest.mark.xdist_group(name)])
+    for name in ("docker_engine", "podman_engine")
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_disk_limit_is_held_to_or_said_not_to_be(
     supervisor: ProcessSupervisor, request: pytest.FixtureRequest, engine: str, caplog: pytest.LogCaptureFixture
 ) -> None:
