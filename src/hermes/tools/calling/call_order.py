@@ -1,4 +1,4 @@
-"""Order among calls that come one by one: each waits for the earlier ones whose effects meet its own, no other."""
+"""Order among calls: which of a batch may run side by side, and which earlier ones a single call waits for."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

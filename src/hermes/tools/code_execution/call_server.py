@@ -1,4 +1,4 @@
-"""Answers the calls of one script: who may ask, for what, and how often. How requests travel is another's matter."""
+"""Answers the calls of one script over a Unix socket: who may ask, for what, and how often."""
 
 import asyncio
 import contextlib
