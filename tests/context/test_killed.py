@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hermes.context.checkpoints import CheckpointLimits
 from tests.context.bench_room import bench, tree
 
 KILLS = 30 if os.environ.get("HERMES_TEST_FULL") == "1" else 4
@@ -30,6 +31,25 @@ async def test_the_store_survives_a_kill_at_any_point(seed: int, tmp_path: Path)
         assert done.kept == ()
         assert tree(here.root) == before
         _check(home / "checkpoints" / "store")
+
+
+async def test_locks_that_a_killed_git_left_are_in_nobodys_way(tmp_path: Path) -> None:
+    async with bench(tmp_path, CheckpointLimits(max_snapshots=2)) as here:
+        store = here.checkpoints.folder / "store"
+        store.mkdir(parents=True)
+        (store / "HEAD.lock").touch()
+        for number in range(6):
+            here.new_turn()
+            await here.command(f"echo {number} > f")
+            project = next((store / "refs" / "hermes").iterdir())
+            newest = max(int(ref.name[:8]) for ref in project.iterdir())
+            for ref in range(newest + 2):
+                (project / f"{ref:08d}.lock").touch()
+            (store / "packed-refs.lock").touch()
+        await here.restore("1")
+        assert len(await here.numbers()) == 2
+        await here.checkpoints.prune()
+        _check(store)
 
 
 def _check(store: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from hermes.context.checkpoints.model import CheckpointError
+from hermes.context.checkpoints.records import locked
 from hermes.errors import ToolError
 from hermes.own_git import own_git_argv
 from hermes.programs import split_path
@@ -28,9 +29,30 @@ class GitStore:
 
     async def make(self) -> None:
         """Have the repository."""
-        if not self.exists:
+        if self.exists:
+            return
+        async with locked(self.folder.with_name("make.lock")):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.unlock("HEAD", "config")
             await self.run("init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(self.folder))
+
+    def unlock(self, *names: str) -> None:
+        """Take away the locks that a killed git left on these files and refs.
+
+        Git waits for nobody here: the caller holds our own lock on whatever `names` stand for, and the kernel lets go
+        of ours when its holder dies, so a lock of git's that is still there has no owner.
+        """
+        for name in names:
+            (self.folder / f"{name}.lock").unlink(missing_ok=True)
+
+    async def delete(self, refs: Sequence[str]) -> None:
+        """Take refs off the list. The caller holds their project, or the store."""
+        if not refs:
+            return
+        orders = "".join(f"delete {ref}\n" for ref in refs).encode()
+        async with locked(self.folder.with_name("packed.lock")):  # one file, whichever project the refs are of
+            self.unlock("packed-refs", *refs)
+            await self.run("update-ref", "--stdin", stdin=orders)
 
     async def run(self, *words: str, stdin: bytes | None = None) -> bytes:
         """What git prints; `CheckpointError` with its complaint when it fails."""
@@ -113,7 +135,11 @@ class Import:
 
     @classmethod
     async def begin(cls, store: GitStore, ref: str, message: str, at: float, base: str) -> "Import":
-        """Start a commit on `ref` that has no parent; `base` names the tree it begins with, "" for none."""
+        """Start a commit on `ref` that has no parent; `base` names the tree it begins with, "" for none.
+
+        The caller holds the project that `ref` belongs to.
+        """
+        store.unlock(ref)
         one = cls(store, await store.start("fast-import", "--quiet", "--done", "--force", keep_stdin=True))
         text = message.encode("ascii")
         head = f"commit {ref}\ncommitter {_WHO} {int(at)} +0000\ndata {len(text)}\n".encode() + text + b"\n"

@@ -124,8 +124,7 @@ class Pruner:
 
     async def _drop(self, rows: list[Row]) -> None:
         if rows:
-            orders = "".join(f"delete {row.ref}\n" for row in rows)
-            await self._store.run("update-ref", "--stdin", stdin=orders.encode())
+            await self._store.delete([row.ref for row in rows])
             for key in {row.key for row in rows}:
                 known = self._records.known(key)
                 if known.seq and any(row.key == key and row.ref.endswith(f"/{known.seq:08d}") for row in rows):
@@ -133,13 +132,13 @@ class Pruner:
 
     async def _collect(self) -> None:
         await self._drop_scratch()
+        self._store.unlock("packed-refs", "HEAD")
         await self._store.run("reflog", "expire", "--expire=now", "--all")
         await self._store.run("gc", "--quiet", "--prune=now")
 
     async def _drop_scratch(self) -> None:
-        listed = (await self._store.run("for-each-ref", "--format=delete %(refname)", "refs/hermes-now/")).decode()
-        if listed:
-            await self._store.run("update-ref", "--stdin", stdin=listed.encode())
+        listed = await self._store.run("for-each-ref", "--format=%(refname)", "refs/hermes-now/")
+        await self._store.delete(listed.decode().split())
 
     def _read_house(self) -> House:
         try:
