@@ -9,15 +9,15 @@ import pytest
 
 from hermes.config.audit import every_key, section_names
 from hermes.surfaces.cli.app import APP, COMMANDS
-from hermes.surfaces.cli.commands.help_ import TOPICS
+from hermes.surfaces.cli.commands.help_ import topic_names, topic_text
 from hermes.surfaces.cli.exit_codes import Exit
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.mark.parametrize("topic", TOPICS.names())
+@pytest.mark.parametrize("topic", topic_names())
 def test_a_topic_names_only_what_exists(topic: str) -> None:
-    text = TOPICS.load(topic)
+    text = topic_text(topic)
     assert max(map(len, text.splitlines())) <= 110
     for command in re.findall(r"(?<![.\w])hermes ((?:-p \w+ )?[a-z]+(?: [a-z-]+)?)", text):
         words = [word for word in command.removeprefix("-p work ").split() if not word.startswith("-")]
@@ -29,12 +29,12 @@ def test_a_topic_names_only_what_exists(topic: str) -> None:
     assert {key for key in keys if key not in known and not key.endswith(".md")} == set()
 
 
-@pytest.mark.parametrize("topic", TOPICS.names())
+@pytest.mark.parametrize("topic", topic_names())
 def test_options_in_a_topic_exist(topic: str) -> None:
     """Each `--option` is one of some command."""
     known = {name for command in _all(APP) for param in command.params for name in param.opts}
     known |= {"--help"}
-    assert set(re.findall(r"(?<!\S)--[a-z][a-z-]+", TOPICS.load(topic))) <= known
+    assert set(re.findall(r"(?<!\S)--[a-z][a-z-]+", topic_text(topic))) <= known
 
 
 def _all(command: click.Command) -> list[click.Command]:

@@ -1,16 +1,27 @@
 """Explain a command or a topic."""
 
+from pathlib import Path
+
 import click
 
 from hermes.surfaces.cli.app import COMMANDS
 from hermes.surfaces.cli.context import Cli
-from hermes.tables import Table
 
-TOPICS: Table[str] = Table("hermes.surfaces.cli.topics", "__doc__")
+TOPICS = Path(__file__).parents[1] / "topics"  # a text file each
+
+
+def topic_names() -> list[str]:
+    """What `hermes help` explains besides commands."""
+    return sorted(file.stem for file in TOPICS.glob("*.txt"))
+
+
+def topic_text(topic: str) -> str:
+    """All of a topic; the first line says what it is about."""
+    return (TOPICS / f"{topic}.txt").read_text(encoding="utf-8")
 
 
 def _matching(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in ("topics", *TOPICS.names(), *COMMANDS.names()) if name.startswith(incomplete)]
+    return [name for name in ("topics", *topic_names(), *COMMANDS.names()) if name.startswith(incomplete)]
 
 
 @click.command("help")
@@ -23,10 +34,10 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
     if not words:
         cli.out.line(root.get_help())
     elif words == ("topics",):
-        for name in TOPICS.names():
-            cli.out.line(f"  {name:<14} {TOPICS.summary(name)}")
-    elif words[0] in TOPICS.names() and len(words) == 1:
-        cli.out.line(TOPICS.load(words[0]).strip())
+        for name in topic_names():
+            cli.out.line(f"  {name:<14} {topic_text(name).partition(chr(10))[0]}")
+    elif words[0] in topic_names() and len(words) == 1:
+        cli.out.line(topic_text(words[0]).strip())
         if words[0] in COMMANDS.names():
             cli.out.line(f"\nThe command and its options: hermes {words[0]} --help")
     elif words[0] in COMMANDS.names():
@@ -37,7 +48,7 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
     else:
         from difflib import get_close_matches  # noqa: PLC0415
 
-        near = get_close_matches(words[0], [*TOPICS.names(), *COMMANDS.names()], n=1)
+        near = get_close_matches(words[0], [*topic_names(), *COMMANDS.names()], n=1)
         hint = f" Did you mean: hermes help {near[0]}" if near else " See: hermes help topics"
         raise click.UsageError(f"There is no help on {words[0]!r}.{hint}", ctx)
 

@@ -1,1 +1,0 @@
-"""The topics of `hermes help`, one file each; its docstring is what is shown."""
