@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from hermes.tools.approval import analyse, detect_dangerous_command
 from hermes.tools.approval.analysis import View
-from hermes.tools.approval.budget import STEPS, Budget
+from hermes.tools.approval.effects_model import STEPS, Budget
 from tests.tools.approval.programs import program
 
 _LINE = (

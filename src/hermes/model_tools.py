@@ -6,7 +6,7 @@ from typing import Any
 
 from hermes.config.paths import hermes_home
 from hermes.schemas import tidy
-from hermes.tools.calling.coercion import coerce_args
+from hermes.tools.calling.arguments import coerce_args
 from hermes.tools.calling.outside_agent import DirectCall, outside
 from hermes.tools.registration.definitions import load_home
 from hermes.tools.registration.definitions_cache import Memo

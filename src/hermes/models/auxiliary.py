@@ -13,7 +13,7 @@ from hermes.errors import ProviderError, UserError
 from hermes.models.abilities import Abilities
 from hermes.models.attempts import ClientOptions
 from hermes.models.client import CallPlan, ModelClient, Notice
-from hermes.models.providers.claims import Claim
+from hermes.models.providers.keyring import Claim
 from hermes.models.providers.resolve import ModelQuery, resolve_model
 from hermes.models.providers.windows import BOX
 from hermes.scope import TurnScope

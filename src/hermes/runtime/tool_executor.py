@@ -14,8 +14,8 @@ from hermes.runtime.guardrails import GuardrailDecision, Guardrails
 from hermes.runtime.redaction import clean_content
 from hermes.scope import CallInterrupted
 from hermes.seams import ToolRules, ToolView
+from hermes.tools.calling.arguments import repair_name
 from hermes.tools.calling.call_order import Waves
-from hermes.tools.calling.coercion import repair_name
 from hermes.tools.calling.validation import CallRefused, parse_arguments, refuse_unknown
 from hermes.tools.hooks import AROUND, CallFacts, nobody_listens, refusal, told
 from hermes.tools.registry import tool_error

@@ -14,7 +14,7 @@ from hermes.runtime.setup.environment_setup import news_from_background
 from hermes.runtime.steps import HOUSEKEEPING, TurnProgress
 from hermes.runtime.turn import Turn
 from hermes.seams import Sink
-from hermes.tools.calling.coercion import repair_name
+from hermes.tools.calling.arguments import repair_name
 from hermes.tools.files.file_memory import reset_repeats
 from hermes.types import (
     BlockClosed,

@@ -18,8 +18,7 @@ from hermes.models.http.client import HttpClient
 from hermes.models.providers.endpoint_check import check_endpoint
 from hermes.models.providers.local import LocalModel
 from hermes.models.providers.server_facts import look
-from hermes.models.wires.text_calls import parse_text_calls
-from hermes.models.wires.think_blocks import ThinkSplitter
+from hermes.models.wires.answer_text import ThinkSplitter, parse_text_calls
 from hermes.scope import TurnScope
 from hermes.testing.fakes import CountedIds, HandClock
 from hermes.testing.memory_store import MemoryStore

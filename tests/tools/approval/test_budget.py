@@ -9,8 +9,7 @@ import pytest
 from hermes.scope import TurnScope
 from hermes.seams import Action
 from hermes.tools.approval.analysis import View, analyse
-from hermes.tools.approval.budget import STEPS, TOO_INTRICATE, Budget, TooIntricate
-from hermes.tools.approval.effects_model import KEYS, Analysis
+from hermes.tools.approval.effects_model import KEYS, STEPS, TOO_INTRICATE, Analysis, Budget, TooIntricate
 from hermes.tools.approval.gate import DiskView
 from hermes.tools.approval.patterns import search, search_hardline
 from hermes.tools.approval.policy import Policy, PolicyRule

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.tools.calling.coercion import coerce_args, repair_name
+from hermes.tools.calling.arguments import coerce_args, repair_name
 from hermes.tools.calling.validation import CallRefused, Validator, parse_arguments
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"

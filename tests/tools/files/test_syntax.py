@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.tools.files.syntax import check, new_problem
+from hermes.tools.files.lint_report import check, new_problem
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,112 @@ takes a key along. docs/models.md says it to people; tests/models/test_key_homes
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from hermes.config.sections import model as model_section
+from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import ConfigError
 from hermes.models.providers.catalogue import ProviderEntry, find_provider, providers
-from hermes.models.providers.claims import Claim, address_of
-from hermes.models.providers.credentials import Credential
+from hermes.models.providers.credentials import AuthFile, Credential
 from hermes.models.providers.key_homes import Home, host_of
-from hermes.models.providers.provider_addresses import auth_file, configured_provider, own_providers, usual_address
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """What one place says: who serves the model, where that is, and with which key."""
+
+    provider: str = ""
+    base_url: str = ""
+    api_key: str = ""
+    key_source: str = ""  # in words
+    is_filed: bool = False  # stands in config.yaml, which knows nothing of variables and options
+
+
+def configured_claims(settings: Settings) -> list[Claim]:
+    """What config.yaml, the environment and the command line say, the weakest first."""
+    filed, environment, flags = settings.layers(model_section.Section)
+    return [
+        replace(_claim(filed), key_source="model.api_key", is_filed=True),
+        _claim(environment),
+        replace(_claim(flags), key_source="the key of the command line"),
+    ]
+
+
+def address_of(claims: Sequence[Claim]) -> Claim:
+    """Provider and address in force, the strongest claim last.
+
+    Who names an address alone means the server that is there, and who names a provider means the provider: an
+    address that somebody else has given for another one is not taken over.
+    """
+    provider = base_url = ""
+    for claim in claims:
+        if claim.base_url:
+            provider, base_url = claim.provider, claim.base_url
+        elif claim.provider:
+            base_url = base_url if is_at(claim.provider, provider, base_url) else ""
+            provider = claim.provider
+    return Claim(provider=provider, base_url=base_url)
+
+
+def is_at(wanted: str, provider: str, base_url: str) -> bool:
+    """Whether `wanted` is served at `base_url`, which was given for `provider`."""
+    if _canonical(wanted) == _canonical(provider):
+        return True
+    if _canonical(provider):
+        return False
+    return _canonical(wanted) == "custom" or Home(provider=wanted).has(base_url)
+
+
+def _canonical(provider: str) -> str:
+    found = find_provider(provider)
+    return found.id if found is not None else "" if provider == "auto" else provider.strip().lower()
+
+
+def _claim(said: dict[str, Any]) -> Claim:
+    provider, base_url, api_key = (str(said.get(name) or "") for name in ("provider", "base_url", "api_key"))
+    return Claim(provider=provider, base_url=base_url, api_key=api_key)
+
+
+def own_providers(settings: Settings) -> dict[str, top_section.Provider]:
+    """Those of config.yaml that are not in the catalogue, by their lowered names."""
+    top = settings.of(top_section.Section)
+    named = {name.lower(): entry for name, entry in top.providers.items() if find_provider(name) is None}
+    return {entry.name.lower(): entry for entry in top.custom_providers if entry.name} | named
+
+
+def configured_provider(settings: Settings, entry: ProviderEntry) -> top_section.Provider:
+    """What config.yaml says of a provider of the catalogue, or of an own one."""
+    named = settings.of(top_section.Section).providers.get(entry.id)
+    return named or own_providers(settings).get(entry.id) or top_section.Provider()
+
+
+def usual_address(settings: Settings, entry: ProviderEntry) -> str:
+    """The address of `entry`; empty when it has none."""
+    if moved := configured_provider(settings, entry).base_url:
+        return moved
+    if entry.base_url_env and (set_by := settings.lookup(entry.base_url_env)):
+        return set_by
+    if entry.kind == "aws":
+        from hermes.models.wires.bedrock_converse import bedrock_url  # noqa: PLC0415 - only who uses it
+
+        return bedrock_url(region(settings))
+    return entry.base_url or (auth_file(settings).address(entry.id) if entry.kind == "oauth" else "")
+
+
+def region(settings: Settings) -> str:
+    """The AWS region."""
+    from hermes.config.sections import bedrock  # noqa: PLC0415 - a start pays for its own provider alone
+
+    section = settings.of(bedrock.Section)
+    return section.region or settings.lookup("AWS_REGION") or settings.lookup("AWS_DEFAULT_REGION") or ""
+
+
+def auth_file(settings: Settings) -> AuthFile:
+    """The keys and sign-ins that are stored in the home."""
+    return AuthFile(settings.home / "auth.json")
 
 
 class Target(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from hermes.config.paths import write_private
 from hermes.errors import ProviderError, UserError
 from hermes.models.endpoint import Endpoint
 from hermes.models.providers.server_facts import auth_headers, look
-from hermes.models.wires.text_calls import parse_text_calls
+from hermes.models.wires.answer_text import parse_text_calls
 from hermes.models.wires.transport import HttpModel, make_model
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, ModelRequest, RequestOptions, Unit

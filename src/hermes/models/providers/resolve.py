@@ -22,20 +22,27 @@ from hermes.models.providers.catalogue import (
     provider_of_host,
     providers,
 )
-from hermes.models.providers.claims import Claim, address_of, configured_claims, is_at
 from hermes.models.providers.credentials import Credential, CredentialPool, with_key
 from hermes.models.providers.key_homes import Home
 from hermes.models.providers.key_pool import PooledModel
-from hermes.models.providers.keyring import Keys, Target, keys_for, sentence, variable
-from hermes.models.providers.local import LocalModel
-from hermes.models.providers.metadata import load_metadata
-from hermes.models.providers.provider_addresses import (
+from hermes.models.providers.keyring import (
+    Claim,
+    Keys,
+    Target,
+    address_of,
     auth_file,
+    configured_claims,
     configured_provider,
+    is_at,
+    keys_for,
     own_providers,
     region,
+    sentence,
     usual_address,
+    variable,
 )
+from hermes.models.providers.local import LocalModel
+from hermes.models.providers.metadata import load_metadata
 from hermes.models.providers.renewal import renewer
 from hermes.models.wires.transport import HttpModel, make_model
 from hermes.seams import HttpLimits, HttpStream, Model

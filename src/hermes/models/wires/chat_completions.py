@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from hermes.models.endpoint import Endpoint
 from hermes.models.wires.answer_reader import Decoding, SseReading
+from hermes.models.wires.answer_text import ThinkSplitter, parse_text_calls
 from hermes.models.wires.answer_values import arguments_text, count, encode, is_deep, mapping
 from hermes.models.wires.classify import provider_error
 from hermes.models.wires.content import (
@@ -21,8 +22,6 @@ from hermes.models.wires.content import (
     picture,
     texts,
 )
-from hermes.models.wires.text_calls import parse_text_calls
-from hermes.models.wires.think_blocks import ThinkSplitter
 from hermes.models.wires.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest, Unit

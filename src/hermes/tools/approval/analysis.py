@@ -2,9 +2,16 @@
 
 from collections.abc import Callable
 
-from hermes.tools.approval.budget import TOO_INTRICATE, Budget, TooIntricate
 from hermes.tools.approval.command_text import MAX_BYTES, UNKNOWN, clean, join_lines, readings
-from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
+from hermes.tools.approval.effects_model import (
+    TOO_INTRICATE,
+    Analysis,
+    Budget,
+    Effect,
+    Severity,
+    SimpleCommand,
+    TooIntricate,
+)
 from hermes.tools.approval.paths import write_path
 from hermes.tools.approval.run_state import NOTHING, AnalysisRun, CommandOutput, Places, Scope
 from hermes.tools.approval.shell import Follower

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from hermes.tools.approval import exhaustion
 from hermes.tools.approval.command_text import UNKNOWN
-from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.grammar import Node
 from hermes.tools.approval.lexer import expand_one
+from hermes.tools.approval.params import Expansions
 from hermes.tools.approval.run_state import CommandOutput, Scope
 from hermes.tools.approval.statements import Phrases
 from hermes.tools.approval.value_sets import ValueSets, back_to, merge, moment

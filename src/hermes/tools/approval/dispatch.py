@@ -8,20 +8,17 @@ from hermes.tools.approval import builtins, exhaustion, wrappers
 from hermes.tools.approval.assignments import ARGUMENTS, given
 from hermes.tools.approval.command_text import UNKNOWN, quoted, words
 from hermes.tools.approval.effects import (
-    awk,
     carried_commands,
     code,
     containers,
     databases,
-    disks,
     files,
-    find,
     git,
     interpreters,
     network,
     packages,
     processes,
-    sed,
+    stream_editors,
     system,
     tools,
     written_paths,
@@ -96,21 +93,18 @@ _PICKS = re.compile(r"[A-Za-z]{3}|:\d{2}|\d{4}")
 
 
 _MODULES = (
-    awk,
+    stream_editors,
     builtins,
     carried_commands,
     wrappers,
     interpreters,
     containers,
     databases,
-    disks,
     files,
-    find,
     git,
     network,
     packages,
     processes,
-    sed,
     system,
 )
 _HANDLERS: dict[str, Handler] = PURE | {name: rule for module in _MODULES for name, rule in module.HANDLERS.items()}
@@ -138,7 +132,7 @@ def judge(argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, .
     cmd = Command(program, argv[1:], scope, stdin, via, run)
     prints = program in tools.RULES and tools.judge_words(cmd)
     if handler is None and any(map(_is_device, argv)):
-        disks.judge_device(cmd)
+        system.judge_device(cmd)
     if "/" in name and run.places.real is not None:
         _behind_link(cmd, name)
     _options(cmd)

@@ -9,7 +9,7 @@ import tree_sitter
 import tree_sitter_bash
 from tree_sitter import Node
 
-from hermes.tools.approval.budget import Budget
+from hermes.tools.approval.effects_model import Budget
 
 PIECE = 3072  # bytes; error recovery in the grammar is quadratic, so no piece may be longer
 _ENOUGH = 1024  # bytes; statements are gathered up to this size

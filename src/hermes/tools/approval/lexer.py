@@ -8,7 +8,7 @@ from hermes.tools.approval.grammar import LIFTED
 from hermes.tools.approval.word_patterns import MAX_FIELDS, MAX_TEXT, active, braces, closing, or_end
 
 if TYPE_CHECKING:
-    from hermes.tools.approval.expansion import Expansions
+    from hermes.tools.approval.params import Expansions
 
 SIMPLE = re.compile(r"[\w./:=@%+,^-]+\Z", re.ASCII)
 _RUN = re.compile(r"[^'\"\\$`*?\[~<>]+")

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.command_text import UNKNOWN
-from hermes.tools.approval.effects_model import Effect, Severity, SimpleCommand
+from hermes.tools.approval.effects_model import Budget, Effect, Severity, SimpleCommand
 from hermes.tools.approval.word_patterns import plain
 
 MAX_DEPTH = 10

@@ -5,9 +5,9 @@ import re
 from hermes.tools.approval import dispatch, exhaustion
 from hermes.tools.approval.branches import BLOCKS, STATEMENTS, Branches, either, joined
 from hermes.tools.approval.command_text import other_readings, words
-from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.grammar import Node, parse, pieces
 from hermes.tools.approval.lexer import expand, expand_one
+from hermes.tools.approval.params import Expansions
 from hermes.tools.approval.run_state import DARK, MAX_DEPTH, NOTHING, AnalysisRun, CommandOutput, Scope
 from hermes.tools.approval.statements import REDIRECTS, extra_words
 from hermes.tools.approval.stream_flow import apply_writes

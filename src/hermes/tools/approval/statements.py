@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from hermes.tools.approval.assignments import bind
 from hermes.tools.approval.command_text import SECRET, UNKNOWN
-from hermes.tools.approval.expansion import Expansions
 from hermes.tools.approval.grammar import LIFTED, Node
 from hermes.tools.approval.lexer import SIMPLE, expand, expand_one, expand_quoted
+from hermes.tools.approval.params import Expansions
 from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.run_state import DARK, NOTHING, CommandOutput, Scope
 from hermes.tools.approval.stream_flow import Redirect, read

@@ -4,8 +4,8 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.command_text import UNKNOWN
+from hermes.tools.approval.effects_model import Budget
 
 STAR, ANY, CLASS = "\ue02a", "\ue03f", "\ue05b"
 _PLAIN = str.maketrans({STAR: "*", ANY: "?", CLASS: "["})

@@ -14,10 +14,10 @@ from hermes.tools.files.diff import diff_of_spans, unified_diff
 from hermes.tools.files.encoding import UnencodableError
 from hermes.tools.files.file_memory import digest
 from hermes.tools.files.lint_report import MAX_LINTED_CHARS, TOO_LARGE, lint
-from hermes.tools.files.near_misses import Region
 from hermes.tools.files.paths import display_path
 from hermes.tools.files.plan_patch import Step, apply, paths_of, plan, steps_of
 from hermes.tools.files.reencode import stored
+from hermes.tools.files.text_match import Region
 from hermes.tools.files.workspace import TextFile, Workspace, WorkspacePath, refuse_display_text
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import BARRIER, Traits, writes_file

@@ -13,9 +13,9 @@ from hermes.tools.environments.background import BackgroundRequest, background_o
 from hermes.tools.environments.run_child import CommandInterrupted
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.results.limits import kept_output
-from hermes.tools.terminal.foreground_misuse import misuse
 from hermes.tools.terminal.output_text import MAX_CHARS, cut, meaning_of, plain
 from hermes.tools.terminal.sandbox_escape import Settled, past_sandbox
+from hermes.tools.terminal.simple_commands import misuse
 from hermes.tools.terminal.sudo import provide_password
 from hermes.tools.traits import Traits
 

@@ -9,7 +9,7 @@ import jsonschema_rs
 import msgspec
 
 from hermes.errors import ToolError
-from hermes.tools.calling.coercion import coerce_args
+from hermes.tools.calling.arguments import coerce_args
 from hermes.tools.registry import tool_error
 from hermes.types import JsonObject
 

@@ -7,8 +7,15 @@ from functools import cached_property
 from hermes.errors import ToolError
 from hermes.tools.files.encoding import Endings
 from hermes.tools.files.fit_replacement import ending_at, fitted, with_endings
-from hermes.tools.files.near_misses import Region, nearest_regions
-from hermes.tools.files.text_match import SHAPES, Match, WantedText, exact_matches, without_overlaps
+from hermes.tools.files.text_match import (
+    SHAPES,
+    Match,
+    Region,
+    WantedText,
+    exact_matches,
+    nearest_regions,
+    without_overlaps,
+)
 from hermes.tools.files.tokens import Level, lines_of
 
 _PLACES_NAMED = 10

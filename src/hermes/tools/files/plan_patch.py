@@ -10,8 +10,7 @@ from hermes.seams import Environment
 from hermes.tools.files import edits
 from hermes.tools.files.encoding import UTF8, encode, line_endings
 from hermes.tools.files.fit_replacement import with_endings
-from hermes.tools.files.near_misses import Region, nearest_regions
-from hermes.tools.files.text_match import Match
+from hermes.tools.files.text_match import Match, Region, nearest_regions
 from hermes.tools.files.tokens import Level
 from hermes.tools.files.v4a import Add, Delete, FileChange, Hunk, Move, PatchError, Update
 from hermes.tools.files.workspace import TextFile, Workspace, WorkspacePath

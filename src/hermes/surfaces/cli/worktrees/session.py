@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +12,47 @@ from msgspec import Struct
 
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
-from hermes.errors import UserError
+from hermes.errors import ToolError, UserError
+from hermes.own_git import OwnGit
 from hermes.seams import Supervisor
 from hermes.surfaces.cli.output import Output
 from hermes.surfaces.cli.worktrees import include
-from hermes.surfaces.cli.worktrees.git import Git, GitFailed
 
 FOLDER = ".worktrees"
 _OURS = re.compile(r"hermes-[0-9a-f]{8}")
 _OWNER = re.compile(r"hermes (\d+)")
+
+
+class GitFailed(UserError):
+    """Git said no; the text is its last line."""
+
+
+class Git:
+    """Git in one folder."""
+
+    def __init__(self, supervisor: Supervisor, environ: Mapping[str, str], folder: Path) -> None:
+        self._supervisor = supervisor
+        self._environ = environ
+        self.folder = folder
+
+    def at(self, folder: Path) -> "Git":
+        """The same, elsewhere."""
+        return Git(self._supervisor, self._environ, folder)
+
+    async def lines(self, *words: str, beside: Path | None = None) -> list[str]:
+        """What git prints; `GitFailed` with its complaint when it fails. For `beside` see `OwnGit.ask`."""
+        try:
+            git = OwnGit(self._supervisor, self._environ, self.folder)
+            answer = await git.ask(*words, purpose="a worktree", beside=beside)
+        except ToolError as error:
+            raise GitFailed(f"--worktree needs git, which did not start: {error}") from error
+        if answer.code != 0:
+            raise GitFailed(f"git {words[0]} failed: {answer.complaint}")
+        return answer.output.decode("utf-8", "surrogateescape").splitlines()
+
+    async def line(self, *words: str) -> str:
+        """The first line of what git prints."""
+        return (await self.lines(*words) or [""])[0]
 
 
 class Worktree(Struct, frozen=True, kw_only=True):

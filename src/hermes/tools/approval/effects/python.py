@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hermes.tools.approval.command_text import UNKNOWN, quoted
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.effects.python_files import PythonFiles, table
+from hermes.tools.approval.effects.python_files import PythonFiles, judge_whole, table
 from hermes.tools.approval.effects.python_loads import (
     annotations,
     loads_objects,
@@ -21,7 +21,6 @@ from hermes.tools.approval.effects.python_loads import (
 )
 from hermes.tools.approval.effects.python_names import MORE, MOST, nodes_of
 from hermes.tools.approval.effects.python_values import MARK, PythonValues
-from hermes.tools.approval.effects.python_whole import judge_whole
 from hermes.tools.approval.paths import matters, writes
 from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput
 from hermes.tools.approval.tables import sections

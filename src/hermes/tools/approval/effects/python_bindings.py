@@ -4,8 +4,8 @@ import ast
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
-from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.effects.python_names import DARK, MOST, Each, PythonNames, key_of, last_name
+from hermes.tools.approval.effects_model import Budget
 
 LISTERS = frozenset({"iterdir", "glob", "rglob", "walk", "scandir", "listdir", "iglob"})
 _SAME_ITEMS = frozenset({"sorted", "list", "reversed", "set", "tuple", "tqdm", "iter", "frozenset", "copy", "deque"})

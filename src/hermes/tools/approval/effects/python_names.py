@@ -4,8 +4,8 @@ import ast
 import itertools
 from collections.abc import Iterator
 
-from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.command_text import UNKNOWN
+from hermes.tools.approval.effects_model import Budget
 
 MOST = 64  # values of one name that are told apart
 DARK = ast.Constant(UNKNOWN)

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
-from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects.python_bindings import Bindings
 from hermes.tools.approval.effects.python_names import MOST, Each, last_name
+from hermes.tools.approval.effects_model import Budget
 from hermes.tools.approval.tables import sections
 
 _CODECS = frozenset({"rot13", "rot_13", "hex", "hex_codec", "base64", "base64_codec", "base_64", "utf-8", "utf8"})

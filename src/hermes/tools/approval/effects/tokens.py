@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from hermes.tools.approval.budget import Budget
 from hermes.tools.approval.command_text import words
+from hermes.tools.approval.effects_model import Budget
 
 _TOKENS = re.compile(
     r"""(?P<comment>\#(?!\{)[^\n]*|//[^\n]*|/\*.*?(?:\*/|\Z))

@@ -1,7 +1,7 @@
-"""Tool calls that a model wrote as text, for local servers that do not turn them into calls themselves.
+"""What a model writes into the text of its answer: a leading `<think>` block, and calls that its server left as text.
 
-Used only after a probe has shown that the server does not return structured calls. What is found here is validated
-against the tool's schema like any other call before it runs.
+Calls are looked for only after a probe has shown that the server does not return structured calls. What is found is
+validated against the tool's schema like any other call before it runs.
 """
 
 import re
@@ -115,3 +115,62 @@ def _value(text: str) -> object:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return text
     return text if isinstance(found, str) or is_deep(found) else found
+
+
+_THOUGHT_TAGS = ("think", "thinking", "reasoning", "REASONING_SCRATCHPAD")
+_OPENINGS = tuple(f"<{tag}>" for tag in _THOUGHT_TAGS)
+_MOST_SPACE = 1_000  # before a block; what begins with more of it is words
+
+
+class ThinkSplitter:
+    """Feed it the pieces of an answer, cut anywhere; it gives back reasoning and words.
+
+    Only a block that opens the answer counts: the same tag further on is something the model talks about.
+    """
+
+    _closing = ""  # of the block that is open
+    _held = ""
+    _decided = False
+    is_done = False  # whether all that follows is words
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """(reasoning, words) that `text` makes certain."""
+        if self.is_done:
+            return "", text
+        found = self._parted(text)
+        self.is_done = self._decided and not self._closing
+        return found
+
+    def _parted(self, text: str) -> tuple[str, str]:
+        text = self._held + text
+        self._held = ""
+        if not self._decided:
+            start = text.lstrip()
+            if start and start[0] != "<":
+                self._decided = True
+                return "", text
+            found = next((opening for opening in _OPENINGS if start.startswith(opening)), None)
+            is_open = not start or any(opening.startswith(start) for opening in _OPENINGS)
+            if found is None and is_open and len(text) <= _MOST_SPACE:
+                self._held = text
+                return "", ""
+            self._decided = True
+            if found is None:
+                return "", text
+            self._closing = f"</{found[1:]}"
+            text = start[len(found) :]
+        return self._inside(text)
+
+    def rest(self) -> str:
+        """What was held back, at the end of the answer; an unclosed block is reasoning and not given again."""
+        held, self._held = self._held, ""
+        return "" if self._closing else held
+
+    def _inside(self, text: str) -> tuple[str, str]:
+        thought, closing, after = text.partition(self._closing)
+        if closing:
+            self._closing = ""
+            return thought, after.lstrip("\n")
+        keep = next((n for n in range(len(self._closing) - 1, 0, -1) if text.endswith(self._closing[:n])), 0)
+        self._held = text[len(text) - keep :] if keep else ""
+        return text[: len(text) - keep], ""
