@@ -119,14 +119,14 @@ def _parameters(value: Any, found: Any = None) -> str:
     given = list(signature.parameters.values())
     if inspect.isfunction(found) and given and given[0].name == "self":
         given = given[1:]
-    shown, is_named = [], False
+    shown: list[str] = []
+    is_named = False
     for one in given:
         if one.kind is one.KEYWORD_ONLY and not is_named:
             is_named = True
             if not any(each.startswith("*") for each in shown):
                 shown.append("*")
-        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-        is_named = is_named or mark == "*"
+        mark = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         default = "" if one.default is one.empty else f"={_default(one.default)}"
         shown.append(f"{mark}{one.name}{default}")
     return f"({', '.join(shown)})"
