@@ -2,8 +2,9 @@
 
 A test is picked when it, or a helper that it imports, imports what changed: directly, through modules of the same
 folder, or through one module of another folder that imports one of those. Further away, one smoke test per surface
-stands for the rest. A change that reaches nearly everything picks everything; then nothing is printed, and the reason
-goes to stderr.
+stands for the rest. Tests of real parts (containers, ssh) run in the folders that mirror the change: a line `+FOLDER`
+names each. A change that reaches nearly everything picks everything; then nothing is printed, and the reason goes to
+stderr.
 """
 
 import ast
@@ -33,10 +34,11 @@ PAGES = "tests/docs"
 
 
 class Picked(NamedTuple):
-    """Paths for pytest, or why all of them are to run."""
+    """Paths for pytest, or why all of them are to run. `near` are the folders whose tests of real parts run as well."""
 
     tests: tuple[str, ...]
     why_all: str = ""
+    near: tuple[str, ...] = ()
 
 
 def main() -> int:
@@ -48,7 +50,7 @@ def main() -> int:
         return 0
     files = {test.partition("::")[0] for test in picked.tests}
     sys.stderr.write(f"   {len(changed)} files changed; tests of {len(files)} files run\n")
-    sys.stdout.write("".join(f"{test}\n" for test in picked.tests))
+    sys.stdout.write("".join(f"{line}\n" for line in (*picked.tests, *(f"+{folder}" for folder in picked.near))))
     return 0
 
 
@@ -73,7 +75,9 @@ def pick(root: Path, changed: Iterable[str], graph: "Graph | None" = None) -> Pi
     """The tests for these files, and the smoke tests."""
     graph = graph or Graph(root)
     chosen: set[str] = set()
+    near: set[str] = set()
     for name in changed:
+        near.add(f"tests/{name.removeprefix('src/hermes/').removeprefix('tests/')}".rpartition("/")[0])
         if name in EVERYTHING or name.endswith("tests/conftest.py"):
             return Picked((), f"{name} changed, which all of them run with")
         if not name.startswith(NOTHING):
@@ -81,7 +85,8 @@ def pick(root: Path, changed: Iterable[str], graph: "Graph | None" = None) -> Pi
     if len(chosen) > MOST * len(graph.tests):
         return Picked((), f"the change reaches {len(chosen)} of {len(graph.tests)} files of tests")
     smoke = [test for test in SMOKE if (root / test.partition("::")[0]).exists()]
-    return Picked((*sorted(chosen), *(test for test in smoke if test.partition("::")[0] not in chosen)))
+    tests = (*sorted(chosen), *(test for test in smoke if test.partition("::")[0] not in chosen))
+    return Picked(tests, near=tuple(sorted(near)))
 
 
 def _for_file(graph: "Graph", name: str) -> Iterator[str]:

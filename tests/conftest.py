@@ -28,9 +28,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)  # after xdist has written the groups down
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         _show_group(item)
+    _leave_out_far(config, items)
     # The long ones first: at the end, one worker with a container would keep the other waiting.
     items.sort(key=lambda item: item.get_closest_marker("real") is None)
     if os.environ.get("HERMES_TEST_FULL") == "1":
@@ -49,6 +50,17 @@ def _show_group(item: pytest.Item) -> None:
     grouped = vars(item).get("_nodeid")
     if grouped and grouped != item.nodeid and hasattr(item, "_id"):
         item._id = type(item._id).parse(grouped)
+
+
+def _leave_out_far(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under ./check --changed: tests of real parts run where the change is, and are counted as deselected elsewhere."""
+    folders = os.environ.get("HERMES_TEST_REAL_IN")
+    if folders is None:
+        return
+    near = tuple(f"{folder}/" for folder in folders.split(":") if folder)
+    far = [item for item in items if item.get_closest_marker("real") and not item.nodeid.startswith(near)]
+    config.hook.pytest_deselected(items=far)
+    items[:] = [item for item in items if item not in set(far)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def run_inner(folder: Path, source: str, *, workers: int = 0, **variables: str) -> str:
     """Run `source` as a test file beside the real conftest; return what pytest prints."""
     (folder / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    full: long\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    full: long\n    real: real\n")
     (folder / "test_inner.py").write_text(source)
     spread = ["-n", str(workers), "--dist", "loadgroup"] if workers else ["-p", "no:xdist"]
     ran = subprocess.run(
@@ -54,6 +54,14 @@ def test_a_group_stays_on_one_worker(tmp_path: Path) -> None:
     told = {line for line in output.splitlines() if line.startswith("WORKER")}
     assert "30 passed" in output
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(("where", "ran"), [("near", "2 passed"), ("", "1 passed, 1 deselected")])
+def test_real_parts_far_from_a_change_are_left_out_and_counted(tmp_path: Path, where: str, ran: str) -> None:
+    (tmp_path / "near").mkdir()
+    real = "import pytest\n@pytest.mark.real\ndef test_real(): pass\n"
+    (tmp_path / "near/test_real.py").write_text(real)
+    assert ran in run_inner(tmp_path, "def test_plain(): pass\n", HERMES_TEST_REAL_IN=where).splitlines()[-1]
 
 
 def test_child_of_a_wider_fixture_is_not_counted(tmp_path: Path) -> None:

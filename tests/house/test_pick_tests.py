@@ -73,12 +73,22 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_a_change_calls_for_the_tests_that_import_it(root: Path, changed: str, picked: str) -> None:
-    assert pick(root, [changed]) == (tuple(f"tests/{name}.py" for name in picked.split()), "")
+    found = pick(root, [changed])
+    assert (found.tests, found.why_all) == (tuple(f"tests/{name}.py" for name in picked.split()), "")
+
+
+def test_tests_of_real_parts_run_beside_the_change(root: Path) -> None:
+    changed = ["src/hermes/models/wire.py", "tests/other/test_far.py"]
+    assert pick(root, changed).near == ("tests/models", "tests/other")
 
 
 @pytest.mark.parametrize("name", [*EVERYTHING, "tests/conftest.py"])
 def test_what_all_tests_run_with_calls_for_all_and_says_so(root: Path, name: str) -> None:
-    assert pick(root, ["tests/other/test_far.py", name]) == ((), f"{name} changed, which all of them run with")
+    assert pick(root, ["tests/other/test_far.py", name]) == (
+        (),
+        f"{name} changed, which all of them run with",
+        (),
+    )
 
 
 def test_a_module_that_nearly_everything_imports_calls_for_all_and_says_so(root: Path) -> None:
