@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.testing.replies import says
+from hermes.testing.server import ServerThread
+
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 
@@ -26,6 +29,14 @@ VERSION_BUDGET = {
     "reprlib",
     "_collections",
     "_operator",
+}
+
+# What the second `hermes chat -q` in a home may load: every one of them pays for it before its request is sent.
+CHAT_MODULES = 240
+CHAT_BYTES = 1_250_000  # of our own source
+CHAT_LIBRARIES = {
+    *("aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "click", "cython_runtime", "frozenlist", "idna", "msgspec"),
+    *("multidict", "propcache", "typing_extensions", "yarl"),
 }
 
 
@@ -196,3 +207,25 @@ def test_asking_for_the_version_imports_the_named_few() -> None:
     assert ran.returncode == 0, ran.stderr
     assert "0." in ran.stdout
     assert set(ran.stderr.split()) - VERSION_BUDGET == set()
+
+
+def test_an_answer_without_tools_keeps_to_its_budget_of_imports(tmp_path: Path) -> None:
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from hermes.surfaces.cli.main import main; main(sys.argv[1:])\n"
+        "print(*sorted(set(sys.modules) - before), sep='\\n', file=sys.stderr)"
+    )
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(SRC), "HOME": str(tmp_path), "HERMES_HOME": f"{tmp_path}/h"}
+    with ServerThread([says("Hello."), says("Hello.")]) as server:
+        words = ["chat", "-q", "Hi", "--provider", "custom", "--model", "m", "--base-url", server.base_url]
+        for _ in range(2):  # the first one also writes down which built-in tools there are
+            command = [sys.executable, "-P", "-c", code, *words]
+            ran = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    loaded = ran.stderr.split()
+    ours = [SRC.joinpath(*name.split(".")) for name in loaded if name.partition(".")[0] == "hermes"]
+    files = [file for path in ours for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
+    others = {name.partition(".")[0] for name in loaded} - {"hermes", *sys.stdlib_module_names}
+    assert len(ours) <= CHAT_MODULES
+    assert sum(file.stat().st_size for file in files) <= CHAT_BYTES
+    assert {name for name in others if not name.startswith("_cython")} <= CHAT_LIBRARIES

@@ -33,13 +33,13 @@ from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
 from hermes.surfaces.cli.model_discovery import with_model
 from hermes.surfaces.cli.output import cut
-from hermes.surfaces.cli.terminal_questions import ask_password
+from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import Logged, logging_as_set, session_tag, turn_log
 from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
+    from hermes.surfaces.cli.approval_prompt import TerminalPrompt
     from hermes.surfaces.cli.chat.session_line import SessionLine
-    from hermes.surfaces.cli.terminal_questions import TerminalPrompt
 
 REMINDED = 2  # exchanges shown when a session goes on
 
@@ -238,7 +238,7 @@ def _approval(cli: Cli, settings: Settings) -> "TerminalPrompt | None":
     """Someone to ask, when stdin and stderr are a terminal; else nobody, which means no."""
     if sys.stdin is None or not sys.stdin.isatty() or not cli.out.stderr.isatty():
         return None
-    from hermes.surfaces.cli.terminal_questions import TerminalPrompt  # noqa: PLC0415 - where nobody is, none of the gate
+    from hermes.surfaces.cli.approval_prompt import TerminalPrompt  # noqa: PLC0415 - where nobody is, none of the gate
 
     return TerminalPrompt(cli.out, timeout_s=settings.of(approvals.Section).timeout)
 

@@ -11,12 +11,12 @@ from hermes import AIAgent
 from hermes.config.load import bound_settings
 from hermes.errors import UserError
 from hermes.runtime.setup.process import RandomIds
+from hermes.surfaces.cli.approval_prompt import TerminalPrompt
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_model
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.model_choice import is_interactive
 from hermes.surfaces.cli.output import Output, cut
-from hermes.surfaces.cli.terminal_questions import TerminalPrompt
 from hermes.tools.approval.question import Answer, ApprovalQuestion
 from hermes.types import (
     CallFinished,

@@ -40,7 +40,7 @@ from hermes.surfaces.cli.interactive.slashes import SLASHES, find, run_quick
 from hermes.surfaces.cli.interactive.status import ShownSpend
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
 from hermes.surfaces.cli.interactive.waiting import Waited, Waiting
-from hermes.surfaces.cli.terminal_questions import ask_password
+from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import Logged, session_tag, turn_log
 
 BusyMode = Literal["queue", "steer", "interrupt"]

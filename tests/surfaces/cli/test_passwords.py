@@ -10,7 +10,7 @@ import pytest
 CODE = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from hermes.surfaces.cli.terminal_questions import read_password
+from hermes.surfaces.cli.passwords import read_password
 print("got", repr(read_password("Password for sudo: ", float(sys.argv[1]))))
 """
 

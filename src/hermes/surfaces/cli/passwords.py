@@ -1,13 +1,8 @@
-"""Ask the person at the terminal: for a yes before something dangerous, for a password that nothing echoes or keeps."""
+"""Ask the person at the terminal for a password: not echoed, in no history, and not for ever."""
 
 import os
 import select
 import sys
-import threading
-
-from hermes.surfaces.cli.output import Output
-from hermes.tools.approval.question import Answer, ApprovalQuestion
-from hermes.tools.approval.terminal_prompt import ask_on, question_words
 
 LIMIT_S = 45.0
 _CTRL_C = b"\x03"
@@ -46,28 +41,3 @@ def read_password(prompt: str, limit_s: float = LIMIT_S) -> str | None:
     if not typed.endswith(b"\n"):
         return None
     return typed.rstrip(b"\r\n").decode(sys.getfilesystemencoding(), "surrogateescape") or None
-
-
-class TerminalPrompt:
-    """The gate's question, put on stderr and answered on stdin. Silence, Ctrl-C and anything but a clear yes are a no.
-
-    It is called in a thread of its own, so it waits in short steps and reads the descriptor itself: a thread stuck
-    inside `sys.stdin` would hang the exit.
-    """
-
-    def __init__(self, out: Output, *, timeout_s: float) -> None:
-        self._out = out
-        self._timeout_s = timeout_s
-        self._stopped = threading.Event()
-        self._one_question = threading.Lock()  # two tools may ask at once; a person answers one by one
-
-    def __call__(self, question: ApprovalQuestion) -> Answer:
-        with self._one_question:
-            if self._stopped.is_set():
-                return "deny"
-            text = question_words(question, question.cwd)
-            return ask_on(self._out.stderr, text, question.choices, self._timeout_s, self._stopped.is_set)
-
-    def stop(self) -> None:
-        """Nobody is going to answer: every question is a no from now on."""
-        self._stopped.set()
