@@ -15,7 +15,7 @@ from hermes.tools.traits import Traits, touches_nothing
 from hermes.tools.web.addresses import Refused
 from hermes.tools.web.fetch_page import Fetcher, FetchLimits, WebPage
 from hermes.tools.web.page_text import PageText, read_page, without_embedded
-from hermes.tools.web.reader_services import read_through, reader_of
+from hermes.tools.web.service_requests import read_through, reader_of
 from hermes.tools.web.web_access import gated_fetcher
 
 MAX_URLS = 5

@@ -18,7 +18,7 @@ from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
-from hermes.tools.environments import host_files, sandbox, shell
+from hermes.tools.environments import host_files, sandbox, shell_scripts
 from hermes.tools.environments.background import Background, BackgroundRequest
 from hermes.tools.environments.local_background import HeldProcesses, Holder
 from hermes.tools.environments.output_spool import Spool
@@ -258,7 +258,10 @@ class LocalEnvironment:
         files += [f"{home}{name[1:]}" if name.startswith("~/") else name for name in self._options.init_files]
         search = split_path(self._options.env, self._workspace)
         spec = SpawnSpec(
-            argv=(self._bash, "-l", "-c", shell.SNAPSHOT, "bash", state.login, state.runtime, search.others, *files),
+            argv=(
+                *(self._bash, "-l", "-c", shell_scripts.SNAPSHOT, "bash"),
+                *(state.login, state.runtime, search.others, *files),
+            ),
             cwd="/",
             env={**self._options.env, **self._options.session, "PATH": search.own},
             owner=self.id,
@@ -279,14 +282,14 @@ class LocalEnvironment:
     async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
         assert self._state is not None
         command, how = run.command, ""
-        if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
+        if len(command) * 4 > shell_scripts.INLINE_COMMAND_BYTES:
             file = self._state.own / f"command-{number}"
             await self._run_blocking(file.write_text, command, "utf-8", "surrogateescape")
             command, how = str(file), "file"
         where = self._absolute(run.cwd) if run.cwd else _nearest_existing(self._cwd)
         return SpawnSpec(
             argv=(
-                *(self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", command, where),
+                *(self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", command, where),
                 *(*self._state.files(number, start), how),
             ),
             cwd="/",
@@ -304,7 +307,7 @@ class LocalEnvironment:
         settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
         command, taken_up = FIRST_FILE, FIRST_FILE + 1
         text = f"exec {command}<&- {taken_up}<&-\nexport {settings}\n{order.command}"
-        argv = [self._bash, "--noprofile", "--norc", "-c", shell.COMMAND, "bash", f"/dev/fd/{command}"]
+        argv = [self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", f"/dev/fd/{command}"]
         argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
         if self._sandbox is not None:
             inside = self._sandbox.wrap(tuple(argv), self._options.env, terminal=order.pty, outlives=True)
@@ -318,7 +321,7 @@ class LocalEnvironment:
         assert self._state is not None
         helper = self._state.own / "askpass"
         if not helper.exists():
-            await self._run_blocking(_write_program, helper, shell.ASKPASS)
+            await self._run_blocking(_write_program, helper, shell_scripts.ASKPASS)
         fd = in_memory_file(self.sudo_password.encode() + b"\n")
         return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
 

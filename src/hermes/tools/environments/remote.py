@@ -16,7 +16,7 @@ from hermes.errors import ToolError
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Child, Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
-from hermes.tools.environments import remote_files, remote_shell, shell
+from hermes.tools.environments import remote_files, shell_scripts
 from hermes.tools.environments.background import Background
 from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.remote_background import RemoteProcesses
@@ -255,7 +255,7 @@ class RemoteEnvironment:
             try:
                 async with asyncio.timeout(self._common.creation_limit_s):
                     await self._create()
-                    answer = await self.script(remote_shell.BEGIN, self._cwd, *self._common.init_files)
+                    answer = await self.script(shell_scripts.BEGIN, self._cwd, *self._common.init_files)
             except TimeoutError:
                 limit = self._common.creation_limit_s
                 raise ToolError(f"the {self.kind} environment was not ready within {limit:g} s") from None
@@ -266,19 +266,19 @@ class RemoteEnvironment:
 
     async def _call(self, command: str, mark: str, number: int, cwd: str | None) -> tuple[str, ...]:
         how = ""
-        if len(command) * 4 > shell.INLINE_COMMAND_BYTES:
+        if len(command) * 4 > shell_scripts.INLINE_COMMAND_BYTES:
             file = f"{self._state}/command-{number}"
             await remote_files.write_path(self._ready_script, file, command.encode("utf-8", "surrogateescape"), 0o600)
             command, how = file, "file"
         where, state = await self._absolute(cwd or "."), self._state
         return (
-            *("bash", "--noprofile", "--norc", "-c", remote_shell.CALL, "bash", mark, f"{state}/cwd-{number}"),
+            *("bash", "--noprofile", "--norc", "-c", shell_scripts.CALL, "bash", mark, f"{state}/cwd-{number}"),
             *(command, where, f"{state}/snapshot-{self._snapshot}", f"{state}/snapshot-{number}"),
             *(f"{state}/cwd-{number}", how),
         )
 
     async def _end(self, mark: str) -> None:
-        await self.script(remote_shell.END, mark, limit_s=_END_LIMIT_S)
+        await self.script(shell_scripts.END, mark, limit_s=_END_LIMIT_S)
 
     def _settle(self, spool: "MarkedSpool", code: int, output: str, number: int) -> None:
         if not spool.was_begun:
@@ -312,7 +312,7 @@ class RemoteEnvironment:
 
 
 class MarkedSpool(Spool):
-    """A spool that takes the first and the last line of `remote_shell.CALL` out of the stream."""
+    """A spool that takes the first and the last line of `shell_scripts.CALL` out of the stream."""
 
     def __init__(self, common: Common, mark: str) -> None:
         super().__init__(common.spill_folder or Path(tempfile.gettempdir()), redactor=common.redactor)

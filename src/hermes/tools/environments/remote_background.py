@@ -10,7 +10,7 @@ import msgspec
 from hermes.errors import ToolError
 from hermes.seams import Decision
 from hermes.tools.environments import background as wording
-from hermes.tools.environments import shell
+from hermes.tools.environments import shell_scripts
 from hermes.tools.environments.background import (
     BackgroundRecord,
     BackgroundRequest,
@@ -29,7 +29,7 @@ _LOG_BYTES = 1 << 20  # of a log, what is fetched: its end
 # Arguments: stem of the files, the record, the command, the folder to run in, the shell's state. `setsid` takes it out
 # of the session that ends with the connection; the subshell writes the exit code when the command has ended.
 _START = f"""
-COMMAND={shell.quoted(shell.COMMAND)}
+COMMAND={shell_scripts.quoted(shell_scripts.COMMAND)}
 stem=$1
 where=$4
 case $where in "~"*) where=$HOME${{where#"~"}} ;; esac

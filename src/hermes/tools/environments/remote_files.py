@@ -5,7 +5,7 @@ from typing import Protocol
 
 from hermes.errors import ToolError
 from hermes.seams import FileInfo
-from hermes.tools.environments import remote_shell
+from hermes.tools.environments import shell_scripts
 from hermes.tools.environments.host_files import kind_of
 
 _NOTHING_THERE = 44
@@ -29,7 +29,7 @@ class RunScript(Protocol):
 
 
 async def stat_path(run: RunScript, path: str) -> FileInfo | None:
-    answer = await run(remote_shell.STAT, path)
+    answer = await run(shell_scripts.STAT, path)
     if answer.code == _NOTHING_THERE:
         return None
     numbers, link, resolved = _checked(answer, path).decode("utf-8", "surrogateescape").split("\n", 2)
@@ -49,28 +49,28 @@ async def first_file(run: RunScript, paths: Sequence[str]) -> int | None:
     """The place of the first of `paths` that is a file."""
     if not paths:
         return None
-    answer = await run(remote_shell.FIRST_FILE, *paths)
+    answer = await run(shell_scripts.FIRST_FILE, *paths)
     return None if answer.code == _NOTHING_THERE else int(_checked(answer, paths[0]))
 
 
 async def read_path(run: RunScript, path: str, offset: int, size: int | None) -> bytes:
-    return _checked(await run(remote_shell.READ, path, str(offset), "" if size is None else str(size)), path)
+    return _checked(await run(shell_scripts.READ, path, str(offset), "" if size is None else str(size)), path)
 
 
 async def write_path(run: RunScript, path: str, data: bytes, mode: int | None) -> None:
-    _checked(await run(remote_shell.WRITE, path, "" if mode is None else f"{mode:o}", stdin=data), path)
+    _checked(await run(shell_scripts.WRITE, path, "" if mode is None else f"{mode:o}", stdin=data), path)
 
 
 async def remove_path(run: RunScript, path: str) -> None:
-    _checked(await run(remote_shell.REMOVE, path), path)
+    _checked(await run(shell_scripts.REMOVE, path), path)
 
 
 async def rename_path(run: RunScript, old: str, new: str) -> None:
-    _checked(await run(remote_shell.RENAME, old, new), old)
+    _checked(await run(shell_scripts.RENAME, old, new), old)
 
 
 async def list_path(run: RunScript, path: str) -> list[str]:
-    names = _checked(await run(remote_shell.LIST, path), path).decode("utf-8", "surrogateescape").split("\0")
+    names = _checked(await run(shell_scripts.LIST, path), path).decode("utf-8", "surrogateescape").split("\0")
     return sorted(name for name in names if name)
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 from hermes.errors import ToolError
-from hermes.tools.environments.shell import quoted
+from hermes.tools.environments.shell_scripts import quoted
 
 _MOST_BYTES = 16 << 20  # of one output; beyond it the middle is left out there
 _STDERR_KEPT = 65536
