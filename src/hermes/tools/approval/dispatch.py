@@ -130,7 +130,7 @@ def judge(argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, .
     if program in ARGUMENTS and scope.variables:
         argv = [*argv[:1], *given(program, argv[1:], scope, run)]
     cmd = Command(program, argv[1:], scope, stdin, via, run)
-    prints = program in tools.RULES and tools.judge_words(cmd)
+    prints = program in tools.rules() and tools.judge_words(cmd)
     if handler is None and any(map(_is_device, argv)):
         system.judge_device(cmd)
     if "/" in name and run.places.real is not None:
@@ -186,14 +186,14 @@ def _without_handler(cmd: Command, written_paths: str) -> None:
         cmd.run.add("decoded_code", f"build by a file that the command itself wrote: {cmd.line}")
     if "--" in cmd.args[:-1]:
         keep_dangers(cmd, partial(cmd.nested, cmd.args[cmd.args.index("--") + 1 :], NOTHING))
-    if cmd.name not in tools.RULES:
+    if cmd.name not in tools.rules():
         tools.judge_verb(cmd)
     _handed_over(cmd)
 
 
 def _is_known(cmd: Command, written_paths: str) -> bool:
     """Whether the program is one that people use every day, a file of the project, or a package's own command."""
-    if cmd.name in tools.RULES or cmd.name in names("programs.txt") or _FAMILY.fullmatch(cmd.name):
+    if cmd.name in tools.rules() or cmd.name in names("programs.txt") or _FAMILY.fullmatch(cmd.name):
         return True
     if not cmd.name.strip("".join(map(chr, range(33)))):
         return True  # a key such as Ctrl-C, typed into a shell
@@ -264,7 +264,7 @@ def _program(name: str, scope: Scope, run: AnalysisRun) -> str:
 
 
 def _has_rule(program: str) -> bool:
-    return program in _HANDLERS or program in tools.RULES
+    return program in _HANDLERS or program in tools.rules()
 
 
 def _behind_link(cmd: Command, written_paths: str) -> None:

@@ -184,7 +184,7 @@ def _file(cmd: Command, word: str) -> None:
     name = path.rsplit("/", 1)[-1]
     if name in ("manage.py", "artisan", "rails"):
         inner = cmd._replace(name=name, args=cmd.args[cmd.args.index(word) + 1 :])
-        if name in tools.RULES:
+        if name in tools.rules():
             tools.judge_words(inner)
         framework(inner)
     if "://" in word:

@@ -7,7 +7,7 @@ from pathlib import Path
 @cache
 def names(file: str) -> frozenset[str]:
     """Every word of a table."""
-    return frozenset(name for row in _rows(file) for name in row.split())
+    return frozenset(name for row in rows(file) for name in row.split())
 
 
 @cache
@@ -15,13 +15,14 @@ def sections(file: str) -> dict[str, frozenset[str]]:
     """The words of a table by section: `title: words`, with further lines set in."""
     found: dict[str, list[str]] = {}
     title = ""
-    for row in _rows(file):
+    for row in rows(file):
         if not row.startswith(" "):
             title, _, row = row.partition(": ")  # noqa: PLW2901 - the title is cut off
         found.setdefault(title, []).extend(row.split())
     return {title: frozenset(words) for title, words in found.items()}
 
 
-def _rows(file: str) -> list[str]:
+def rows(file: str) -> list[str]:
+    """The lines of a table; a comment has a line of its own."""
     text = (Path(__file__).parent / file).read_text(encoding="utf-8")
     return [row for row in text.split("\n") if row and not row.startswith("#")]
