@@ -2,6 +2,7 @@
 
 import pytest
 
+from hermes.config.sections.terminal import BACKENDS
 from hermes.errors import ConfigError
 from hermes.tools.approval import analyse
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide
@@ -133,3 +134,8 @@ def test_a_program_that_nobody_knows_asks_until_a_rule_names_it() -> None:
     assert decide(analyse("frobnicate --all && ls"), own, (), Context()).outcome == "allow"
     assert decide(analyse("frobnicate --all && fizzle"), own, (), Context()).outcome == "ask"
     assert decide(analyse("./frobnicate && npx fizzle"), Policy(), (), Context()).outcome == "allow"
+
+
+def test_of_the_backends_only_machines_with_somebodys_files_have_the_floor() -> None:
+    guarded = [backend for backend in (*BACKENDS, "podman", "") if verdict("rm -rf /", backend=backend).is_hardline]
+    assert guarded == ["local", "ssh", "podman", ""]

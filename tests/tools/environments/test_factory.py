@@ -81,3 +81,12 @@ def test_containers_ignore_folders_of_this_machine(supervisor: ProcessSupervisor
         environment = create_environment(making(supervisor, tmp_path, section))
         assert isinstance(environment, DockerEnvironment)
         assert environment.cwd == expected
+
+
+@pytest.mark.parametrize("backend", terminal.BACKENDS)
+def test_every_backend_that_can_be_set_can_be_made(
+    supervisor: ProcessSupervisor, tmp_path: Path, backend: terminal.Backend
+) -> None:
+    section = terminal.Section(backend=backend, ssh_host="127.0.0.1", ssh_user="u")
+    made = create_environment(making(supervisor, tmp_path, section, secrets={"DAYTONA_API_KEY": "key"}))
+    assert made.kind == backend

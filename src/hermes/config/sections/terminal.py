@@ -1,19 +1,22 @@
 """Where commands run, and what they are given."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import field
 
 from hermes.config.section import SectionBase, key
 
+Machine = Literal["local", "ssh"]  # the files there are somebody's
+Container = Literal["docker", "singularity", "modal", "daytona"]  # nothing there is anybody's, but for what is mounted
+Backend = Literal[Machine, Container]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+CONTAINERS: frozenset[str] = frozenset(get_args(Container))
+
 
 class Section(SectionBase, frozen=True):
     """Where commands run, and what they are given."""
 
-    backend: Annotated[
-        Literal["local", "docker", "ssh", "singularity", "modal", "daytona"],
-        key("Where commands run.", env="TERMINAL_ENV"),
-    ] = "local"
+    backend: Annotated[Backend, key("Where commands run.", env="TERMINAL_ENV")] = "local"
     cwd: Annotated[str, key("Folder a session starts in; `.` is where you started Hermes.", env="TERMINAL_CWD")] = "."
     timeout: Annotated[
         float, key("Seconds a command may run when the model names no time.", env="TERMINAL_TIMEOUT")

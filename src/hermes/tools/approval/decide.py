@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from hermes.config.sections.terminal import CONTAINERS
 from hermes.tools.approval.command_text import MAX_BYTES
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
 from hermes.tools.approval.patterns import search, search_hardline
@@ -33,7 +34,6 @@ _NEVER_BROAD = frozenset(
         *("own_files", "own_runtime"),
     }
 )
-_CONTAINERS = frozenset({"docker", "podman", "singularity", "apptainer", "modal", "daytona", "vercel"})
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 def decide(analysis: Analysis, policy: Policy, grants: Sequence[Grant], context: Context) -> Verdict:
     """Allow, ask or deny. Deny always wins; the hardline floor holds in every mode; unknown parts ask."""
-    in_container = context.backend in _CONTAINERS and not context.has_host_mounts
+    in_container = context.backend in CONTAINERS and not context.has_host_mounts
     blocked = _hardline(analysis)
     if blocked and not in_container:
         return Verdict(

@@ -1,7 +1,7 @@
 """Make the environment that the settings ask for. A backend that cannot be made is an error, never another backend."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,7 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
 
 def create_environment(making: EnvironmentRequest) -> Environment:
     """The environment of one session or task. Cheap: nothing is started or connected before the first command."""
-    makers = {
+    makers: dict[terminal.Backend, Callable[[EnvironmentRequest], Environment]] = {
         "local": _local,
         "ssh": _ssh,
         "docker": _docker,

@@ -15,7 +15,6 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 
 SECTIONS = ("model", "terminal", "tools")
-BACKENDS = ("local", "docker", "ssh", "singularity", "modal", "daytona")
 
 
 @click.command("setup")
@@ -25,7 +24,7 @@ BACKENDS = ("local", "docker", "ssh", "singularity", "modal", "daytona")
 @click.option("--model", "name", metavar="NAME", default="", help="The model.")
 @click.option("--base-url", metavar="URL", default="", help="Address, for a server of your own.")
 @click.option("--api-key", metavar="KEY", default="", help="Its key; kept in .env.")
-@click.option("--terminal", "backend", type=click.Choice(BACKENDS), help="Where commands run.")
+@click.option("--terminal", "backend", type=click.Choice(terminal_section.BACKENDS), help="Where commands run.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="A tool's key; kept in .env. May repeat.")
 @click.option("--no-check", is_flag=True, help="Write the model down untried.")
 @click.pass_obj
@@ -90,8 +89,8 @@ def _ask_model(cli: Cli) -> None:
 
 def _ask_terminal(cli: Cli) -> None:
     now = cli.settings().of(terminal_section.Section).backend
-    cli.out.note(f"Commands can run in: {', '.join(BACKENDS)}.")
-    chosen = click.prompt("Where do commands run", type=click.Choice(BACKENDS), default=now, err=True)
+    cli.out.note(f"Commands can run in: {', '.join(terminal_section.BACKENDS)}.")
+    chosen = click.prompt("Where do commands run", type=click.Choice(terminal_section.BACKENDS), default=now, err=True)
     if chosen != now:
         _save_backend(cli, chosen)
 
