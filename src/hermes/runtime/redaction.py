@@ -5,14 +5,12 @@ scanned once: the redactor remembers what it found clean.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, TypeVar, get_origin
 
 import msgspec
 
-from hermes.config.section import is_secret
-from hermes.config.settings import Settings
 from hermes.ops import (
     ApprovalRecorded,
     AttemptClosed,
@@ -27,7 +25,6 @@ from hermes.ops import (
 from hermes.redact import Redactor, StreamedText
 from hermes.runtime.outcome import Outcome
 from hermes.seams import Sink
-from hermes.tools.environments.command_env import is_secret_name
 from hermes.types import (
     NO_THOUGHTS,
     THOUGHTS,
@@ -43,26 +40,6 @@ from hermes.types import (
 )
 
 log = logging.getLogger(__name__)
-
-
-def redactor_of(settings: Settings, *more: str | None) -> Redactor:
-    """A redactor that knows the secrets of the environment, of .env and of config.yaml, and `more`."""
-    made = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
-    made.register_all(settings.environ, is_secret_name)
-    made.register_all(settings.secrets, is_secret_name)
-    _register_tree(made, settings.tree)
-    _register_tree(made, settings.flags)
-    for value in more:
-        made.register(value or "", "api_key")
-    return made
-
-
-def _register_tree(made: Redactor, tree: Mapping[str, Any]) -> None:
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            _register_tree(made, value)
-        elif isinstance(value, str) and is_secret(str(name)) and not value.startswith("${"):
-            made.register(value, str(name))
 
 
 def clean_message(message: Message, redactor: Redactor) -> Message:

@@ -26,7 +26,7 @@ from hermes.runtime.context import Services
 from hermes.runtime.guardrails import GuardrailConfig
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import DateLine, EnvironmentHint, Identity, ProjectRules
-from hermes.runtime.redaction import clean_message, redactor_of
+from hermes.runtime.redaction import clean_message
 from hermes.runtime.requests import build_units
 from hermes.runtime.session.history_cache import HistoryCache, RedactingStore
 from hermes.runtime.setup.environment_setup import Workplace, end_background, environment_for, stored_folder
@@ -36,7 +36,7 @@ from hermes.runtime.setup.process import ProcessParts, shared
 from hermes.runtime.setup.tool_view_cache import ToolViewCache
 from hermes.runtime.titles import Titles
 from hermes.seams import Environment, EventStore, PromptSource, RequestOptions, ToolView, Unit
-from hermes.tools.environments.command_env import scrubbed
+from hermes.tools.environments.command_env import redactor_of, scrubbed
 from hermes.tools.files.file_memory import REDACTOR
 from hermes.tools.hooks import Hooks
 from hermes.tools.registration.definitions import ViewRequest, has_foreign_files, permitted, project_of, session_tools

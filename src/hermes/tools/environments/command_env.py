@@ -1,8 +1,13 @@
-"""The environment that commands get: the user's own, without credentials."""
+"""The environment that commands get: the user's own, without credentials; and who knows those, to hide them."""
 
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Any
+
+from hermes.config.section import is_secret
+from hermes.config.settings import Settings
+from hermes.redact import Redactor
 
 
 def _words(text: str) -> frozenset[str]:
@@ -37,6 +42,26 @@ def is_secret_name(name: str) -> bool:
     if upper in _OWN or upper.startswith(_OWN_PREFIXES) or upper.endswith(_SECRET_ENDS):
         return True
     return not _SECRET_WORDS.isdisjoint(upper.split("_"))
+
+
+def redactor_of(settings: Settings, *more: str | None) -> Redactor:
+    """A redactor that knows the secrets of the environment, of .env and of config.yaml, and `more`."""
+    made = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
+    made.register_all(settings.environ, is_secret_name)
+    made.register_all(settings.secrets, is_secret_name)
+    _register_tree(made, settings.tree)
+    _register_tree(made, settings.flags)
+    for value in more:
+        made.register(value or "", "api_key")
+    return made
+
+
+def _register_tree(made: Redactor, tree: Mapping[str, Any]) -> None:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            _register_tree(made, value)
+        elif isinstance(value, str) and is_secret(str(name)) and not value.startswith("${"):
+            made.register(value, str(name))
 
 
 def scrubbed(environ: Mapping[str, str], passthrough: Iterable[str] = ()) -> dict[str, str]:

@@ -13,9 +13,9 @@ from msgspec import Struct
 from hermes.config.settings import Settings
 from hermes.errors import ToolError, UserError
 from hermes.own_git import OwnGit
-from hermes.runtime.redaction import redactor_of
 from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.chat.question import with_image
+from hermes.tools.environments.command_env import redactor_of
 
 MOST_CHARS = 60_000  # of one reference
 MOST_NAMES = 300

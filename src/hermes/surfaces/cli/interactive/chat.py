@@ -23,7 +23,6 @@ from hermes.disk_trouble import disk_trouble
 from hermes.errors import HermesError, UserError
 from hermes.extensions.skills import Skills
 from hermes.models.providers.resolve import ModelQuery, resolve
-from hermes.runtime.redaction import redactor_of
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
 from hermes.surfaces.cli.chat.keywords import agent_keywords
@@ -42,6 +41,7 @@ from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
 from hermes.surfaces.cli.interactive.waiting import Waited, Waiting
 from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import Logged, session_tag, turn_log
+from hermes.tools.environments.command_env import redactor_of
 
 BusyMode = Literal["queue", "steer", "interrupt"]
 STOP_S = 3.0
