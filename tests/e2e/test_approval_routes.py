@@ -23,7 +23,7 @@ from hermes.seams import Action, Decision, Route, SpawnSpec
 from hermes.state import SessionDB
 from hermes.testing.fakes import CountedIds, MemorySink
 from hermes.testing.memory_store import MemoryStore
-from hermes.tools.approval.gate_setup import GateParts, make_gate
+from hermes.tools.approval.gate_setup import disk_view, make_gate
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions
 from hermes.tools.hooks import Hooks
@@ -116,19 +116,12 @@ async def room(
     options = LocalOptions(env=env, source_bashrc=False, processes_folder=folder / "processes")
     environment = LocalEnvironment(supervisor, str(work), options)
     own = folder / "hermes-home"
-    parts = GateParts(
-        home=own,
-        settings=settings or {},
-        environment=environment,
-        workspace=str(work),
-        store=store,
-        in_thread=pool.run,
-    )
+    sight = disk_view(own, settings or {}, environment.kind, str(work))
     services = Services(
         store=store,
         environment=environment,
         supervisor=supervisor,
-        gate=make_gate(parts),
+        gate=make_gate(own, settings or {}, sight, store, pool.run),
         hooks=Hooks(pool),
         shelf=FileShelf(folder / "results", pool.run),
         pool=pool,

@@ -5,6 +5,7 @@ import copy
 import inspect
 import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from hermes.seams import (
 from hermes.testing.fakes import CountedIds, FixedGate, HandClock, KeepLast, MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.workplace import FakeSupervisor, MemoryEnvironment, MemoryShelf
-from hermes.tools.approval.gate_setup import GateParts, make_gate
+from hermes.tools.approval.gate_setup import disk_view, make_gate
 from hermes.tools.approval.queue import ask_callback
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.results.shelf import FileShelf
@@ -142,16 +143,8 @@ def gates(store: MemoryStore, home: Path) -> dict[str, Gate]:
 
 def approval_gate(store: MemoryStore, home: Path, callback: Callable[..., Any] | None) -> Gate:
     run = DaemonPool().run
-    parts = GateParts(
-        home=home,
-        settings={},
-        environment=MemoryEnvironment(),
-        workspace="/work",
-        store=store,
-        in_thread=run,
-        ask=ask_callback(callback, run) if callback else None,
-    )
-    return make_gate(parts)
+    gate = make_gate(home, {}, disk_view(home, {}, "memory", "/work"), store, run)
+    return replace(gate, ask=ask_callback(callback, run)) if callback else gate
 
 
 @pytest.mark.parametrize("name", ["fixed", "nobody", "person says no"])

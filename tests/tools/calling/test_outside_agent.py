@@ -12,6 +12,7 @@ import pytest
 from hermes import model_tools
 from hermes.model_tools import coerce_tool_args, handle_function_call
 from hermes.seams import ToolContext
+from hermes.state import SessionDB
 from hermes.tools.calling.outside_agent import outside
 from hermes.tools.decorator import tool
 from hermes.tools.registry import registry
@@ -375,3 +376,17 @@ def test_dispatch_runs_a_built_in_that_works_with_a_context(tmp_path: Path) -> N
     found = json.loads(registry.dispatch("read_file", {"path": str(tmp_path / "a.txt")}, task_id="dispatched"))
     model_tools.close_task("dispatched")
     assert "first line" in found["content"]
+
+
+def test_the_row_of_a_decision_holds_no_secret(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (hermes_home / "config.yaml").write_text("terminal:\n  sandbox: 'off'\n", encoding="utf-8")
+    monkeypatch.setenv("DEPLOY_API_KEY", "s3cr3t-value-4242")
+    try:
+        handle_function_call("terminal", {"command": "echo s3cr3t-value-4242"}, task_id="secret")
+    finally:
+        outside.close_task("secret")
+    db = SessionDB()
+    (row,) = db.list_approvals("secret")
+    db.close()
+    assert row["action"].startswith("echo ")
+    assert "s3cr3t" not in str(row)

@@ -30,7 +30,7 @@ from hermes.runtime.redaction import clean_message
 from hermes.runtime.requests import build_units
 from hermes.runtime.session.history_cache import HistoryCache, RedactingStore
 from hermes.runtime.setup.environment_setup import Workplace, end_background, environment_for, stored_folder
-from hermes.runtime.setup.gate import Deciding, approval_gate
+from hermes.runtime.setup.gate import AgentGate
 from hermes.runtime.setup.model_setup import client_options, introduced, model_chain, request_options
 from hermes.runtime.setup.process import ProcessParts, shared
 from hermes.runtime.setup.tool_view_cache import ToolViewCache
@@ -191,17 +191,15 @@ async def assemble(
         store=store,
         environment=environment,
         supervisor=parts.supervisor,
-        gate=approval_gate(
-            Deciding(
-                options=options,
-                settings=settings,
-                session_id=session_id,
-                parts=parts,
-                environment=environment,
-                store=store,
-                helper=helper,
-                hooks=hooks,
-            )
+        gate=AgentGate(
+            options=options,
+            settings=settings,
+            session_id=session_id,
+            pool=parts.pool,
+            environment=environment,
+            store=store,
+            helper=helper,
+            hooks=hooks,
         ),
         hooks=hooks,
         shelf=FileShelf(paths.results_dir(settings.home, session_id), parts.pool.run, clean=redactor.redact_bytes),

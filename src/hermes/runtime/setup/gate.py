@@ -1,6 +1,8 @@
 """The gate of an agent, made when the first action is decided: most turns of a chat decide on none."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,77 +14,72 @@ from hermes.models import auxiliary
 from hermes.models.auxiliary import AuxiliaryClient
 from hermes.runtime.facade import caller
 from hermes.runtime.options import AgentOptions
-from hermes.runtime.setup.process import ProcessParts
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision, Environment, EventStore, Gate, HookBus
+from hermes.tools.calling.pool import DaemonPool
 
 if TYPE_CHECKING:
     from hermes.tools.approval.gate import Ask, Judge
     from hermes.tools.approval.question import ApprovalQuestion
 
 
-class Deciding(Struct, frozen=True, kw_only=True):
-    """What an agent's gate is made of."""
+class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
+    """`Gate` of an agent: its callback is asked, else whoever listens for its session, else nobody."""
 
     options: AgentOptions
     settings: Settings
     session_id: str
-    parts: ProcessParts
+    pool: DaemonPool
     environment: Environment
     store: EventStore
     helper: AuxiliaryClient
-    hooks: HookBus | None = None
+    hooks: HookBus
 
-
-class LazyGate:
-    """`Gate` that is put together by its first decision."""
-
-    def __init__(self, make: Callable[[], Gate]) -> None:
-        self._make = make
-        self._gate: Gate | None = None
+    def __post_init__(self) -> None:
+        if self.settings.of(approvals_section.Section).rules:
+            self._gate  # noqa: B018 - a rule that contradicts its examples is told at the start
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
-        if self._gate is None:
-            self._gate = self._make()
         return await self._gate.decide(action, scope)
 
+    @cached_property
+    def _gate(self) -> Gate:
+        from hermes.tools.approval.contract import asks_nothing, desk  # noqa: PLC0415 - paid by the first action that is decided
+        from hermes.tools.approval.gate_setup import disk_view, make_gate  # noqa: PLC0415
 
-def approval_gate(deciding: Deciding) -> Gate:
-    """The gate of an agent: its callback is asked, else whoever listens for its session, else nobody."""
-    if deciding.settings.of(approvals_section.Section).rules:
-        return _gate(deciding)  # a rule that contradicts its examples is told at the start
-    return LazyGate(lambda: _gate(deciding))
-
-
-def _gate(deciding: Deciding) -> Gate:
-    from hermes.tools.approval.contract import asks_nothing, desk  # noqa: PLC0415 - paid by the first action that is decided
-    from hermes.tools.approval.gate_setup import GateParts, make_gate  # noqa: PLC0415
-
-    session, is_off = deciding.options.session, asks_nothing(deciding.settings.environ)
-    key = session.gateway_session_key or deciding.session_id
-    callback = deciding.options.callbacks.approval_callback
-    return make_gate(
-        GateParts(
-            home=deciding.settings.home,
-            settings=deciding.settings.mapping,
-            environment=deciding.environment,
-            workspace=_workspace(deciding),
-            store=deciding.store,
-            in_thread=deciding.parts.pool.run,
-            ask=_ask(callback, deciding.parts.pool.run) if callback is not None else desk.queue.ask(key),
-            judge=_judge(deciding),
+        home, settings, kind, run = self.settings.home, self.settings.mapping, self.environment.kind, self.pool.run
+        sight = disk_view(home, settings, kind, self._workspace if kind == "local" else self.environment.cwd)
+        is_off, key = asks_nothing(self.settings.environ), self.options.session.gateway_session_key or self.session_id
+        callback = self.options.callbacks.approval_callback
+        return replace(
+            make_gate(home, settings, sight, self.store, run),
+            ask=_ask(callback, run) if callback is not None else desk.queue.ask(key),
+            judge=self._judge,
             is_remote=callback is None,
-            tell=deciding.hooks.observe if deciding.hooks is not None else None,
-            is_bypassed=lambda _session: is_off or desk.is_yolo(key) or desk.is_yolo(deciding.session_id),
+            tell=self.hooks.observe,
+            is_bypassed=lambda _session: is_off or desk.is_yolo(key) or desk.is_yolo(self.session_id),
         )
-    )
 
+    @property
+    def _workspace(self) -> str:
+        """Where the work was started; a session that comes back may stand elsewhere."""
+        launched = self.options.tools.cwd or str(Path.cwd())
+        configured = str((self.settings.mapping.get("terminal") or {}).get("cwd") or "")
+        return launched if self.options.tools.cwd else str(Path(launched, Path(configured).expanduser()))
 
-def _workspace(deciding: Deciding) -> str:
-    """Where the work was started; a session that comes back may stand elsewhere."""
-    launched = deciding.options.tools.cwd or str(Path.cwd())
-    configured = str((deciding.settings.mapping.get("terminal") or {}).get("cwd") or "")
-    return launched if deciding.options.tools.cwd else str(Path(launched, Path(configured).expanduser()))
+    @property
+    def _judge(self) -> "Judge | None":
+        if self.settings.of(approvals_section.Section).mode != "smart":
+            return None
+        from hermes.tools.approval.judge import judge_with  # noqa: PLC0415 - only smart mode needs it
+
+        async def ask_model(system: str, text: str, question: "ApprovalQuestion", scope: TurnScope) -> str:
+            asked = auxiliary.AuxiliaryQuestion(
+                task="approval", system=system, text=text, session_id=question.action.session_id or None, max_tokens=512
+            )
+            return await self.helper.ask(asked, scope)
+
+        return judge_with(ask_model)
 
 
 def _ask(callback: Callable[..., Any], in_pool: Callable[..., Awaitable[Any]]) -> "Ask":
@@ -111,17 +108,3 @@ def _ask(callback: Callable[..., Any], in_pool: Callable[..., Awaitable[Any]]) -
 
 def _stop() -> None:
     raise KeyboardInterrupt
-
-
-def _judge(deciding: Deciding) -> "Judge | None":
-    if deciding.settings.of(approvals_section.Section).mode != "smart":
-        return None
-    from hermes.tools.approval.judge import judge_with  # noqa: PLC0415 - only smart mode needs it
-
-    async def ask_model(system: str, text: str, question: "ApprovalQuestion", scope: TurnScope) -> str:
-        asked = auxiliary.AuxiliaryQuestion(
-            task="approval", system=system, text=text, session_id=question.action.session_id or None, max_tokens=512
-        )
-        return await deciding.helper.ask(asked, scope)
-
-    return judge_with(ask_model)

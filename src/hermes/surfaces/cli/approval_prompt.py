@@ -18,14 +18,10 @@ class TerminalPrompt:
         self._out = out
         self._timeout_s = timeout_s
         self._stopped = threading.Event()
-        self._one_question = threading.Lock()  # two tools may ask at once; a person answers one by one
 
     def __call__(self, question: ApprovalQuestion) -> Answer:
-        with self._one_question:
-            if self._stopped.is_set():
-                return "deny"
-            text = question_words(question, question.cwd)
-            return ask_on(self._out.stderr, text, question.choices, self._timeout_s, self._stopped.is_set)
+        text = question_words(question, question.cwd)
+        return ask_on(self._out.stderr, text, question.choices, self._timeout_s, self._stopped.is_set)
 
     def stop(self) -> None:
         """Nobody is going to answer: every question is a no from now on."""

@@ -1,6 +1,6 @@
 """The contract's functions, for callers that hold no gate: one decision in plain sync code, by session key.
 
-They decide as the gate does, with the same policy, floor and grants. Where nobody can be asked the answer is no.
+Each decision is the gate's own, with its row in the store of the home. Where nobody can be asked the answer is no.
 """
 
 import hashlib
@@ -9,20 +9,27 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from hermes.config import paths
 from hermes.config.load import load_settings
-from hermes.config.settings import Settings
-from hermes.tools.approval.analysis import View
-from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide
+from hermes.config.sections.terminal import BACKENDS
+from hermes.scope import TurnScope
+from hermes.seams import Action, Route
+from hermes.tools.approval.effects_model import PLUGIN_RULE
+from hermes.tools.approval.gate import NOBODY, SettledQuestion
+from hermes.tools.approval.gate_setup import disk_view
 from hermes.tools.approval.grants import HomeGrants, policy_of, read_allowlist, write_allowlist
 from hermes.tools.approval.grants import allow_always as _allow_always
-from hermes.tools.approval.policy import EVERYWHERE, Grant, Policy, binding, path_class
+from hermes.tools.approval.policy import EVERYWHERE, Grant
 from hermes.tools.approval.question import Answer
-from hermes.tools.approval.queue import ApprovalQueue, Notify, Pending, answer_of
-from hermes.tools.approval.terminal_prompt import ask_in_terminal
+from hermes.tools.approval.queue import ApprovalQueue, Notify, answer_of, ask_callback
+from hermes.tools.approval.terminal_prompt import ask_in_terminal, terminal_ask
+from hermes.tools.calling.loops import run_sync
+from hermes.tools.environments.command_env import redactor_of
+from hermes.types import JsonObject
 
 Callback = Callable[..., Any]
 logger = logging.getLogger(__name__)
@@ -66,37 +73,14 @@ def check_all_command_guards(command: str, env_type: str, approval_callback: Cal
 
     `approved` and `message` are always there; `hardline`, `user_deny`, `status`, `pattern_key`, `description`,
     `command` and `user_approved` where they apply. `status: approval_required` means that the question waits for
-    somebody who is not there yet; the command must not run.
+    somebody who is not there yet; the command must not run. Raises `StoreError` when the decision cannot be recorded.
     """
-    return _checked("command", command, env_type, approval_callback or _callback.get())
+    return _checked(_action("command", "terminal", command, env_type), approval_callback)
 
 
 def check_execute_code_guard(code: str, env_type: str) -> dict[str, Any]:
     """`check_all_command_guards` for a Python script."""
-    return _checked("code", code, env_type, _callback.get())
-
-
-def _checked(kind: Literal["command", "code"], text: str, env_type: str, callback: Callback | None) -> dict[str, Any]:
-    settings, session_key = load_settings(), get_current_session_key()
-    policy = policy_of(settings.mapping)
-    view, cwd = View(home=str(Path.home()), own_home=str(settings.home)), str(Path.cwd())
-    analysis = view.code(text, cwd) if kind == "code" else view.command(text, cwd)
-    context = _context(binding(f"{kind}  {text}", cwd), env_type, settings, session_key)
-    kept = [one.grant for one in HomeGrants(settings.home).kept() if one.grant.session_id == session_key]
-    verdict = decide(analysis, policy, kept, context)
-    if verdict.outcome == "allow":
-        return {"approved": True, "message": None}
-    if verdict.outcome == "deny":
-        return _blocked(verdict)
-    answer = _asked(text, verdict, policy, session_key, callback)
-    facts = {"pattern_key": verdict.reason, "description": verdict.reason, "command": text}
-    if answer is None:
-        submit_pending(session_key, facts)
-        return {"approved": False, "message": REFUSED, "status": "approval_required", **facts}
-    if answer == "deny":
-        return {"approved": False, "message": REFUSED, "status": "blocked", **facts}
-    _keep(answer, verdict, session_key, settings.home)
-    return {"approved": True, "message": None, "user_approved": True, "description": verdict.reason}
+    return _checked(_action("code", "execute_code", code, env_type))
 
 
 def check_dangerous_command(command: str, env_type: str, approval_callback: Callback | None = None) -> dict[str, Any]:
@@ -126,20 +110,12 @@ def prompt_dangerous_approval(
 
 def request_tool_approval(tool_name: str, reason: str, rule_key: str = "") -> dict[str, Any]:
     """Ask about a call that a plugin's rule wants a person to see; the yes is kept under `plugin_rule:…`."""
-    settings, session_key = load_settings(), get_current_session_key()
     digest = hashlib.sha256(reason.encode()).hexdigest()[:12]
-    key = f"plugin_rule:{rule_key or f'{tool_name}:{digest}'}"
-    if is_approved(session_key, key):
-        return {"approved": True, "message": None}
-    verdict = Verdict(outcome="ask", reason=reason, rule=key, keys=(key,), scopes=("once", "session", "always"))
-    answer = _asked(tool_name, verdict, policy_of(settings.mapping), session_key, _callback.get())
-    if answer == "session":
-        approve_session(session_key, key)
-    elif answer == "always":
-        approve_permanent(key)
-    if answer in ("once", "session", "always"):
-        return {"approved": True, "message": None, "user_approved": True, "description": reason}
-    return {"approved": False, "message": REFUSED, "status": "blocked", "pattern_key": key, "description": reason}
+    key = f"{PLUGIN_RULE}{rule_key or f'{tool_name}:{digest}'}"
+    details = {"rule": key, "why": reason}
+    answer = _checked(_action("tool", tool_name, tool_name, "local", details))
+    answer.pop("command", None)
+    return answer
 
 
 def request_elicitation_consent(message: str, description: str) -> str:
@@ -262,66 +238,73 @@ def _grants() -> HomeGrants:
     return HomeGrants(paths.hermes_home())
 
 
-def _context(bound_to: str, env_type: str, settings: Settings, session_key: str) -> Context:
-    terminal = settings.mapping.get("terminal") or {}
-    return Context(
-        backend=env_type,
-        has_host_mounts=bool(terminal.get("docker_volumes") or terminal.get("docker_mount_cwd_to_workspace")),
+def _action(
+    kind: Literal["command", "code", "tool"], tool: str, text: str, env_type: str, details: JsonObject | None = None
+) -> Action:
+    """The action of this context. A backend that nobody knows is taken for this machine, where most is asked about."""
+    session_key = get_current_session_key()
+    backend = env_type if env_type in BACKENDS else "local"
+    route: Route = "code" if kind == "code" else "foreground"
+    return Action(
+        kind=kind,
+        tool=tool,
+        text=text,
+        cwd=str(Path.cwd()) if backend == "local" else "",  # where a session elsewhere stands is not known here
+        backend=backend,
+        route="cron" if os.environ.get("HERMES_CRON_SESSION") else route,
         session_id=session_key,
-        binding=bound_to,
-        is_bypassed=desk.is_yolo(session_key) or asks_nothing(settings.environ),
+        task_id=session_key,
+        details=details or {},
     )
 
 
-def _asked(
-    command: str, verdict: Verdict, policy: Policy, session_key: str, callback: Callback | None
-) -> Answer | None:
-    """The answer, or None when nobody could be told of the question but somebody may come."""
+def _checked(action: Action, callback: Callback | None = None) -> dict[str, Any]:
+    """The decision of the one gate on `action`, in the words of the contract."""
+    callback = callback or _callback.get()
+    settled = _settled(action, callback)
+    question, decision = settled.question, settled.decision
+    if decision.allowed:
+        by_person = {"user_approved": True, "description": question.description}
+        return {"approved": True, "message": None, **(by_person if decision.decided_by == "person" else {})}
+    denied = {"approved": False, "message": decision.reason, "status": "blocked"}
+    if decision.rule == "placeholder":
+        return denied
+    if question.verdict.outcome == "deny":
+        return {**denied, ("hardline" if question.verdict.is_hardline else "user_deny"): True}
+    key = action.details.get("rule") or question.description
+    facts = {"pattern_key": key, "description": question.description, "command": question.command}
+    can_wait = action.kind != "tool" and callback is None and not desk.queue.is_registered(action.session_id)
+    if decision.rule == NOBODY and _in_chat(action) and can_wait:
+        submit_pending(action.session_id, facts)
+        denied["status"] = "approval_required"
+    return {**denied, **facts}
+
+
+def _settled(action: Action, callback: Callback | None) -> SettledQuestion:
+    """What the gate says, and its row in the store of the home.
+
+    The gate works on the tools' own loop: the caller may be any thread, also one whose loop stands still meanwhile.
+    """
+    from hermes.tools.calling.outside_agent import outside  # noqa: PLC0415 - paid by the first decision
+
+    settings, session_key, run = load_settings(), action.session_id, outside.pool.run
+    is_remote = callback is None and (_in_chat(action) or desk.queue.is_registered(session_key))
+    sight = disk_view(settings.home, settings.mapping, action.backend, action.cwd)
+    gate = outside.gate(settings, sight, redactor_of(settings))
     if callback is not None:
-        permanent = "always" in verdict.scopes
-        answer = prompt_dangerous_approval(command, verdict.reason, policy.timeout, permanent, callback)
-        return answer_of(answer, (*verdict.scopes, "deny"))
-    if desk.queue.is_registered(session_key):
-        return _queued(command, verdict, policy, session_key)
-    if os.environ.get("HERMES_GATEWAY_SESSION") and not os.environ.get("HERMES_CRON_SESSION"):
-        return None
-    return ask_in_terminal(command, verdict.reason, (*verdict.scopes, "deny"), policy.timeout)
+        ask = ask_callback(callback, run, in_words=True)
+    else:
+        ask = desk.queue.ask(session_key) if is_remote else terminal_ask(run, gate.policy().timeout)
+    gate = replace(
+        gate,
+        ask=ask,
+        is_remote=is_remote,
+        is_bypassed=lambda _session: asks_nothing(settings.environ) or desk.is_yolo(session_key),
+        tell=outside.hooks.observe,
+    )
+    return run_sync(gate.settle(action, TurnScope("approval")), None)
 
 
-def _queued(command: str, verdict: Verdict, policy: Policy, session_key: str) -> Answer:
-    facts = {
-        "command": command,
-        "pattern_key": verdict.keys[0] if verdict.keys else verdict.reason,
-        "pattern_keys": list(verdict.keys),
-        "description": verdict.reason,
-    }
-    pending = Pending(facts, (*verdict.scopes, "deny"))
-    if not desk.queue.put(session_key, pending):
-        return "deny"
-    try:
-        return pending.answer.result(timeout=policy.gateway_timeout)
-    except TimeoutError:
-        return "deny"
-    finally:
-        desk.queue.drop(session_key, pending)
-
-
-def _blocked(verdict: Verdict) -> dict[str, Any]:
-    if verdict.is_hardline:
-        return {"approved": False, "hardline": True, "status": "blocked", "message": f"{verdict.reason}. {REFUSED}"}
-    return {"approved": False, "user_deny": True, "status": "blocked", "message": REFUSED}
-
-
-def _keep(answer: Answer, verdict: Verdict, session_key: str, home: Path) -> None:
-    if answer not in ("session", "always"):
-        return
-    grants = HomeGrants(home)
-    for effect in verdict.effects:
-        grants.keep(
-            Grant(
-                scope="always" if answer == "always" else "session",
-                key=effect.key,
-                path_class=path_class(effect),
-                session_id=session_key,
-            )
-        )
+def _in_chat(action: Action) -> bool:
+    """Whether the action belongs to a chat, where somebody answers sooner or later."""
+    return bool(os.environ.get("HERMES_GATEWAY_SESSION")) and action.route != "cron"

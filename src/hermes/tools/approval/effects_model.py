@@ -73,6 +73,7 @@ KEYS: dict[str, str] = {
     "delete": "delete a file",
 }
 """Effect kind -> the key a person approves; the key is also the description."""
+PLUGIN_RULE = "plugin_rule:"  # how a kind begins that only a plugin's rule knows; it is its own key
 
 
 class Effect(NamedTuple):
@@ -88,7 +89,7 @@ class Effect(NamedTuple):
 
     @property
     def key(self) -> str:
-        return KEYS[self.kind]
+        return self.kind if self.kind.startswith(PLUGIN_RULE) else KEYS[self.kind]
 
 
 class SimpleCommand(NamedTuple):

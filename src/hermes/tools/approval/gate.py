@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from hermes.redact import MARKER
 from hermes.scope import TurnScope
@@ -22,6 +22,7 @@ from hermes.tools.web.web_access import is_ordinary
 
 GRACE_S = 0.5  # who is asked counts the time too, and may say why it is a no
 UNATTENDED = frozenset({"cron", "batch"})  # routes on which a person is never waited for
+NOBODY = "nobody to ask"  # the rule of a decision that a person would have had to make
 PLACEHOLDER = (
     "The text holds a placeholder for a secret, which only the file tools turn back into its value. "
     "Use them, or let the program read the value itself."
@@ -58,6 +59,13 @@ Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
 """`(hook, payload)`: hooks are told that somebody is asked, and what was said."""
 
 
+class SettledQuestion(Struct, frozen=True):
+    """A decision, and the question that it answers."""
+
+    question: ApprovalQuestion
+    decision: Decision
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskView:
     """What the gate may look at on the disk; without it, it judges by names alone."""
@@ -86,6 +94,10 @@ class ApprovalGate:
     tell: Tell | None = None
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        return (await self.settle(action, scope)).decision
+
+    async def settle(self, action: Action, scope: TurnScope) -> SettledQuestion:
+        """`decide` for whoever must tell why: the same decision and row, with the question that was settled."""
         policy = self.policy()
         analysis, scripts = await self._analysed(action)
         context = Context(
@@ -102,14 +114,16 @@ class ApprovalGate:
         beyond = _beyond_effects(action)
         if beyond and verdict.rule == "effects" and not any(is_exact(grant, context) for grant in given):
             verdict = Verdict(outcome="ask", reason=beyond, rule="effects", scopes=("once", "task"))
+        if verdict.outcome == "ask" and action.details.get("rule"):
+            verdict = structs.replace(verdict, reason=str(action.details["why"]))  # what it says, not its key
         question = ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
-        decision = await self._settle(question, context, policy, scope)
+        decision = await self._decide(question, context, policy, scope)
         if decision.allowed and verdict.rule == "grant":
             for grant in given:
                 if grant.scope == "once" and grant.binding == context.binding:
                     await self.grants.use_once(grant)
         await self.record(question, decision)
-        return decision
+        return SettledQuestion(question, decision)
 
     async def _analysed(self, action: Action) -> tuple[Analysis, dict[str, bytes]]:
         if self.in_thread is not None and len(action.text) > _LONG:
@@ -127,7 +141,10 @@ class ApprovalGate:
     def _look(self, view: View, action: Action) -> Analysis:
         text, cwd = action.text, action.cwd or None
         if action.kind == "tool":
-            return Analysis(command=text, normalised=text, commands=(), effects=(), unknown=())
+            # A plugin's rule may want a person to see the call: its key is in `rule`, its words are in `why`.
+            rule, why = str(action.details.get("rule", "")), str(action.details.get("why", ""))
+            asked = (Effect(rule, Severity.ASK, why),) if rule else ()
+            return Analysis(command="" if rule else text, normalised=text, commands=(), effects=asked, unknown=())
         if action.kind == "code":
             return view.code(text, cwd)
         if action.kind == "network":
@@ -151,7 +168,7 @@ class ApprovalGate:
             return {}
         return {path: body for path in analysis.scripts if (body := self.sight.read_script(path)) is not None}
 
-    async def _settle(self, question: ApprovalQuestion, context: Context, policy: Policy, scope: TurnScope) -> Decision:
+    async def _decide(self, question: ApprovalQuestion, context: Context, policy: Policy, scope: TurnScope) -> Decision:
         verdict = question.verdict
         if question.action.kind in ("command", "code") and MARKER.search(question.action.text):
             return Decision(allowed=False, reason=PLACEHOLDER, rule="placeholder")
@@ -247,7 +264,7 @@ def _beyond_effects(action: Action) -> str:
 
 
 def _form(action: Action) -> str:
-    return f"{action.kind} {action.details.get('sandbox', '')}"
+    return f"{action.kind} {action.details.get('sandbox', action.details.get('rule', ''))}"
 
 
 def _as_note(effect: Effect) -> Effect:
@@ -261,7 +278,7 @@ def _refused(verdict: Verdict) -> str:
 def _nobody(verdict: Verdict) -> Decision:
     what = f" ({verdict.reason})" if verdict.reason else ""
     reason = f"This needs a person's approval{what}, and nobody is here to give it. Choose a way that needs none."
-    return Decision(allowed=False, reason=reason, rule="nobody to ask", decided_by="nobody")
+    return Decision(allowed=False, reason=reason, rule=NOBODY, decided_by="nobody")
 
 
 def _grants(answer: str, verdict: Verdict, context: Context) -> list[Grant]:

@@ -1,15 +1,14 @@
-"""Put a gate together: the home's policy and grants, the environment it looks at, the store, and who is asked."""
+"""Put a gate together: the home's policy and grants, what it may look at on the disk, and where it records."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hermes.config import paths
 from hermes.ops import ApprovalRecorded
-from hermes.seams import Decision, Environment, EventStore
-from hermes.tools.approval.gate import ApprovalGate, Ask, DiskView, Judge, Record, Tell
+from hermes.seams import Decision, EventStore
+from hermes.tools.approval.gate import ApprovalGate, DiskView, Record
 from hermes.tools.approval.grants import HomeGrants, HomePolicy
 from hermes.tools.approval.question import ApprovalQuestion
 from hermes.tools.approval.real_paths import RealPaths
@@ -17,56 +16,42 @@ from hermes.tools.approval.real_paths import RealPaths
 MAX_SCRIPT_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateParts:
-    """What a gate is made of."""
+def make_gate(
+    home: Path,
+    settings: Mapping[str, Any],
+    sight: DiskView,
+    store: EventStore,
+    in_thread: Callable[..., Awaitable[Any]],
+    redact: Callable[[str], str] = str,
+) -> ApprovalGate:
+    """The gate of a session or task with nobody to ask; `dataclasses.replace` adds whoever is.
 
-    home: Path
-    settings: Mapping[str, Any]
-    environment: Environment
-    workspace: str  # the folder the work belongs to, wherever commands have moved since; on the host
-    store: EventStore
-    in_thread: Callable[..., Awaitable[Any]]
-    ask: Ask | None = None
-    judge: Judge | None = None
-    is_remote: bool = False
-    is_bypassed: Callable[[str], bool] = lambda _session: False
-    tell: Tell | None = None
-
-
-def make_gate(parts: GateParts) -> ApprovalGate:
-    """The gate of one session or task. Raises `ConfigError` for a policy that contradicts itself."""
+    `redact` is for a store that keeps what it is given. Raises `ConfigError` for a policy that contradicts itself.
+    """
     return ApprovalGate(
-        policy=HomePolicy(parts.home, parts.settings),
-        grants=HomeGrants(parts.home),
-        record=_recorder(parts.store),
-        sight=_sight(parts),
-        ask=parts.ask,
-        judge=parts.judge,
-        is_remote=parts.is_remote,
-        is_bypassed=parts.is_bypassed,
-        in_thread=parts.in_thread,
-        tell=parts.tell,
+        policy=HomePolicy(home, settings),
+        grants=HomeGrants(home),
+        record=_recorder(store, redact),
+        sight=sight,
+        in_thread=in_thread,
     )
 
 
-def _sight(parts: GateParts) -> DiskView:
-    environment = parts.environment
-    terminal = parts.settings.get("terminal") or {}
-    mounts = bool(terminal.get("docker_volumes") or terminal.get("docker_mount_cwd_to_workspace"))
-    if environment.kind != "local":
-        return DiskView(
-            home="/root", own_home="/root/.hermes", workspace=environment.cwd or None, has_host_mounts=mounts
-        )
-    home = os.path.realpath(Path.home())
+def disk_view(home: Path, settings: Mapping[str, Any], backend: str, workspace: str) -> DiskView:
+    """What may be looked at where commands run in `backend`; the work belongs to its folder `workspace`."""
+    if backend != "local":
+        terminal = settings.get("terminal") or {}
+        mounts = bool(terminal.get("docker_volumes") or terminal.get("docker_mount_cwd_to_workspace"))
+        return DiskView(home="/root", own_home="/root/.hermes", workspace=workspace or None, has_host_mounts=mounts)
+    user_home = os.path.realpath(Path.home())
     # The root holds every profile's home; all of them are the runtime's own.
-    own_home = os.path.realpath(_root_of(parts.home))
+    own_home = os.path.realpath(_root_of(home))
     return DiskView(
-        home=home,
+        home=user_home,
         own_home=own_home,
-        workspace=os.path.realpath(parts.workspace),
+        workspace=os.path.realpath(workspace),
         read_script=_read_script,
-        real=RealPaths(home, own_home),
+        real=RealPaths(user_home, own_home),
     )
 
 
@@ -75,7 +60,7 @@ def _root_of(home: Path) -> Path:
     return root if home.is_relative_to(root) else home
 
 
-def _recorder(store: EventStore) -> Record:
+def _recorder(store: EventStore, redact: Callable[[str], str]) -> Record:
     async def record(question: ApprovalQuestion, decision: Decision) -> None:
         action = question.action
         await store.commit(
@@ -83,11 +68,11 @@ def _recorder(store: EventStore) -> Record:
                 session_id=action.session_id or None,
                 route=action.route,
                 tool=action.tool,
-                action=action.text,
+                action=redact(action.text),
                 verdict="allow" if decision.allowed else "deny",
                 scope=decision.scope,
                 rule=decision.rule,
-                reason=_why(question, decision),
+                reason=redact(_why(question, decision)),
                 decided_by=decision.decided_by,
             )
         )

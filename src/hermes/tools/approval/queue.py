@@ -129,14 +129,15 @@ _WORDS: dict[str, Answer] = {
 }
 
 
-def ask_callback(callback: Callable[..., Any], run: Callable[..., Awaitable[Any]]) -> Ask:
+def ask_callback(callback: Callable[..., Any], run: Callable[..., Awaitable[Any]], *, in_words: bool = False) -> Ask:
     """An `Ask` over `callback`, which is called as `callback(question)` or `callback(command, description)`.
 
+    By what it takes, that is; `in_words` is for one that the contract promises the latter.
     A coroutine function is awaited; any other is called by `run`, in whatever thread that means. The answer is one of
     once, task, session, always, deny; True and False stand for once and deny.
     """
     is_async = inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(getattr(callback, "__call__", None))  # noqa: B004 - is it async, not is it callable
-    wants_words = _takes_two(callback)
+    wants_words = in_words or _takes_two(callback)
     names_permanent = wants_words and _takes_keyword(callback, "allow_permanent")
 
     async def ask(question: ApprovalQuestion, _scope: TurnScope) -> Answer:

@@ -3,10 +3,13 @@
 import os
 import select
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TextIO
 
+from hermes.scope import TurnScope
+from hermes.tools.approval.gate import Ask, NobodyHere
 from hermes.tools.approval.question import Answer, ApprovalQuestion, shown_command, visible
 from hermes.tools.approval.queue import answer_of
 
@@ -18,13 +21,34 @@ _OFFERED = {
     "always": "[a]lways",
     "deny": "[D]eny",
 }
+_one_question = threading.Lock()  # guards the terminal: a yes to one question must not be read as one to another
 
 
 def ask_in_terminal(command: str, description: str, choices: Sequence[str], timeout_s: float) -> Answer:
     """Ask on stderr and read from stdin, when both are a terminal; else the answer is no."""
-    if sys.stdin is None or sys.stderr is None or not sys.stdin.isatty() or not sys.stderr.isatty():
+    if not _has_terminal():
         return "deny"
     return ask_on(sys.stderr, question_text(command, description, choices=choices), choices, timeout_s)
+
+
+def terminal_ask(in_thread: Callable[..., Awaitable[Answer]], timeout_s: float) -> Ask:
+    """An `Ask` in the terminal, which waits in a thread; without a terminal there is nobody."""
+
+    async def ask(question: ApprovalQuestion, _scope: TurnScope) -> Answer:
+        if not _has_terminal():
+            raise NobodyHere
+        over = threading.Event()
+        try:
+            text = question_words(question, question.cwd)
+            return await in_thread(ask_on, sys.stderr, text, question.choices, timeout_s, over.is_set)
+        finally:
+            over.set()  # a thread that nobody waits for must not read what is typed next
+
+    return ask
+
+
+def _has_terminal() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def question_text(
@@ -56,15 +80,18 @@ def ask_on(
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Answer:
     """Write the question and wait for a line on stdin, in short steps, so that nothing is stuck when it is over."""
-    discard_typed()
-    screen.write(text)
-    screen.flush()
-    typed = read_line(timeout_s, is_stopped)
-    if typed is None:
-        screen.write("\nNo answer; it was not allowed.\n")
+    with _one_question:
+        if is_stopped():
+            return "deny"
+        discard_typed()
+        screen.write(text)
         screen.flush()
-        return "deny"
-    return answer_of(typed, tuple(choices))
+        typed = read_line(timeout_s, is_stopped)
+        if typed is None:
+            screen.write("\nNo answer; it was not allowed.\n")
+            screen.flush()
+            return "deny"
+        return answer_of(typed, tuple(choices))
 
 
 def discard_typed() -> None:

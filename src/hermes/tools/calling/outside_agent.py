@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes.config import paths
 from hermes.errors import ToolError
@@ -27,6 +27,11 @@ from hermes.tools.results.shelf import FileShelf
 from hermes.tools.results.tool_result import error_content, normalise, sanitise_error
 from hermes.tools.view import rules_of
 from hermes.types import Event, JsonObject, text_of
+
+if TYPE_CHECKING:
+    from hermes.config.settings import Settings
+    from hermes.redact import Redactor
+    from hermes.tools.approval.gate import ApprovalGate, DiskView
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +60,7 @@ class DirectCalls:
     def __init__(self) -> None:
         self.hooks = Hooks()
         self.pool = DaemonPool()
-        self._lock = threading.Lock()  # guards the mappings below
+        self._lock = threading.RLock()  # guards the mappings below
         self._places: dict[tuple[str, int], _CallPlace] = {}
         self._validators: dict[str, tuple[object, Validator]] = {}
         self._stores: dict[Path, EventStore] = {}  # by home: decisions are recorded there
@@ -163,8 +168,16 @@ class DirectCalls:
         key = (task_id, depth_here())
         with self._lock:
             if key not in self._places:
-                self._places[key] = _make_place(task_id, self.pool, self._store)
+                self._places[key] = _make_place(task_id, self)
             return self._places[key]
+
+    def gate(self, settings: "Settings", sight: "DiskView", redactor: "Redactor") -> "ApprovalGate":
+        """The gate of `settings`: nobody is here to be asked, and the store of the home keeps its decisions."""
+        from hermes.tools.approval.gate_setup import make_gate  # noqa: PLC0415
+
+        with self._lock:
+            store = self._store(settings.home)
+        return make_gate(settings.home, settings.mapping, sight, store, self.pool.run, redactor.redact)
 
     def _store(self, home: Path) -> EventStore:
         if home not in self._stores:
@@ -266,19 +279,17 @@ class OutsideContext:
         log.debug("note outside a turn: %s=%r", key, value)
 
 
-def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventStore]) -> _CallPlace:
+def _make_place(task_id: str, outside: DirectCalls) -> _CallPlace:
     from hermes.config.load import load_settings  # noqa: PLC0415 - only built-ins need any of this
     from hermes.config.sections import terminal  # noqa: PLC0415
-    from hermes.redact import Redactor  # noqa: PLC0415
-    from hermes.tools.approval.gate_setup import GateParts, make_gate  # noqa: PLC0415
-    from hermes.tools.environments.command_env import is_secret_name  # noqa: PLC0415
+    from hermes.tools.approval.gate_setup import disk_view  # noqa: PLC0415
+    from hermes.tools.environments.command_env import redactor_of  # noqa: PLC0415
     from hermes.tools.environments.factory import EnvironmentRequest, create_environment  # noqa: PLC0415
     from hermes.tools.files.file_memory import REDACTOR  # noqa: PLC0415
     from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
 
     settings = load_settings()
-    redactor = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
-    redactor.register_all({**settings.environ, **settings.secrets}, is_secret_name)
+    redactor, pool, here = redactor_of(settings), outside.pool, str(Path.cwd())
     supervisor = ProcessSupervisor()
     making = EnvironmentRequest(
         settings=settings.of(terminal.Section),
@@ -286,28 +297,21 @@ def _make_place(task_id: str, pool: DaemonPool, store: Callable[[Path], EventSto
         home=settings.home,
         environ=os.environ,
         secrets=settings.secrets,
-        launch_folder=str(Path.cwd()),
+        launch_folder=here,
         task_id=task_id,
         run_blocking=pool.run,
         redactor=redactor,
     )
     environment = create_environment(making)
+    folder = here if environment.kind == "local" else environment.cwd
+    sight = disk_view(settings.home, settings.mapping, environment.kind, folder)
     results = paths.made(paths.cache_dir(settings.home) / "results")
     kept = TemporaryDirectory(prefix="direct-", dir=results)  # gone with the task, or with the process
     return _CallPlace(
         task_id=task_id,
         environment=environment,
         supervisor=supervisor,
-        gate=make_gate(  # nobody is here to be asked
-            GateParts(
-                home=settings.home,
-                settings=settings.mapping,
-                environment=environment,
-                workspace=str(Path.cwd()),
-                store=store(settings.home),
-                in_thread=pool.run,
-            )
-        ),
+        gate=outside.gate(settings, sight, redactor),
         shelf=FileShelf(Path(kept.name), pool.run, clean=redactor.redact_bytes),
         kept=kept,
         memo={REDACTOR: redactor},
