@@ -55,15 +55,7 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
 
 def create_environment(making: EnvironmentRequest) -> Environment:
     """The environment of one session or task. Cheap: nothing is started or connected before the first command."""
-    makers: dict[terminal.Backend, Callable[[EnvironmentRequest], Environment]] = {
-        "local": _local,
-        "ssh": _ssh,
-        "docker": _docker,
-        "singularity": _singularity,
-        "modal": _modal,
-        "daytona": _daytona,
-    }
-    return makers[making.settings.backend](making)
+    return MAKERS[making.settings.backend](making)
 
 
 def host_folder(making: EnvironmentRequest) -> str:
@@ -229,3 +221,14 @@ def _forwarded(making: EnvironmentRequest) -> dict[str, str]:
             raise ConfigError(f"terminal.docker_forward_env: {name!r} is no name of a variable")
     named = (*explicit, *passed)
     return {name: making.lookup(name) for name in named if name in making.environ or name in making.secrets}
+
+
+MAKERS: dict[terminal.Backend, Callable[[EnvironmentRequest], Environment]] = {
+    "local": _local,
+    "ssh": _ssh,
+    "docker": _docker,
+    "singularity": _singularity,
+    "modal": _modal,
+    "daytona": _daytona,
+}
+"""By the name in `terminal.backend`, each of which is in the settings' own list."""

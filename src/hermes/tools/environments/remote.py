@@ -58,8 +58,8 @@ class Common(Struct, frozen=True, kw_only=True):
 class RemoteEnvironment:
     """Base of the backends that are reached through a client program. It never runs a command on this machine.
 
-    Subclasses say how to create the other side (`_create`), how to reach a program there (`_reach`), and how to let
-    go of it (`_release`).
+    Subclasses say how to create the other side (`_create`), how to reach a program there (`_reach`), how to tell that
+    the client failed (`_client_failed`), and how to let go of the other side (`_release`).
     """
 
     kind = ""
