@@ -29,7 +29,7 @@ from hermes.runtime.context import Services, TurnContext  # noqa: E402
 from hermes.runtime.setup.process import RandomIds, SystemClock  # noqa: E402
 from hermes.runtime.tool_executor import run_calls  # noqa: E402
 from hermes.scope import TurnScope  # noqa: E402
-from hermes.state.sqlite_store import SqliteStore  # noqa: E402
+from hermes.state.sqlite.store import SqliteStore  # noqa: E402
 from hermes.testing.fakes import FixedGate, MemorySink  # noqa: E402
 from hermes.tools.calling.pool import DaemonPool  # noqa: E402
 from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: E402

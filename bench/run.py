@@ -129,7 +129,7 @@ class Recording:
 @contextmanager
 def recorded_commits() -> Iterator[list[list[Statement]]]:
     """The statements of every commit while the block runs, one list per commit."""
-    from hermes.state.store_ops_sql import Plan
+    from hermes.state.sqlite.store_ops_sql import Plan
 
     commits: list[list[Statement]] = []
     run = Plan.run

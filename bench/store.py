@@ -26,8 +26,9 @@ from hermes.ops import (
     SessionCreated,
     StoreOp,
 )
-from hermes.state import SqliteStore, schema
-from hermes.state.search.find import Search, Sort
+from hermes.state import SqliteStore
+from hermes.state.sqlite import tables
+from hermes.state.sqlite.search import Search, Sort
 from hermes.types import Message, ToolCall, Usage
 
 TEXT = "What the tool found in the file, and what it means for the question that was asked. " * 4
@@ -72,7 +73,7 @@ class Raw:
         self.conn.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self.conn.execute("PRAGMA journal_mode = WAL")
         self.conn.execute("PRAGMA synchronous = FULL")
-        schema.create(self.conn)
+        tables.create(self.conn)
         self.conn.execute("INSERT INTO sessions(id, source, started_at) VALUES ('s', 'cli', 1.0)")
 
     def append(self) -> None:

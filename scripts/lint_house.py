@@ -22,6 +22,10 @@ TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will
     "tools/calling/loops.py",  # the task runs on another loop than the one that waits for it
 }
 
+STORE = ("state", "sqlite")  # all that knows SQLite, so that another database is another folder beside it
+STORE_MODULES = {"sqlite3", "_sqlite3"}
+STILL_OPENS_THE_STORE = {"surfaces/cli/interactive/waiting.py"}  # until its line of messages is a table of the store
+
 # Files whose names end like a gerund or a participle: nouns and programs, and what a table prescribes.
 NOUNS = {"encoding", "keyring", "recording", "sed", "typed"}
 NAMED_BY_A_TABLE = ("config/sections/", "surfaces/cli/slash/", "surfaces/cli/doctor_checks/", "tools/builtin/")
@@ -73,7 +77,12 @@ class Finding:
 
 
 def check_source(
-    source: str, *, in_supervisor: bool = False, owns_tasks: bool = False, learns_types: bool = False
+    source: str,
+    *,
+    in_supervisor: bool = False,
+    in_store: bool = False,
+    owns_tasks: bool = False,
+    learns_types: bool = False,
 ) -> list[Finding]:
     """Return what is wrong with one module, in the order of its lines."""
     tree = ast.parse(source)
@@ -86,6 +95,8 @@ def check_source(
         findings += _silent_excepts(node, names)
         if not in_supervisor:
             findings += _processes(node, names)
+        if not in_store:
+            findings += _databases(node)
         if not learns_types:
             findings += _types_learned_anywhere(node, names)
     return sorted(set(findings))
@@ -232,6 +243,21 @@ def _processes(node: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
             yield Finding(node.lineno, rule, f"{node.attr}: {text}")
 
 
+def _databases(node: ast.AST) -> Iterator[Finding]:
+    named: list[object] = []
+    if isinstance(node, ast.Import):
+        named = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        named = [node.module]
+    elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        named = [node.args[0].value] if called in ("import_module", "__import__") else []
+    for name in named:
+        if isinstance(name, str) and name.partition(".")[0] in STORE_MODULES:
+            text = f"import {name}: only hermes.state.sqlite speaks SQLite; ask it, or the queries of the store"
+            yield Finding(node.lineno, "database-import", text)  # type: ignore[attr-defined]  # all three have a line
+
+
 def _starts_process(dotted: str) -> bool:
     return dotted in PROCESS_CALLS or dotted.startswith(("os.exec", "os.spawn"))
 
@@ -268,6 +294,7 @@ def check_folder(folder: Path) -> Iterator[tuple[Path, Finding]]:
         for finding in check_source(
             sources[place.as_posix()],
             in_supervisor=place.parts[:2] == SUPERVISOR,
+            in_store=place.parts[:2] == STORE or place.as_posix() in STILL_OPENS_THE_STORE,
             owns_tasks=place.as_posix() in TASK_OWNERS,
             learns_types=place.as_posix() == TYPED,
         ):

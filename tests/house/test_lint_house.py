@@ -146,6 +146,31 @@ def test_types_that_several_threads_may_learn_at_once_are_found(source: str) -> 
     assert rules(source) == {"type-learned-unguarded"}
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sqlite3",
+        "import sqlite3.dbapi2 as db",
+        "from sqlite3 import connect",
+        "def f():\n    from sqlite3.dbapi2 import Row",
+        "import importlib\nimportlib.import_module('sqlite3')",
+    ],
+)
+def test_a_database_that_is_spoken_to_outside_its_folder_is_found(source: str) -> None:
+    assert rules(source) == {"database-import"}
+    assert lint_house.check_source(source, in_store=True) == []
+
+
+def test_the_folder_of_the_store_alone_may_import_its_database(tmp_path: Path) -> None:
+    for place in ("state/sqlite/store.py", "state/sessions.py", "surfaces/profiles.py"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text("import sqlite3\n")
+
+    found = [(file.relative_to(tmp_path).as_posix(), one.rule) for file, one in lint_house.check_folder(tmp_path)]
+
+    assert found == [("state/sessions.py", "database-import"), ("surfaces/profiles.py", "database-import")]
+
+
 def test_long_files_and_functions_are_found() -> None:
     body = "    x = 1\n"
 
@@ -171,6 +196,7 @@ def test_long_files_and_functions_are_found() -> None:
         "import contextlib\nwith contextlib.suppress(KeyError):\n    f()",
         "from concurrent.futures import ThreadPoolExecutor",
         "system('true')",
+        "SUFFIXES = 'sqlite sqlite3'\nrun('sqlite3')",
         "import msgspec\nmsgspec.json.decode(data)",
         "import msgspec\nmsgspec.json.Decoder()",
         "from hermes.typed import convert\nconvert(value, Kind)",

@@ -12,7 +12,7 @@ from hermes.runtime.setup.process import RandomIds, SystemClock
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
 from hermes.spend import Cap
-from hermes.state.sqlite_store import SqliteStore
+from hermes.state.sqlite.store import SqliteStore
 from hermes.types import Message, ModelEvent, ModelResponse, Usage
 from tests.models.rooms import Room
 from tests.models.wire_cases import asked

@@ -16,7 +16,7 @@ from hermes.models import client as client_module
 from hermes.models.endpoint import Endpoint
 from hermes.models.wires.answer_values import MAX_TOKENS
 from hermes.scope import TurnScope
-from hermes.state.sqlite_store import SqliteStore
+from hermes.state.sqlite.store import SqliteStore
 from hermes.testing.fakes import CannedHttp
 from hermes.testing.replies import Reply
 from hermes.testing.server import ScriptedServer

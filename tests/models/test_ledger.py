@@ -22,9 +22,9 @@ from hermes.runtime.setup.process import RandomIds, SystemClock
 from hermes.scope import TurnScope
 from hermes.seams import EventStore
 from hermes.spend import Cap, SpendLimit, Spent
-from hermes.state.ledger_sums import spent
 from hermes.state.schema import SCHEMA_VERSION
-from hermes.state.sqlite_store import SqliteStore
+from hermes.state.sqlite.ledger_sums import spent
+from hermes.state.sqlite.store import SqliteStore
 from hermes.testing.fakes import CountedIds
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.replies import Reply, fault, says

@@ -12,7 +12,7 @@ from hermes import AIAgent
 from hermes.errors import UserError
 from hermes.models import client as client_module
 from hermes.models.http.client import HttpClient
-from hermes.state.sqlite_store import SqliteStore
+from hermes.state.sqlite.store import SqliteStore
 from hermes.surfaces.cli.chat.verdict import exit_code, why_for, words_for
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hermes.state import SessionDB
-from hermes.state.repair import repair
+from hermes.state.sqlite.repair import repair
 
 WORKER = Path(__file__).with_name("workers.py")
 SOURCE = Path(__file__).parents[2] / "src"

@@ -14,10 +14,10 @@ import pytest
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.ops import AttemptOpened, CallJournalled, MessageAppended, SessionCreated
 from hermes.state import SessionDB, SqliteStore
-from hermes.state.examine import faults_of
-from hermes.state.repair import repair
-from hermes.state.salvage import DAMAGED_MESSAGE, salvage
-from hermes.state.seal import Seal
+from hermes.state.sqlite.examine import faults_of
+from hermes.state.sqlite.lock import Seal
+from hermes.state.sqlite.repair import repair
+from hermes.state.sqlite.salvage import DAMAGED_MESSAGE, salvage
 from hermes.types import Message, ToolCall
 
 PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
@@ -248,7 +248,7 @@ def test_a_file_that_is_something_else_is_kept_aside(tmp_path: Path) -> None:
 
 DAMAGE_AND_REPAIR = """
 import sys
-from hermes.state.repair import repair
+from hermes.state.sqlite.repair import repair
 with open(sys.argv[1], "r+b") as file:
     file.seek(4 * 4096)
     file.write(b"\\xa5" * 3 * 4096)

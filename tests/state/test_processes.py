@@ -14,8 +14,8 @@ import pytest
 
 from hermes.errors import StoreUnavailable
 from hermes.state import SessionDB, SqliteStore
-from hermes.state.connection import choose_journal, file_system_of
-from hermes.state.lock import FairLock
+from hermes.state.sqlite.connection import choose_journal, file_system_of
+from hermes.state.sqlite.lock import FairLock
 
 WORKER = Path(__file__).with_name("workers.py")
 TURNS = 1000 if os.environ.get("HERMES_TEST_FULL") == "1" else 40
@@ -87,7 +87,7 @@ def _waiting(path: Path) -> int:
 HOLD = """
 import sys, time
 from pathlib import Path
-from hermes.state.lock import FairLock
+from hermes.state.sqlite.lock import FairLock
 lock = FairLock(Path(sys.argv[1])); lock.open(); lock.acquire()
 print("held", flush=True)
 time.sleep(600)

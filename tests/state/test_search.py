@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hermes.state import SessionDB
-from hermes.state.search import index
-from hermes.state.search.query import parse
+from hermes.state.sqlite import search_index
+from hermes.state.sqlite.search_query import parse
 
 BILINGUAL = [
     ("en", "The database migration failed after the schema change", ["database", "migration", "schema"]),
@@ -209,7 +209,7 @@ def test_search_agrees_with_a_scan(db: SessionDB, seed: int) -> None:
 
 
 def index_some(conn: Any, db: SessionDB, limit: int) -> None:
-    index.index_batch(conn, db.store.blobs.get, limit)
+    search_index.index_batch(conn, db.store.blobs.get, limit)
 
 
 def test_an_index_of_another_format_is_made_anew(tmp_path: Path) -> None:

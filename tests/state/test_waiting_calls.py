@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hermes.ops import CallJournalled, MessageAppended, SessionCreated
 from hermes.state import SessionDB, SqliteStore
-from hermes.state.repair import repair
+from hermes.state.sqlite.repair import repair
 from hermes.types import Message, ToolCall
 
 

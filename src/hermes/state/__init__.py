@@ -1,26 +1,29 @@
 """Sessions, messages, journal, ledger and search, durable in one SQLite file. Names are loaded when asked for."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hermes.state.session_db import SessionDB
-    from hermes.state.sqlite_store import SqliteStore
-    from hermes.state.unavailable import format_session_db_unavailable
+    from hermes.state.sqlite.repair import repair
+    from hermes.state.sqlite.session_db import SessionDB
+    from hermes.state.sqlite.store import SqliteStore
 
-__all__ = ["SessionDB", "SqliteStore", "format_session_db_unavailable"]
+__all__ = ["SessionDB", "SqliteStore", "format_session_db_unavailable", "repair"]
+
+_HOMES = {"SessionDB": "sqlite.session_db", "SqliteStore": "sqlite.store", "repair": "sqlite.repair"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "SessionDB":
-        from hermes.state.session_db import SessionDB  # noqa: PLC0415 - start-up pays only for what it uses
+    """Start-up pays only for what it uses."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
-        return SessionDB
-    if name == "SqliteStore":
-        from hermes.state.sqlite_store import SqliteStore  # noqa: PLC0415 - start-up pays only for what it uses
 
-        return SqliteStore
-    if name == "format_session_db_unavailable":
-        from hermes.state.unavailable import format_session_db_unavailable  # noqa: PLC0415 - as above
-
-        return format_session_db_unavailable
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def format_session_db_unavailable(error: BaseException | None = None) -> str:
+    """What to tell a person when the session store cannot be used: one sentence with the reason and what to do."""
+    reason = f": {error}" if error is not None and str(error) else ""
+    return (
+        f"The session store cannot be used{reason.rstrip('.')}. Nothing runs without it; "
+        "`hermes sessions repair` looks at the file, and HERMES_HOME names another place."
+    )

@@ -1,8 +1,6 @@
-"""The tables of the state file, and how an older file becomes a current one."""
+"""What a store of sessions keeps: its tables and their columns, in the words of SQL that all databases share."""
 
-import sqlite3
-
-SCHEMA_VERSION = 3  # a new one is also an entry in schema_history.py
+SCHEMA_VERSION = 3  # a new one is also an entry in sqlite/schema_history.py
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
@@ -152,49 +150,3 @@ TABLES: dict[str, dict[str, str]] = {
         "expires_at": "REAL NOT NULL",
     },
 }
-
-INDEXES = (
-    "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
-    "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",
-    "CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC)",
-    "CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title ON sessions(title) WHERE title IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp)",
-    "CREATE INDEX IF NOT EXISTS idx_tool_runs_session ON tool_runs(session_id, status)",
-    "CREATE INDEX IF NOT EXISTS idx_attempts_open ON attempts(id) WHERE outcome IS NULL",
-    "CREATE INDEX IF NOT EXISTS idx_attempts_started ON attempts(started_at)",
-    "CREATE INDEX IF NOT EXISTS idx_attempts_session ON attempts(session_id)",
-    "CREATE UNIQUE INDEX IF NOT EXISTS idx_blob_refs ON blob_refs(digest, message_id)",
-    "CREATE INDEX IF NOT EXISTS idx_blob_refs_message ON blob_refs(message_id)",
-    "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
-)
-
-# Contentless: the words are stored once, in messages. `tags` holds role and source, so that filters
-# cost no join. Lengths are not kept: ranking has its own, bounded measure.
-SEARCH_INDEX = (
-    "CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5("
-    "content, tags, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2')"
-)
-
-
-def create(conn: sqlite3.Connection) -> None:
-    """Make whatever is missing: tables, columns, indexes. Runs inside the caller's transaction."""
-    for table, columns in TABLES.items():
-        spec = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        conn.execute(f"CREATE TABLE IF NOT EXISTS {table} ({spec})")
-        present = {row[1] for row in conn.execute(f"PRAGMA table_info({table})")}
-        for name, kind in columns.items():
-            if name not in present:
-                conn.execute(f"ALTER TABLE {table} ADD COLUMN {name} {_addable(kind)}")
-    for statement in INDEXES:
-        conn.execute(statement)
-    conn.execute(SEARCH_INDEX)
-    conn.execute("DELETE FROM schema_version")
-    conn.execute("INSERT INTO schema_version(version) VALUES (?)", (SCHEMA_VERSION,))
-    conn.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _addable(kind: str) -> str:
-    """SQLite cannot add a NOT NULL column without a default to a table that has rows."""
-    if "NOT NULL" in kind and "DEFAULT" not in kind:
-        return kind.replace("NOT NULL", "").strip()
-    return kind

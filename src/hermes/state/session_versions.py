@@ -1,6 +1,5 @@
 """Whether a session is as it was, told without reading it."""
 
-import sqlite3
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -37,15 +36,15 @@ class Versions:
         self._start = 0
         self._others = 0
 
-    def of(self, conn: sqlite3.Connection, opened: int, session_id: str) -> Version:
-        """The state of a session over the connection that was the `opened`th; its commits are counted from now on."""
+    def of(self, session_id: str, opened: int, file: int) -> Version:
+        """The state of a session, over the connection that was the `opened`th; its commits are counted from now on."""
         count = self._counts.get(session_id)
         if count is None:
             if len(self._counts) >= MAX_WATCHED:
                 self._counts.clear()
             self._start += 1 << 32  # no count that was given out before is reached again
             count = self._counts[session_id] = self._start
-        return Version(opened, conn.execute("PRAGMA data_version").fetchone()[0], self._others, count)
+        return Version(opened, file, self._others, count)
 
     def committed(self, ops: Iterable[Concerning]) -> None:
         """These were written, or tried, in one commit; it counts once for a session whose ops stand together."""

@@ -87,7 +87,7 @@ def logging_as_set(settings: "Settings", tell: Callable[[str], None]) -> Iterato
         redact=redactor(settings.environ, settings.secrets).redact if wants_redaction else str,
     )
     # This module alone: what fails in the background of the store is no matter for the screen.
-    store_log, told = logging.getLogger("hermes.state.write_file"), _Told(tell)
+    store_log, told = logging.getLogger("hermes.state.sqlite.write_file"), _Told(tell)
     store_log.addHandler(told)
     try:
         yield

@@ -23,7 +23,7 @@ from hermes.runtime.session.turn_rotation import named_window
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
 from hermes.state import SessionDB
-from hermes.state.sqlite_store import SqliteStore
+from hermes.state.sqlite.store import SqliteStore
 from hermes.testing.fakes import KeepLast, MemorySink
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import Reply, calls, fault, says

@@ -9,7 +9,7 @@ import pytest
 from hermes import AIAgent
 from hermes.context import ContextEngine
 from hermes.context.summary import ROLE
-from hermes.state.sqlite_store import SqliteStore
+from hermes.state.sqlite.store import SqliteStore
 from hermes.testing.fakes import MemorySink
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import Reply, calls, fault, says

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from hermes.state.log_pages import LogPages
+from hermes.state.sqlite.page_reader import LogPages
 
 PAGE = 4096
 BEFORE_VALUES = 40  # bytes in front of a row's first value that belong to it as well

@@ -1,7 +1,7 @@
 """A session's lease, as the agent holds it: taken with a turn's first commit, given back with its last.
 
-A commit shows that its agent still owns the session (see `hermes.state.leases`). Between commits that are far apart, a
-long call or a slow model, a timer keeps the lease from running out.
+A commit shows that its agent still owns the session (see `hermes.state.sqlite.leases`). Between commits that are far
+apart, a long call or a slow model, a timer keeps the lease from running out.
 """
 
 import asyncio

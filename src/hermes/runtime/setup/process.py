@@ -58,7 +58,7 @@ class ProcessParts:
 
     def store(self, file: Path, durability: str) -> EventStore:
         """The store at `file`; all agents of the process write through the same one."""
-        from hermes.state.sqlite_store import SqliteStore  # noqa: PLC0415 - paid by whoever stores something
+        from hermes.state.sqlite.store import SqliteStore  # noqa: PLC0415 - paid by whoever stores something
 
         key = (Path(os.path.abspath(file)), durability)  # noqa: PTH100 - links in the user's own path stay
         with self._lock:

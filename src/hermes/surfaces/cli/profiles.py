@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import sqlite3
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from hermes.config import paths
 from hermes.config.paths import write_private
 from hermes.errors import UserError
+from hermes.state.sqlite.connection import copy_file
 
 _CLONED = ("config.yaml", ".env", "SOUL.md", "memories", "skills")
 _LEFT_OUT = ("profiles", "active_profile", "bin", "cache", "logs", "gateway.pid", "processes.json")
@@ -188,24 +188,17 @@ def _copy(source: Path, target: Path) -> None:
     if source.name.endswith(("-wal", "-shm")):
         return
     if source.name == "state.db":
-        _copy_store(source, target)
+        copy_file(source, target)
     elif source.is_dir():
         shutil.copytree(source, target, symlinks=True)
     elif source.exists():
         shutil.copy2(source, target)
 
 
-def _copy_store(source: Path, target: Path) -> None:
-    """A consistent copy, also while sessions are being written."""
-    with contextlib.closing(sqlite3.connect(source)) as live, contextlib.closing(sqlite3.connect(target)) as copy:
-        live.backup(copy)
-    target.chmod(0o600)
-
-
 def _add_store(archive: tarfile.TarFile, store: Path, beside: Path) -> None:
     copy = beside.with_name(f"{beside.name}.db")
     try:
-        _copy_store(store, copy)
+        copy_file(store, copy)
         archive.add(copy, arcname=store.name)
     finally:
         copy.unlink(missing_ok=True)

@@ -181,7 +181,7 @@ class DirectCalls:
 
     def _store(self, home: Path) -> EventStore:
         if home not in self._stores:
-            from hermes.state.sqlite_store import SqliteStore  # noqa: PLC0415 - only built-ins are decided on
+            from hermes.state.sqlite.store import SqliteStore  # noqa: PLC0415 - only built-ins are decided on
 
             paths.made(home)
             self._stores[home] = SqliteStore(paths.state_file(home))

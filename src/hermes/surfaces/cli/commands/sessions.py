@@ -183,7 +183,7 @@ def repair(cli: Cli, check_only: bool, as_json: bool) -> int:
             cli.out.note(f"{file} was missing, and was made again from its log.")
     if check_only:
         return _check(cli, as_json=as_json)
-    from hermes.state.repair import repair as repair_file  # noqa: PLC0415
+    from hermes.state import repair as repair_file  # noqa: PLC0415
 
     report = repair_file(file)
     if as_json:

@@ -1,17 +1,14 @@
 """Whether the sessions can be read, how they are kept, and what earlier repairs left."""
 
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
-from pathlib import Path
 
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import state as state_section
 from hermes.errors import ConfigError
 from hermes.state import schema
-from hermes.state.connection import NETWORK_FILE_SYSTEMS, file_system_of
-from hermes.state.examine import faults_of
+from hermes.state.sqlite.connection import NETWORK_FILE_SYSTEMS, file_system_of
+from hermes.state.sqlite.examine import report_of
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
 
@@ -24,28 +21,14 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield ok("no sessions yet")
         return
     # Read only, and not through the store: opening that would mend what is to be looked at.
-    faults: list[str] = []
-    try:
-        faults = faults_of(file)
-        counts, version = _figures(file)
-    except (sqlite3.Error, TypeError) as error:
-        faults = faults or [str(error)]
-    if faults:
-        yield problem(f"{file} is damaged: {'; '.join(faults)}", "hermes sessions repair")
+    found = report_of(file)
+    if found.faults:
+        yield problem(f"{file} is damaged: {'; '.join(found.faults)}", "hermes sessions repair")
         return
-    yield ok(f"{counts[0]} sessions, {counts[1]} messages in {file}")
-    if version > schema.SCHEMA_VERSION:
-        yield problem(f"{file} was written by a newer Hermes (schema {version})", "update Hermes")
+    yield ok(f"{found.sessions} sessions, {found.messages} messages in {file}")
+    if found.schema > schema.SCHEMA_VERSION:
+        yield problem(f"{file} was written by a newer Hermes (schema {found.schema})", "update Hermes")
     yield from _kept(cli)
-
-
-def _figures(file: Path) -> tuple[tuple[int, int], int]:
-    """How many sessions and messages there are, and the schema; all 0 in a file that was just begun."""
-    if file.stat().st_size == 0:
-        return (0, 0), 0
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as conn:
-        counts = conn.execute("SELECT count(*), (SELECT count(*) FROM messages) FROM sessions").fetchone()
-        return counts, int(conn.execute("SELECT version FROM schema_version").fetchone()[0])
 
 
 def _kept(cli: Cli) -> Iterable[Finding]:

@@ -1,1 +1,0 @@
-"""Search over all transcripts: words and CJK bigrams, never stale."""
