@@ -17,6 +17,7 @@ from hermes.runtime.requests import OUTCOME_UNKNOWN
 from hermes.runtime.session.lease import SessionLease
 from hermes.seams import Effects
 from hermes.state import SqliteStore
+from hermes.state.sqlite.examine import faults_of
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
 from hermes.tools.registry import registry, tool_result
@@ -292,3 +293,14 @@ async def test_a_process_that_cannot_be_seen_from_here_holds_its_lease(store: Sq
     put_lease(store, owner.format(here=here, host=here.split("/")[0]), 20)
     with pytest.raises(SessionInUse, match=r"is in use by pid 1 o(n other|f another container or boot) since"):
         await agent_of(store, says("never")).arun_conversation("b")
+
+
+async def test_a_file_that_is_looked_through_while_a_turn_runs_is_sound(store: SqliteStore, slow: Slow) -> None:
+    agent = agent_of(store, calls("slow"), says("Done."))
+    async with asyncio.TaskGroup() as group:
+        turn = group.create_task(agent.arun_conversation("Go."))
+        await slow.begun.wait()
+        faults = faults_of(store.path)
+        slow.go_on.set()
+    assert faults == []
+    assert turn.result()["final_response"] == "Done."

@@ -33,7 +33,7 @@ class SessionLease:
     def taking(self, session_id: str, message_count: int) -> LeaseTaken:
         """What takes it; one that could not be given back is replaced."""
         self.lost = None
-        fence = secrets.randbits(62) | 1
+        fence = secrets.randbits(52) | 1  # a number that a look through the file does not take for damage
         return LeaseTaken(session_id=session_id, fence=fence, message_count=message_count, replaces=self.fence)
 
     def held(self) -> LeaseHeld:
