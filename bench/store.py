@@ -27,8 +27,8 @@ from hermes.ops import (
     StoreOp,
 )
 from hermes.state import SqliteStore
+from hermes.state.queries import Search, Sort
 from hermes.state.sqlite import tables
-from hermes.state.sqlite.search import Search, Sort
 from hermes.types import Message, ToolCall, Usage
 
 TEXT = "What the tool found in the file, and what it means for the question that was asked. " * 4

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hermes.state import SessionDB
 from hermes.state.sqlite.repair import repair
+from tests.state.opened import sqlite_of
 
 WORKER = Path(__file__).with_name("workers.py")
 SOURCE = Path(__file__).parents[2] / "src"
@@ -77,7 +78,7 @@ def check(path: Path, acknowledged: dict[str, int]) -> None:
     report = repair(path)
     assert report.lost == ()
     with SessionDB(path) as db:
-        assert db.store.read(lambda c: c.execute("SELECT count(*) FROM tool_runs WHERE status IS NULL").fetchone()) == (
-            0,
-        )
+        assert sqlite_of(db).read(
+            lambda c: c.execute("SELECT count(*) FROM tool_runs WHERE status IS NULL").fetchone()
+        ) == (0,)
     assert repair(path).was_sound

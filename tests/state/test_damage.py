@@ -19,6 +19,7 @@ from hermes.state.sqlite.lock import Seal
 from hermes.state.sqlite.repair import repair
 from hermes.state.sqlite.salvage import DAMAGED_MESSAGE, salvage
 from hermes.types import Message, ToolCall
+from tests.state.opened import sqlite_of
 
 PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
 
@@ -33,8 +34,8 @@ def filled(path: Path, sessions: int = 6, messages: int = 60) -> dict[str, list[
             said[name] = [f"{name} message {n} " + "words " * (n * 40 % 900) for n in range(messages)]
             for text in said[name]:
                 db.append_message(name, "user", text)
-        db.store.index_all()
-        db.store.reclaim()
+        sqlite_of(db).index_all()
+        sqlite_of(db).reclaim()
     return said
 
 
@@ -106,7 +107,7 @@ def test_damage_inside_one_message_costs_that_message_alone(tmp_path: Path) -> N
     assert after == said
     assert faults_of(path) == []
     with SessionDB(path) as db:
-        assert db.store.notes == []
+        assert sqlite_of(db).notes == []
         assert len(db.search_messages('"s2 message 8"')) == 1
         db.append_message("s2", "user", "on we go")
 
@@ -134,7 +135,7 @@ def test_damage_that_comes_while_the_file_is_in_use_is_met_by_the_next_read(tmp_
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         said["s2"][7] = DAMAGED_MESSAGE
         assert [row["content"] for row in db.get_messages("s2")] == said["s2"]
-        assert db.store.salvaged is not None
+        assert sqlite_of(db).salvaged is not None
         db.append_message("s2", "user", "on we go")
     assert kept(path)["s2"] == [*said["s2"], "on we go"]
 
@@ -158,18 +159,18 @@ def test_an_empty_file_where_there_was_a_database_is_told(tmp_path: Path) -> Non
     path.write_bytes(b"")
     assert faults_of(path) == ["it is empty, and there was something in it"]
     with SessionDB(path) as db:
-        assert "the session file was there and is empty now" in db.store.notes[0]
+        assert "the session file was there and is empty now" in sqlite_of(db).notes[0]
         assert db.session_count() == 0
     assert list(tmp_path.glob("*.damaged-*")) == []
     with SessionDB(path) as db:
-        assert db.store.notes == [], "told once"
+        assert sqlite_of(db).notes == [], "told once"
     path.write_bytes(b"")
     report = repair(path)
     assert (report.lost, report.aside) == (("everything",), None)
     fresh = tmp_path / "fresh.db"
     fresh.touch()
     with SessionDB(fresh) as db:
-        assert db.store.notes == []
+        assert sqlite_of(db).notes == []
 
 
 def test_an_emptied_file_gives_back_what_its_log_holds(tmp_path: Path) -> None:
@@ -241,8 +242,9 @@ def test_a_file_that_is_something_else_is_kept_aside(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.write_text("this was never a database, but it is somebody's file " * 200)
     with SessionDB(path) as db:
-        assert db.store.salvaged is not None
-        assert "never a database" in db.store.salvaged.aside.read_text()
+        salvaged = sqlite_of(db).salvaged
+        assert salvaged is not None
+        assert "never a database" in salvaged.aside.read_text()
         assert db.session_count() == 0
 
 
@@ -322,7 +324,7 @@ def test_a_file_of_hermes_agent_is_taken_over_after_a_copy(tmp_path: Path) -> No
         db.append_message("a", "user", "a new question")
         assert len(db.search_messages("question")) == 2
         (copy,) = tmp_path.glob("state.db.schema0-*")
-        assert str(copy) in db.store.notes[0]
+        assert str(copy) in sqlite_of(db).notes[0]
     with closing(sqlite3.connect(copy)) as conn:
         assert conn.execute("SELECT count(*) FROM messages").fetchone()[0] == 2
         assert conn.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'").fetchone()[0] == 1
@@ -361,7 +363,7 @@ def test_repair_tells_the_model_about_a_call_that_never_ended(tmp_path: Path) ->
     source = str(Path(__file__).parents[2] / "src")
     subprocess.run([sys.executable, "-c", CRASH, str(path)], env={**os.environ, "PYTHONPATH": source}, check=False)
     with SessionDB(path) as db:
-        record = db.store.load_sync("s")
+        record = sqlite_of(db).load_sync("s")
         assert record is not None
         assert [run.call.name for run in record.open_calls] == ["deploy"]
     report = repair(path)
@@ -395,10 +397,12 @@ def test_repair_counts_anew_adopts_orphans_and_finds_torn_blobs(tmp_path: Path) 
     with SessionDB(path) as db:
         db.append_message("s0", "user", "torn " * 20_000)
         db.append_message("s1", "user", [{"type": "image_url", "image_url": {"url": PIXELS}}])
-        db.store.index_all()
-        db._execute("UPDATE sessions SET message_count = 99 WHERE id = 's0'")
-        db._execute("DELETE FROM sessions WHERE id = 's1'")
-        torn = next(file for file in db.store.blobs.files() if file.stat().st_size == 100_000)
+        sqlite_of(db).index_all()
+        sqlite_of(db).write(
+            lambda conn: conn.execute("UPDATE sessions SET message_count = 99 WHERE id = 's0'").rowcount
+        )
+        sqlite_of(db).write(lambda conn: conn.execute("DELETE FROM sessions WHERE id = 's1'"))
+        torn = next(file for file in sqlite_of(db).blobs.files() if file.stat().st_size == 100_000)
         torn.write_bytes(b"half")
         # The session still opens, and says where something is missing.
         assert db.get_messages("s0")[-1]["content"].startswith("[The stored content of this message is lost: blob")

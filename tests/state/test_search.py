@@ -12,6 +12,7 @@ import pytest
 from hermes.state import SessionDB
 from hermes.state.sqlite import search_index
 from hermes.state.sqlite.search_query import parse
+from tests.state.opened import sqlite_of
 
 BILINGUAL = [
     ("en", "The database migration failed after the schema change", ["database", "migration", "schema"]),
@@ -37,7 +38,7 @@ def spoken(request: pytest.FixtureRequest, db: SessionDB) -> SessionDB:
     for _, text, _ in BILINGUAL:
         db.append_message("s", "user", text)
     if request.param == "indexed":
-        assert db.store.index_all() >= 0
+        assert sqlite_of(db).index_all() >= 0
     return db
 
 
@@ -118,7 +119,7 @@ def test_filters_by_role_and_source(db: SessionDB) -> None:
             db.append_message(source, role, f"needle {source} {role}")
     for wait in (True, False):
         if wait:
-            db.store.index_all()
+            sqlite_of(db).index_all()
         sources = {row["source"] for row in db.search_messages("needle", source_filter=["cli", "cron"])}
         assert sources == {"cli", "cron"}
         rows = db.search_messages("needle", exclude_sources=["cli"], role_filter=["user", "tool"])
@@ -132,7 +133,7 @@ def test_filters_by_role_and_source(db: SessionDB) -> None:
 def test_order_and_pages(db: SessionDB) -> None:
     db.create_session("s", "cli")
     ids = [db.append_message("s", "user", "apple " * (n % 5 + 1) + "filler " * 30) for n in range(30)]
-    db.store.write(lambda conn: conn.execute("SELECT 1").fetchone())
+    sqlite_of(db).write(lambda conn: conn.execute("SELECT 1").fetchone())
     assert [row["id"] for row in db.search_messages("apple", sort="newest", limit=5)] == ids[::-1][:5]
     assert [row["id"] for row in db.search_messages("apple", sort="oldest", limit=5, offset=3)] == ids[3:8]
     best = [row["id"] for row in db.search_messages("apple", limit=6)]
@@ -193,7 +194,7 @@ def test_search_agrees_with_a_scan(db: SessionDB, seed: int) -> None:
             text = " ".join(rng.choices(vocabulary, k=rng.randint(1, 6)))
             live[db.append_message(rng.choice("ab"), "user", text)] = text
         elif move < 0.9:
-            db.store.write(lambda conn: index_some(conn, db, rng.randint(1, 40)))
+            sqlite_of(db).write(lambda conn: index_some(conn, db, rng.randint(1, 40)))
         else:
             name = rng.choice("ab")
             gone = [row["id"] for row in db.get_messages(name)]
@@ -209,18 +210,18 @@ def test_search_agrees_with_a_scan(db: SessionDB, seed: int) -> None:
 
 
 def index_some(conn: Any, db: SessionDB, limit: int) -> None:
-    search_index.index_batch(conn, db.store.blobs.get, limit)
+    search_index.index_batch(conn, sqlite_of(db).blobs.get, limit)
 
 
 def test_an_index_of_another_format_is_made_anew(tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "needle")
-        db.store.index_all()
+        sqlite_of(db).index_all()
         db.set_meta("fts_format", "0")
     with SessionDB(tmp_path / "state.db") as db:
         assert len(db.search_messages("needle")) == 1
-        assert db.store.index_all() == 1
+        assert sqlite_of(db).index_all() == 1
         assert len(db.search_messages("needle")) == 1
         assert db.optimize_fts() == 0
 
@@ -230,10 +231,10 @@ def test_indexing_ends_when_the_newest_messages_are_gone(db: SessionDB) -> None:
     for number in range(5):
         db.append_message("s", "user", f"word{number}")
     db.clear_messages("s")
-    assert db.store.index_all() == 0
-    assert db.store._file.idle() is False
+    assert sqlite_of(db).index_all() == 0
+    assert sqlite_of(db)._file.idle() is False
     kept = db.append_message("s", "user", "kept")
-    db.store.index_all()
+    sqlite_of(db).index_all()
     assert found(db, "kept") == [kept]
 
 

@@ -1,20 +1,48 @@
-"""`SessionDB` as its users call it."""
+"""`SessionDB` as its users call it: the contract suite of the named queries, over every store that has them."""
 
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hermes.config.load import load_settings
-from hermes.errors import StoreError
+from hermes.errors import SessionInUse, StoreError
 from hermes.models.providers.metadata import price_list, snapshot
-from hermes.ops import AttemptClosed, AttemptOpened
-from hermes.state import SessionDB, format_session_db_unavailable
+from hermes.ops import (
+    ApprovalRecorded,
+    AttemptClosed,
+    AttemptOpened,
+    CallClosed,
+    CallJournalled,
+    LeaseReleased,
+    LeaseTaken,
+    MessageAppended,
+)
+from hermes.state import SessionDB, SqliteStore, format_session_db_unavailable
+from hermes.state.queries import TOKENS, USAGE_GROUPS, SessionFilter, SessionStore
+from hermes.state.schema import MESSAGE_COLUMNS, TABLES
+from hermes.testing.memory_store import MemoryStore
+from hermes.types import ImagePart, Message, TextPart, ToolCall, Usage
 
+# Another implementation (PostgreSQL) joins the suite by adding one line here.
+SESSION_STORES: dict[str, Callable[[Path], SessionStore]] = {
+    "sqlite": lambda folder: SqliteStore(folder / "state.db"),
+    "memory": lambda _: MemoryStore(),
+}
 PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
 PARTS = [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": PIXELS}}]
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a"}'}}]
+
+
+@pytest.fixture(params=sorted(SESSION_STORES))
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionDB]:
+    store = SESSION_STORES[request.param](tmp_path)
+    with SessionDB(store=store) as opened:
+        yield opened
+    store.close_sync()
 
 
 def talk(db: SessionDB, session_id: str, *texts: str, source: str = "cli", **fields: Any) -> list[int]:
@@ -313,7 +341,7 @@ def test_a_turn_with_a_price_says_who_is_paid(db: SessionDB, purpose: str, cost:
     db.create_session("s", "cli")
     for number, provider in enumerate(("p", "another")):
         attempt = f"a{number}"
-        db.store.commit_sync(
+        db.queries.commit(
             AttemptOpened(
                 attempt_id=attempt,
                 session_id="s",
@@ -369,47 +397,10 @@ def test_an_export_can_be_imported_elsewhere(db: SessionDB, tmp_path: Path) -> N
     assert [one["id"] for one in lineage["sessions"]] == ["a", "b"]
 
 
-def test_deleting_orphans_children_and_removes_files(db: SessionDB, tmp_path: Path) -> None:
-    db.store.blobs.grace_s = -1.0
-    talk(db, "a", "findme " * 10_000, "and findmetoo")
-    talk(db, "b", "child", parent_session_id="a")
-    (tmp_path / "session_a.json").write_text("{}")
-    db.store.index_all()
-    assert len(list(db.store.blobs.files())) == 1
-    assert db.delete_session("a", tmp_path)
-    assert not db.delete_session("a", tmp_path)
-    child = db.get_session("b")
-    assert child is not None
-    assert child["parent_session_id"] is None
-    assert db.search_messages("findmetoo") == []
-    assert list(db.store.blobs.files()) == []
-    assert not (tmp_path / "session_a.json").exists()
-
-
-def test_prune_spares_open_and_young_sessions_and_returns_the_space(db: SessionDB) -> None:
-    for number in range(40):
-        talk(db, f"s{number}", *[f"word{number} {n} " + "filler text " * 60 for n in range(40)])
-        if number < 30:
-            db.end_session(f"s{number}", "user_exit")
-    db.store.index_all()
-    db.vacuum()
-    before = db.db_path.stat().st_size
-    db._clock = lambda: 4e9
-    db.reopen_session("s0")
-    assert [row["id"] for row in db.list_prune_candidates(90)][:1] == ["s1"]
-    assert db.prune_sessions(90) == 29
-    assert db.session_count() == 11
-    assert db.search_messages("word5") == []
-    assert len(db.search_messages("word0", limit=100)) == 40
-    assert db.db_path.stat().st_size < before * 0.6
-    db.vacuum()
-    assert db.db_path.stat().st_size < before * 0.4
-
-
 def test_auto_prune_runs_once_in_its_interval(db: SessionDB) -> None:
     talk(db, "s", "x")
     db.end_session("s", "user_exit")
-    db._clock = lambda: 4e9
+    db.clock = lambda: 4e9
     assert db.maybe_auto_prune_and_vacuum() == {"skipped": False, "pruned": 1, "vacuumed": True}
     assert db.maybe_auto_prune_and_vacuum()["skipped"]
 
@@ -440,21 +431,12 @@ def test_one_holder_compresses_at_a_time(db: SessionDB) -> None:
     assert db.try_acquire_compression_lock("s", "a")
     assert not db.try_acquire_compression_lock("s", "b")
     assert db.get_compression_lock_holder("s") == "a"
-    db._clock = lambda: 4e9
+    db.clock = lambda: 4e9
     assert db.get_compression_lock_holder("s") is None
     assert db.try_acquire_compression_lock("s", "b")
     assert not db.refresh_compression_lock("s", "a")
     db.release_compression_lock("s", "b")
     assert db.get_compression_lock_holder("s") is None
-
-
-def test_search_can_be_kept_to_one_user(db: SessionDB) -> None:
-    talk(db, "a", "needle", user_id="ann")
-    talk(db, "b", "needle", user_id="bob")
-    for _ in range(2):
-        assert [row["session_id"] for row in db.search_messages("needle", user_id="ann")] == ["a"]
-        assert [row["id"] for row in db.list_sessions_rich(user_id="bob")] == ["b"]
-        db.store.index_all()
 
 
 def test_what_was_really_sent_is_noted_beside_the_message(db: SessionDB) -> None:
@@ -463,13 +445,6 @@ def test_what_was_really_sent_is_noted_beside_the_message(db: SessionDB) -> None
     assert db.set_latest_user_api_content("s", "other", "x") == 0
     assert db.get_messages("s")[0]["api_content"] == "hello with context"
     assert not db.has_archived_messages("s")
-
-
-def test_stats_say_how_much_there_is(db: SessionDB) -> None:
-    talk(db, "s", "x" * 50_000)
-    stats = db.storage_stats()
-    assert (stats["sessions"], stats["messages"], stats["blob_bytes"]) == (1, 1, 50_000)
-    assert stats["file_bytes"] > 0
 
 
 def test_an_unusable_store_is_told_in_one_sentence() -> None:
@@ -503,8 +478,194 @@ def test_threads_share_one_database_object(db: SessionDB) -> None:
     assert session["message_count"] == 200
 
 
-def test_the_default_file_is_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
-    with SessionDB() as db:
-        assert db.db_path == tmp_path / "home" / "state.db"
-    assert (tmp_path / "home" / "state.db").stat().st_mode & 0o077 == 0
+def test_deleting_a_session_orphans_its_children_and_removes_its_files(db: SessionDB, tmp_path: Path) -> None:
+    talk(db, "a", "findme " * 10_000, "and findmetoo")
+    talk(db, "b", "child", parent_session_id="a")
+    (tmp_path / "session_a.json").write_text("{}")
+    assert db.delete_session("a", tmp_path)
+    assert not db.delete_session("a", tmp_path)
+    child = db.get_session("b")
+    assert child is not None
+    assert child["parent_session_id"] is None
+    assert db.search_messages("findmetoo") == []
+    assert not (tmp_path / "session_a.json").exists()
+
+
+def test_prune_spares_open_and_young_sessions(db: SessionDB) -> None:
+    for number in range(4):
+        talk(db, f"s{number}", f"word{number}", started_at=float(number + 1))
+        if number:
+            db.end_session(f"s{number}", "user_exit")
+    assert db.prune_sessions(90) == 0
+    db.clock = lambda: 4e9
+    assert [row["id"] for row in db.list_prune_candidates(90)] == ["s1", "s2", "s3"]
+    assert db.archive_sessions(90, source="cli") == 3
+    assert (db.session_count(), db.session_count(include_archived=True)) == (1, 4)
+    assert db.prune_sessions(90) == 3
+    assert db.search_messages("word1") == []
+    assert len(db.search_messages("word0")) == 1
+
+
+def test_a_search_can_be_kept_to_a_user_a_role_or_a_source(db: SessionDB) -> None:
+    talk(db, "a", "a needle", "another needle", user_id="ann")
+    talk(db, "b", "needles", "no needle", source="telegram", user_id="bob")
+
+    def found(query: str, **only: Any) -> list[str]:
+        return sorted(f"{row['session_id']}-{row['role']}" for row in db.search_messages(query, **only))
+
+    assert found("needle") == ["a-assistant", "a-user", "b-assistant"]
+    assert found("needle*") == ["a-assistant", "a-user", "b-assistant", "b-user"]
+    assert found("needle", user_id="ann") == ["a-assistant", "a-user"]
+    assert found("needle", role_filter=["user"]) == ["a-user"]
+    assert found("needle", source_filter=["telegram"]) == ["b-assistant"]
+    assert found("needle", exclude_sources=["telegram"]) == ["a-assistant", "a-user"]
+    assert found("needle NOT another") == ["a-user", "b-assistant"]
+    assert found('"another needle" OR needles') == ["a-assistant", "b-user"]
+    (hit,) = db.search_messages("another")
+    assert hit["snippet"] == ">>>another<<< needle"
+    assert [one["content"] for one in hit["context"]] == ["a needle", "another needle"]
+
+
+def test_the_newest_or_the_oldest_hit_comes_first(db: SessionDB) -> None:
+    ids = talk(db, "s", "word one", "word two", "word three")
+    assert [row["id"] for row in db.search_messages("word", sort="newest")] == ids[::-1]
+    assert [row["id"] for row in db.search_messages("word", sort="oldest", limit=1, offset=1)] == [ids[1]]
+    with pytest.raises(ValueError, match="not 'odd'"):
+        db.search_messages("word", sort="odd")
+
+
+def test_stats_count_sessions_by_their_source(db: SessionDB) -> None:
+    for name, source in (("a", "cli"), ("b", "tui"), ("c", "cli")):
+        talk(db, name, "x", source=source)
+    stats = db.storage_stats()
+    assert (stats["sessions"], stats["messages"], stats["by_source"]) == (3, 3, {"cli": 2, "tui": 1})
+
+
+def test_sessions_are_listed_by_their_last_word(db: SessionDB) -> None:
+    for number, name in enumerate("abc"):
+        db.create_session(name, "cli", started_at=float(number + 1))
+    db.append_message("a", "user", "late", timestamp=9.0)
+    rows = db.list_sessions_rich(order_by_last_active=True)
+    assert [(row["id"], row["last_active"]) for row in rows] == [("a", 9.0), ("c", 3.0), ("b", 2.0)]
+    assert [row["id"] for row in db.search_sessions(limit=2, offset=1)] == ["b", "a"]
+
+
+def test_sessions_are_found_by_what_their_id_or_title_holds(db: SessionDB) -> None:
+    db.create_session("First", "cli", title="About bees")
+    db.create_session("second", "cli")
+    assert [row["id"] for row in db.search_sessions_by_id("fir")] == ["First"]
+    assert [row["id"] for row in db.list_sessions_rich(search_query="BEES")] == ["First"]
+    assert [row["id"] for row in db.list_sessions_rich(search_query="second")] == ["second"]
+
+
+def test_the_folders_of_sessions_are_listed_once_and_get_their_repository(db: SessionDB) -> None:
+    for number, cwd in enumerate(("/a", "/b", "/a")):
+        db.create_session(str(number), "cli", cwd=cwd, started_at=float(number + 1))
+    db.create_session("nowhere", "cli")
+    db.backfill_repo_roots({"/a": "/root"})
+    assert db.distinct_session_cwds() == [
+        {"cwd": "/a", "git_repo_root": "/root", "sessions": 2, "last_active": 3.0},
+        {"cwd": "/b", "git_repo_root": None, "sessions": 1, "last_active": 2.0},
+    ]
+
+
+def test_a_parent_that_its_child_continued_is_ended_once(db: SessionDB) -> None:
+    talk(db, "a", "x", title="T")
+    talk(db, "b", "x", title="T #2", parent_session_id="a")
+    talk(db, "c", "x", title="Other")
+    talk(db, "d", "x", title="T else", parent_session_id="c")
+    assert [db.finalize_orphaned_compression_sessions() for _ in range(2)] == [1, 0]
+    ended = db.get_session("a")
+    assert ended is not None
+    assert ended["end_reason"] == "orphaned_compression"
+
+
+def test_a_failed_compression_is_not_tried_again_before_its_time(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.record_compression_failure_cooldown("s", 3e9, "too slow")
+    assert db.get_compression_failure_cooldown("s") == {"cooldown_until": 3e9, "error": "too slow"}
+    db.set_compression_fallback_streak("s", 2)
+    assert (db.get_compression_fallback_streak("s"), db.get_compression_fallback_streak("none")) == (2, 0)
+    db.clock = lambda: 4e9
+    assert db.get_compression_failure_cooldown("s") is None
+
+
+def test_the_ledger_and_the_journals_are_listed_newest_first(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    call = ToolCall(id="c1", name="read_file")
+    for number in (1, 2):
+        opened = AttemptOpened(attempt_id=f"a{number}", session_id="s", purpose="turn", provider="p", model="m")
+        db.queries.commit(msgspec.structs.replace(opened, started_at=100.0 * number))
+    used = Usage(input_tokens=3, output_tokens=4)
+    db.queries.commit(
+        AttemptClosed(attempt_id="a1", session_id="s", outcome="ok", usage=used, latency_ms=500.0),
+        CallJournalled("s", call),
+        CallClosed("s", "c1", "ok", 7.0),
+        ApprovalRecorded(session_id="s", route="foreground", tool="terminal", action="ls", verdict="allow"),
+    )
+    assert [(row["attempt_id"], row["outcome"]) for row in db.list_attempts()] == [("a2", None), ("a1", "ok")]
+    assert [row["attempt_id"] for row in db.list_attempts("s", since=150.0)] == ["a2"]
+    assert db.list_attempts("other") == []
+    assert [(row["name"], row["status"], row["duration_ms"]) for row in db.list_tool_runs("s")] == [
+        ("read_file", "ok", 7.0)
+    ]
+    assert [(row["tool"], row["verdict"]) for row in db.list_approvals(limit=1)] == [("terminal", "allow")]
+    assert list(db.list_attempts()[0]) == list(TABLES["attempts"])
+    (row,) = db.usage("model")
+    assert row == {
+        "provider": "p",
+        "model": "m",
+        "calls": 2,
+        **dict.fromkeys(TOKENS, 0),
+        "input_tokens": 3,
+        "output_tokens": 4,
+        "cost_usd": None,
+        "seconds": 0.5,
+        "failed": 1,
+        "uncounted": 0,
+        "unpriced": 1,
+    }
+    assert [len(db.usage(by)) for by in USAGE_GROUPS] == [1] * len(USAGE_GROUPS)
+
+
+def test_a_session_in_use_is_not_deleted(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.queries.commit(LeaseTaken(session_id="s", fence=7))
+    with pytest.raises(SessionInUse):
+        db.delete_session("s")
+    assert db.delete_sessions(["s"]) == 0
+    db.queries.commit(LeaseReleased("s", 7))
+    assert db.delete_sessions(["s", "none"]) == 1
+
+
+def test_what_the_kernel_wrote_is_read_as_rows_and_what_rows_were_added_the_kernel_reads(db: SessionDB) -> None:
+    db.create_session("s", "cli", model_config={"t": 1})
+    asked = Message(role="assistant", content="hm", tool_calls=(ToolCall(id="c1", name="read_file", arguments="{}"),))
+    db.queries.commit(MessageAppended("s", asked))
+    db.append_message("s", "tool", PARTS, tool_call_id="c1", tool_name="read_file")
+    rows = db.get_messages("s")
+    assert list(rows[0]) == list(rows[1]) == list(MESSAGE_COLUMNS)
+    assert rows[0]["tool_calls"][0]["function"] == {"name": "read_file", "arguments": "{}"}
+    record = db.queries.load("s")
+    assert record is not None
+    assert [message.id for message in record.messages] == [row["id"] for row in rows]
+    assert record.messages[1].content == (TextPart("x"), ImagePart(PIXELS))
+    assert (record.model_config, record.message_count) == ({"t": 1}, 2)
+
+
+def test_a_write_that_fails_leaves_everything_as_it_was(db: SessionDB) -> None:
+    talk(db, "a", "x", title="T")
+    before = db.export_all()
+    with pytest.raises(ValueError, match="taken"):
+        db.create_session("b", "cli", title="T")
+    with pytest.raises(StoreError, match="no session 'gone'"):
+        db.replace_messages("gone", [{"role": "user", "content": "x"}])
+    with pytest.raises(StoreError, match="no active message 999"):
+        db.rewind_to_message("a", 999)
+    with pytest.raises(StoreError, match="'colour'"):
+        db.queries.change_sessions(SessionFilter(), {"archived": 1, "colour": "red"})
+    assert db.export_all() == before
+    report = db.import_sessions([{**before[0], "id": "b"}, {"id": "c", "messages": [{"content": "x"}]}])
+    assert (report["imported"], report["errors"]) == (1, [{"id": "c", "error": "an exported message needs a 'role'"}])
+    assert db.get_session_title("b") is None
+    assert db.get_session("c") is None

@@ -4,13 +4,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hermes.state.sessions import SessionDB
     from hermes.state.sqlite.repair import repair
-    from hermes.state.sqlite.session_db import SessionDB
     from hermes.state.sqlite.store import SqliteStore
 
 __all__ = ["SessionDB", "SqliteStore", "format_session_db_unavailable", "repair"]
 
-_HOMES = {"SessionDB": "sqlite.session_db", "SqliteStore": "sqlite.store", "repair": "sqlite.repair"}
+_HOMES = {"SessionDB": "sessions", "SqliteStore": "sqlite.store", "repair": "sqlite.repair"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,16 @@
-"""An `EventStore` that keeps everything in memory: the fake for tests. It passes the same contract suite."""
+"""A store that keeps everything in memory: the fake for tests. It passes the same contract suites."""
 
 import hashlib
+import threading
 import time
-from dataclasses import dataclass, field
-from typing import Any, assert_never
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 import msgspec
 
+from hermes import dicts
 from hermes.errors import LeaseLost, SessionInUse, SessionMoved, StoreError
 from hermes.ops import (
     LEASE_S,
@@ -30,35 +34,90 @@ from hermes.ops import (
     StoreOp,
 )
 from hermes.spend import Spent
-from hermes.state.schema import SESSION_COLUMNS
+from hermes.state import titles
+from hermes.state.codec import decode_json
+from hermes.state.schema import MESSAGE_COLUMNS, SESSION_COLUMNS, TABLES
 from hermes.types import Message, Usage
 
+if TYPE_CHECKING:
+    from hermes.testing.memory_queries import MemoryQueries
+
+Answer = TypeVar("Answer")
+Row = dict[str, Any]
+
 _COLUMNS = SESSION_COLUMNS.keys() - {"id"}
+_NOTHING: Row = {name: 0 if "DEFAULT 0" in kind else None for name, kind in SESSION_COLUMNS.items()}
+
+
+@dataclass(frozen=True)
+class KeptMessage:
+    """A message as the kernel and as `SessionDB` see it."""
+
+    message: Message
+    row: Row
 
 
 @dataclass
-class _Session:
-    columns: dict[str, Any]
-    messages: list[Message] = field(default_factory=list)
+class MemorySession:
+    """One session; the two counters of its row are counted when they are asked for."""
+
+    columns: Row
+    messages: list[KeptMessage] = field(default_factory=list)
     contexts: dict[int, str] = field(default_factory=dict)
     open_calls: list[OpenCall] = field(default_factory=list)
-    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Usage.__struct_fields__, 0))
-    cost_usd: float | None = None
     lease: Lease | None = None
     renewed_at: float = 0.0
 
     def held(self) -> Lease | None:
         return self.lease if time.time() - self.renewed_at < LEASE_S else None
 
+    def active(self) -> list[KeptMessage]:
+        return [kept for kept in self.messages if kept.row["active"]]
+
+    def copy(self) -> "MemorySession":
+        return replace(
+            self,
+            columns=dict(self.columns),
+            messages=list(self.messages),
+            contexts=dict(self.contexts),
+            open_calls=list(self.open_calls),
+        )
+
 
 @dataclass
-class _State:
-    sessions: dict[str, _Session] = field(default_factory=dict)
+class MemoryState:
+    """Everything. One that was committed never changes: a write works on a copy."""
+
+    sessions: dict[str, MemorySession] = field(default_factory=dict)
     attempts: dict[str, AttemptOpened] = field(default_factory=dict)
     closed: dict[str, AttemptClosed] = field(default_factory=dict)
     approvals: list[ApprovalRecorded] = field(default_factory=list)
-    rows: int = 0
+    runs: list[Row] = field(default_factory=list)  # of tools
+    meta: dict[str, str] = field(default_factory=dict)
+    routes: dict[tuple[str, str], str] = field(default_factory=dict)
+    locks: dict[str, tuple[str, float]] = field(default_factory=dict)
+    rows: int = 0  # that were ever made, and messages among them
+    newest: int = 0
     fence: int = 0  # that the commit under way has shown
+
+    def session(self, session_id: str) -> MemorySession:
+        if session_id not in self.sessions:
+            raise StoreError(f"no session {session_id!r}")
+        return self.sessions[session_id]
+
+    def copy(self) -> "MemoryState":
+        return MemoryState(
+            {name: session.copy() for name, session in self.sessions.items()},
+            dict(self.attempts),
+            dict(self.closed),
+            list(self.approvals),
+            [dict(run) for run in self.runs],
+            dict(self.meta),
+            dict(self.routes),
+            dict(self.locks),
+            self.rows,
+            self.newest,
+        )
 
 
 class MemoryStore:
@@ -67,7 +126,9 @@ class MemoryStore:
     def __init__(self) -> None:
         self.commits: list[tuple[StoreOp, ...]] = []
         self.blobs: dict[str, bytes] = {}
-        self._state = _State()
+        self.path: Path | None = None
+        self.state = MemoryState()
+        self._lock = threading.Lock()  # guards the change from one state to the next
         self._failures: list[Exception] = []
         self._closed = False
 
@@ -77,42 +138,65 @@ class MemoryStore:
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
         """Write all or nothing; a row id per op."""
-        self._check_open()
+        return self.commit_sync(*ops)
+
+    def commit_sync(self, *ops: StoreOp) -> tuple[int, ...]:
+        """`commit` for a plain thread."""
         if self._failures:
             raise self._failures.pop(0)
-        draft = _copy(self._state, {op.session_id for op in ops if op.session_id is not None})
-        answer = tuple([_apply(draft, op) for op in ops])
-        self._state = draft
+        answer = self.write(lambda state: tuple([_apply(state, op) for op in ops]))
         self.commits.append(ops)
         return answer
 
+    def write(self, work: Callable[[MemoryState], Answer]) -> Answer:
+        """Let `work` change a copy of everything, which counts when nothing was raised."""
+        self._check_open()
+        with self._lock:
+            draft = self.state.copy()
+            answer = work(draft)
+            self.state = draft
+        return answer
+
+    @property
+    def queries(self) -> "MemoryQueries":
+        """What `SessionDB` asks."""
+        from hermes.testing.memory_queries import MemoryQueries  # noqa: PLC0415 - it knows this module
+
+        return MemoryQueries(self)
+
     async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
         """The session as it stands, or None; of its messages those above row id `after`."""
+        return self.load_sync(session_id, after)
+
+    def load_sync(self, session_id: str, after: int = 0) -> SessionRecord | None:
+        """`load` for a plain thread."""
         self._check_open()
-        session = self._state.sessions.get(session_id)
+        session = self.state.sessions.get(session_id)
         if session is None:
             return None
-        columns = session.columns
+        columns, active = session.columns, session.active()
+        config = columns["model_config"]
+        later = line_after(self.state, session_id)
         return SessionRecord(
             session_id=session_id,
             source=columns["source"],
-            model=columns.get("model"),
-            system_prompt=columns.get("system_prompt"),
-            tool_definitions=columns.get("tool_definitions"),
-            cwd=columns.get("cwd"),
-            ended=columns.get("ended_at") is not None,
-            messages=tuple(message for message in session.messages if (message.id or 0) > after),
+            model=columns["model"],
+            system_prompt=columns["system_prompt"],
+            tool_definitions=columns["tool_definitions"],
+            cwd=columns["cwd"],
+            ended=columns["ended_at"] is not None,
+            messages=tuple(kept.message for kept in active if kept.row["id"] > after),
             contexts={row: text for row, text in session.contexts.items() if row > after},
             open_calls=tuple(session.open_calls),
-            totals=Usage(**session.totals),
-            cost_usd=session.cost_usd,
-            title=columns.get("title"),
-            model_config=columns.get("model_config"),
-            message_count=len(session.messages),
-            continued_by=_tip(self._state, session_id),
-            earlier=_earlier(self._state, session_id),
-            compress_after=columns.get("compression_failure_cooldown_until") or 0.0,
-            idle_compressions=columns.get("compression_fallback_streak") or 0,
+            totals=Usage(**{name: columns[name] for name in Usage.__struct_fields__}),
+            cost_usd=columns["estimated_cost_usd"],
+            title=columns["title"],
+            model_config=decode_json(config) if isinstance(config, str) else config,
+            message_count=len(active),
+            continued_by=later[-1] if len(later) > 1 else None,
+            earlier=tuple(line_before(self.state, session_id)),
+            compress_after=columns["compression_failure_cooldown_until"] or 0.0,
+            idle_compressions=columns["compression_fallback_streak"],
             lease=session.held(),
         )
 
@@ -132,47 +216,31 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Refuse everything from now on."""
+        self.close_sync()
+
+    def close_sync(self) -> None:
+        """`close` for a plain thread."""
         self._closed = True
 
     @property
     def attempts(self) -> dict[str, tuple[AttemptOpened, AttemptClosed | None]]:
         """The ledger by attempt id; an attempt that is still open has no second half."""
-        return {name: (opened, self._state.closed.get(name)) for name, opened in self._state.attempts.items()}
+        return {name: (opened, self.state.closed.get(name)) for name, opened in self.state.attempts.items()}
 
     @property
     def approvals(self) -> tuple[ApprovalRecorded, ...]:
-        return tuple(self._state.approvals)
+        return tuple(self.state.approvals)
 
     def columns(self, session_id: str) -> dict[str, Any]:
         """The session's columns as they were set."""
-        return dict(self._state.sessions[session_id].columns)
+        return dict(self.state.sessions[session_id].columns)
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError("the store is closed")
 
 
-def _copy(state: _State, touched: set[str]) -> _State:
-    sessions = dict(state.sessions)
-    for name in touched & sessions.keys():
-        sessions[name] = _copied(sessions[name])
-    return _State(sessions, dict(state.attempts), dict(state.closed), list(state.approvals), state.rows)
-
-
-def _copied(old: _Session) -> _Session:
-    return _Session(
-        dict(old.columns),
-        list(old.messages),
-        dict(old.contexts),
-        list(old.open_calls),
-        dict(old.totals),
-        old.cost_usd,
-        old.lease,
-        old.renewed_at,
-    )
-
-
-def _apply(state: _State, op: StoreOp) -> int:
+def _apply(state: MemoryState, op: StoreOp) -> int:
     state.rows += 1
     match op:
         case SessionCreated():
@@ -186,15 +254,14 @@ def _apply(state: _State, op: StoreOp) -> int:
         case LeaseHeld() | LeaseReleased():
             _hold(state, op)
         case MessageAppended():
-            message = msgspec.structs.replace(op.message, id=state.rows, timestamp=op.message.timestamp or time.time())
-            _session(state, op.session_id).messages.append(message)
+            state.session(op.session_id).messages.append(_kept(state, op))
+            return state.newest
         case ContextAttached():
-            return _attach(_session(state, op.session_id), op)
+            return _attach(state.session(op.session_id), op)
         case CallJournalled():
-            calls = state.sessions[op.session_id].open_calls if op.session_id in state.sessions else []
-            calls.append(OpenCall(op.call, time.time() if op.is_started else 0.0))
+            _journal(state, op)
         case CallBegun() | CallClosed():
-            _move_call(state.sessions.get(op.session_id), op)
+            _move_call(state, op)
         case AttemptOpened():
             if op.attempt_id in state.attempts:
                 raise StoreError(f"attempt {op.attempt_id!r} was opened twice")
@@ -209,42 +276,69 @@ def _apply(state: _State, op: StoreOp) -> int:
     return state.rows
 
 
-def _move_call(session: _Session | None, op: CallBegun | CallClosed) -> None:
-    for place, run in enumerate(session.open_calls if session else ()):
-        if session is not None and run.call.id == op.call_id:
-            session.open_calls[place : place + 1] = (
-                [OpenCall(run.call, time.time())] if isinstance(op, CallBegun) else []
-            )
+def _kept(state: MemoryState, op: MessageAppended) -> KeptMessage:
+    state.newest += 1
+    message = msgspec.structs.replace(op.message, id=state.newest, timestamp=op.message.timestamp or time.time())
+    row = dict.fromkeys(MESSAGE_COLUMNS) | {"session_id": op.session_id, "active": 1, "compacted": 0, "observed": 0}
+    row |= {name: getattr(message, name) for name in message.__struct_fields__}
+    row["content"] = dicts.content_to_json(message.content)
+    row["tool_calls"] = [dicts.call_to_dict(call) for call in message.tool_calls] or None
+    return KeptMessage(message, row)
+
+
+def _journal(state: MemoryState, op: CallJournalled) -> None:
+    run = OpenCall(op.call, time.time() if op.is_started else 0.0)
+    if op.session_id in state.sessions:
+        state.sessions[op.session_id].open_calls.append(run)
+    told = {"session_id": op.session_id, "call_id": op.call.id, "name": op.call.name, "started_at": run.started_at}
+    state.runs.append({**dict.fromkeys(TABLES["tool_runs"]), "id": state.rows, "owner": "", **told})
+
+
+def _move_call(state: MemoryState, op: CallBegun | CallClosed) -> None:
+    now, told = time.time(), Row()
+    told |= {"started_at": now} if isinstance(op, CallBegun) else {"status": op.status, "duration_ms": op.duration_ms}
+    for run in state.runs:
+        if (run["session_id"], run["call_id"], run["status"]) == (op.session_id, op.call_id, None):
+            run.update(told)
+    session = state.sessions.get(op.session_id)
+    for place, open_call in enumerate(session.open_calls if session else ()):
+        if session is not None and open_call.call.id == op.call_id:
+            session.open_calls[place : place + 1] = [OpenCall(open_call.call, now)] if told.get("started_at") else []
             return
 
 
-def _session(state: _State, session_id: str) -> _Session:
-    if session_id not in state.sessions:
-        raise StoreError(f"no session {session_id!r}")
-    return state.sessions[session_id]
-
-
-def _create(state: _State, op: SessionCreated) -> None:
-    if op.session_id in state.sessions:
-        return
-    _check_title(state, op.session_id, op.title)
+def _create(state: MemoryState, op: SessionCreated) -> None:
     columns = {name: getattr(op, name) for name in op.__struct_fields__ if name != "session_id"}
-    columns["started_at"] = op.started_at or time.time()
-    state.sessions[op.session_id] = _Session(columns)
+    create_session(state, op.session_id, columns | {"started_at": op.started_at or time.time()})
 
 
-def _change(state: _State, op: SessionChanged) -> None:
-    unknown = sorted(set(op.changes) - _COLUMNS)
+def create_session(state: MemoryState, session_id: str, columns: Row) -> bool:
+    """Make it unless it is there; whether it was made."""
+    if session_id in state.sessions:
+        return False
+    check_title(state, session_id, columns.get("title"))
+    state.sessions[session_id] = MemorySession({**_NOTHING, "source": "unknown", **columns})
+    return True
+
+
+def _change(state: MemoryState, op: SessionChanged) -> None:
+    if op.changes:
+        state.session(op.session_id)
+        change_session(state, op.session_id, op.changes)
+
+
+def change_session(state: MemoryState, session_id: str, changes: Row) -> None:
+    """Set columns of a session that is there."""
+    unknown = sorted(set(changes) - _COLUMNS)
     if unknown:
         raise StoreError(f"sessions have no column {unknown[0]!r}")
-    if op.changes:
-        _check_title(state, op.session_id, op.changes.get("title"))
-        _session(state, op.session_id).columns |= op.changes
+    check_title(state, session_id, changes.get("title"))
+    state.sessions[session_id].columns |= changes
 
 
-def _continue(state: _State, op: SessionContinued) -> None:
-    old = _session(state, op.session_id)
-    newest = (old.messages[-1].id or 0) if old.messages else 0
+def _continue(state: MemoryState, op: SessionContinued) -> None:
+    old = state.session(op.session_id)
+    newest = max((kept.row["id"] for kept in old.active()), default=0)
     if old.columns.get("end_reason") == "compression" or newest != op.last_row or op.child.session_id in state.sessions:
         raise SessionMoved(f"session {op.session_id!r} has moved on")
     old.columns |= {"ended_at": op.at, "end_reason": "compression"}
@@ -252,79 +346,88 @@ def _continue(state: _State, op: SessionContinued) -> None:
     _create(state, msgspec.structs.replace(op.child, title=None))
     inherited = {"source": old.columns["source"], "user_id": old.columns.get("user_id")}
     child = state.sessions[op.child.session_id]
-    child.columns |= {**inherited, "title": title and _numbered(state, title)}
+    child.columns |= {**inherited, "title": title and titles.next_free(title, lambda base: titles_like(state, base))}
     if old.lease is not None and old.lease.fence == state.fence:
         child.lease, child.renewed_at = old.lease, old.renewed_at
     old.lease = None
 
 
-def _take(state: _State, op: LeaseTaken) -> None:
-    session = _session(state, op.session_id)
+def _take(state: MemoryState, op: LeaseTaken) -> None:
+    session = state.session(op.session_id)
     lease = session.held()
     if lease is not None and lease.fence != op.replaces:
         raise SessionInUse(op.session_id, lease.holder, lease.since)
-    if len(session.messages) != op.message_count or _tip(state, op.session_id) is not None:
+    if len(session.active()) != op.message_count or len(line_after(state, op.session_id)) > 1:
         raise SessionMoved(f"session {op.session_id!r} has moved on")
     session.renewed_at = time.time()
     session.lease = Lease(op.fence, "another agent of this process", session.renewed_at)
 
 
-def _hold(state: _State, op: LeaseHeld | LeaseReleased) -> None:
+def _hold(state: MemoryState, op: LeaseHeld | LeaseReleased) -> None:
     name = next((name for name, one in state.sessions.items() if one.lease and one.lease.fence == op.fence), None)
     if name is None:
         raise LeaseLost(f"session {op.session_id!r} was taken over by another agent")
     state.fence = op.fence
-    session = state.sessions[name] = _copied(state.sessions[name])
+    session = state.sessions[name]
     if isinstance(op, LeaseReleased):
         session.lease = None
     elif op.renews:
         session.renewed_at = time.time()
 
 
-def _numbered(state: _State, title: str) -> str:
-    base, _, number = title.rpartition(" #")
-    base = base if number.isdecimal() else title
-    taken = {session.columns.get("title") for session in state.sessions.values()}
-    return next(name for n in range(2, len(taken) + 3) if (name := f"{base} #{n}") not in taken)
+def titles_like(state: MemoryState, base: str) -> list[str]:
+    """The titles that are `base`, or begin with it and " #"."""
+    used = [session.columns["title"] or "" for session in state.sessions.values()]
+    return [title for title in used if title and (title == base or title.startswith(f"{base} #"))]
 
 
-def _tip(state: _State, session_id: str) -> str | None:
-    """The newest session that compressions made of this one."""
-    tip = session_id
-    while state.sessions[tip].columns.get("end_reason") == "compression":
-        children = [name for name, one in state.sessions.items() if one.columns.get("parent_session_id") == tip]
-        if not children:
+def line_after(state: MemoryState, session_id: str) -> list[str]:
+    """The session and those that compressions made of it, oldest first."""
+    line = [session_id]
+    while line[-1] in state.sessions and state.sessions[line[-1]].columns["end_reason"] == "compression":
+        old = state.sessions[line[-1]].columns
+        children = [
+            (one.columns["started_at"], name)
+            for name, one in state.sessions.items()
+            if one.columns["parent_session_id"] == line[-1]
+            and (one.columns["source"] == old["source"] or one.columns["source"] not in ("subagent", "tool"))
+            and one.columns["started_at"] >= old["ended_at"] - 1.0
+        ]
+        if not children or max(children)[1] in line:
             break
-        tip = children[-1]
-    return None if tip == session_id else tip
+        line.append(max(children)[1])
+    return line
 
 
-def _earlier(state: _State, session_id: str) -> tuple[str, ...]:
-    line: list[str] = []
-    parent = state.sessions[session_id].columns.get("parent_session_id")
-    while parent in state.sessions and state.sessions[parent].columns.get("end_reason") == "compression":
+def line_before(state: MemoryState, session_id: str) -> list[str]:
+    """The sessions that compressions made this one of, oldest first."""
+    line = [session_id]
+    while line[0] in state.sessions and (parent := state.sessions[line[0]].columns["parent_session_id"]):
+        if parent in line or parent not in state.sessions:
+            break
+        if state.sessions[parent].columns["end_reason"] != "compression":
+            break
         line.insert(0, parent)
-        parent = state.sessions[parent].columns.get("parent_session_id")
-    return tuple(line)
+    return line[:-1]
 
 
-def _check_title(state: _State, session_id: str, title: str | None) -> None:
-    taken = (other.columns.get("title") for name, other in state.sessions.items() if name != session_id)
+def check_title(state: MemoryState, session_id: str, title: str | None) -> None:
+    """`ValueError` when another session has it."""
+    taken = (other.columns["title"] for name, other in state.sessions.items() if name != session_id)
     if title is not None and title in taken:
         raise ValueError(f"the title {title!r} is taken by another session")
 
 
-def _attach(session: _Session, op: ContextAttached) -> int:
+def _attach(session: MemorySession, op: ContextAttached) -> int:
     if not session.messages:
         raise StoreError(f"session {op.session_id!r} has no message to attach context to")
-    row = session.messages[-1].id
-    assert row is not None
+    row: int = session.messages[-1].row["id"]
     before = session.contexts.get(row)
     session.contexts[row] = op.text if before is None else f"{before}\n\n{op.text}"
     return row
 
 
-def _require_room(state: _State, op: AttemptOpened) -> None:
+def _require_room(state: MemoryState, op: AttemptOpened) -> None:
     for limit in op.limits:
         counted = [
             one
@@ -341,21 +444,29 @@ def _require_room(state: _State, op: AttemptOpened) -> None:
         limit.require_room(sum(ended, Spent()), sum(under_way, Spent()))
 
 
-def _root(state: _State, session_id: str | None) -> str | None:
+def _root(state: MemoryState, session_id: str | None) -> str | None:
     """The first session of the family."""
     while session_id in state.sessions and (parent := state.sessions[session_id].columns.get("parent_session_id")):
         session_id = parent
     return session_id
 
 
-def _close_attempt(state: _State, op: AttemptClosed) -> None:
+def _close_attempt(state: MemoryState, op: AttemptClosed) -> None:
     if op.attempt_id not in state.attempts or op.attempt_id in state.closed:
         raise StoreError(f"attempt {op.attempt_id!r} is not open")
     state.closed[op.attempt_id] = op
     if op.session_id is None:
         return
-    session = _session(state, op.session_id)
-    for name in session.totals:
-        session.totals[name] += getattr(op.usage, name) or 0
-    if op.cost_usd is not None:
-        session.cost_usd = (session.cost_usd or 0.0) + op.cost_usd
+    columns, opened = state.session(op.session_id).columns, state.attempts[op.attempt_id]
+    for name in Usage.__struct_fields__:
+        columns[name] += getattr(op.usage, name) or 0
+    columns["api_call_count"] += 1
+    if op.cost_usd is None:
+        columns["cost_status"] = "unknown" if op.outcome == "ok" else columns["cost_status"]
+        return
+    columns["estimated_cost_usd"] = (columns["estimated_cost_usd"] or 0.0) + op.cost_usd
+    columns |= {"cost_status": "estimated", "cost_source": op.cost_source}
+    columns["pricing_version"] = op.pricing_version or columns["pricing_version"]
+    if opened.purpose == "turn" and columns["billing_provider"] is None:
+        columns |= {"billing_provider": opened.provider, "billing_base_url": opened.base_url}
+        columns["billing_mode"] = "per_token" if op.cost_usd else "included"

@@ -11,6 +11,7 @@ from hermes.state.codec import sha256
 from hermes.state.sqlite import tables
 from hermes.state.sqlite.schema_history import HISTORY, columns_of, shapes_of
 from hermes.state.sqlite.tables import migrate
+from tests.state.opened import sqlite_of
 
 PAGE = 4096
 
@@ -59,8 +60,8 @@ def test_rows_of_every_schema_are_told_without_header_and_schema(tmp_path: Path,
     with open(path, "r+b") as file:
         file.write(b"\0" * PAGE)
     with SessionDB(path) as db:
-        assert db.store.salvaged is not None
-        assert db.store.read(contents) == before
+        assert sqlite_of(db).salvaged is not None
+        assert sqlite_of(db).read(contents) == before
 
 
 def fill(conn: sqlite3.Connection, number: int, version: int) -> None:

@@ -23,6 +23,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.output import Output
 from hermes.surfaces.cli.start import run as run_here
+from tests.state.opened import sqlite_of
 from tests.surfaces.cli.damages import damage, untouched
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
@@ -52,9 +53,9 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
                 role = ("user", "assistant", "tool")[place % 3]
                 db.append_message(name, role, f"{name} message {place} needle " + "wörds " * (place * 40 % 700))
             db.record_auxiliary_usage(name, "title", model="m", billing_provider="p", input_tokens=3)
-        db.store.index_all()
+        sqlite_of(db).index_all()
         db.delete_session("s4")
-        db.store.reclaim()
+        sqlite_of(db).reclaim()
     killed = tmp_path_factory.mktemp("killed")
     shutil.copytree(left, killed, dirs_exist_ok=True)
     source = str(Path(__file__).parents[3] / "src")
@@ -132,7 +133,7 @@ def resume(home: Path, expected: Messages) -> None:
     for name in sorted({session for session, _ in expected.values()}):
         assert resumed_session(cli, Wish(resume=name)) == name
         with SessionDB(home / "state.db") as db:
-            record = db.store.load_sync(name)
+            record = sqlite_of(db).load_sync(name)
         assert record is not None
         loaded = {(name, str(message.content)) for message in record.messages}
         assert {each for each in expected.values() if each[0] == name} <= loaded

@@ -14,6 +14,7 @@ from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.session_picker import pick_session
 from hermes.testing.replies import says
 from hermes.testing.server import ServerThread
+from tests.state.opened import sqlite_of
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -117,7 +118,7 @@ def test_only_ended_sessions_are_pruned(run: Run, db: SessionDB) -> None:
 
 
 def test_what_a_crash_left_open_is_pruned_only_when_asked_and_idle(run: Run, db: SessionDB) -> None:
-    db.store.write(lambda conn: conn.execute("UPDATE messages SET timestamp = 1000 WHERE session_id = ?", (ONE,)))
+    sqlite_of(db).write(lambda conn: conn.execute("UPDATE messages SET timestamp = 1000 WHERE session_id = ?", (ONE,)))
     words = ["sessions", "prune", "--older-than", "0", "-y"]
     assert run(*words).stdout == "No ended session matches.\n"
     assert run(*words, "--include-open").stdout == "1 sessions are deleted\n"
@@ -245,7 +246,7 @@ def test_looking_at_the_store_changes_nothing(run: Run, home: Path) -> None:
 
 def test_old_sessions_go_by_themselves_where_that_is_asked_for(run: Run, db: SessionDB, home: Path) -> None:
     db.end_session(ONE, "cli_close")
-    db.store.write(lambda conn: conn.execute("UPDATE sessions SET ended_at = 1 WHERE id = ?", (ONE,)))
+    sqlite_of(db).write(lambda conn: conn.execute("UPDATE sessions SET ended_at = 1 WHERE id = ?", (ONE,)))
     words = ["chat", "-q", "Hello.", "--model", "scripted"]
     with ServerThread([says("Hi."), says("Hi."), says("Hi.")]) as server:
         run(*words, "--base-url", server.base_url)

@@ -12,7 +12,6 @@ from hermes.config.sections import agent as agent_section
 from hermes.config.sections import checkpoints as checkpoints_section
 from hermes.config.sections import compression as compression_section
 from hermes.config.sections import context as context_section
-from hermes.config.sections import state as state_section
 from hermes.config.sections import terminal as terminal_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
@@ -273,4 +272,4 @@ def _store(options: AgentOptions, settings: Settings, parts: ProcessParts) -> Ev
             raise UserError("session_db must be a hermes.state.SessionDB")
         found: EventStore = store
         return found
-    return parts.store(paths.state_file(settings.home), settings.of(state_section.Section).durability)
+    return parts.store(settings)

@@ -9,14 +9,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes.config.sections import state as state_section
+from hermes.config.settings import Settings
 from hermes.models.http.loop_http import LoopHttp
 from hermes.models.providers.windows import WindowMemory
 from hermes.runtime.session.history_cache import HistoryCache
 from hermes.runtime.setup.tool_view_cache import ToolViewCache
-from hermes.seams import EventStore
+from hermes.state.stores import Durability, open_store, place_of
 from hermes.tools.calling.pool import DaemonPool
 
 if TYPE_CHECKING:
+    from hermes.state.queries import SessionStore
     from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 
@@ -46,7 +49,7 @@ class ProcessParts:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # guards the parts below
-        self._stores: dict[tuple[Path, str], EventStore] = {}
+        self._stores: dict[tuple[str, Durability], SessionStore] = {}
         self._supervisor: ProcessSupervisor | None = None
         self.http = LoopHttp()
         self.window_memory = WindowMemory(self.http)
@@ -56,14 +59,13 @@ class ProcessParts:
         self.warm = HistoryCache()
         self.views = ToolViewCache()
 
-    def store(self, file: Path, durability: str) -> EventStore:
-        """The store at `file`; all agents of the process write through the same one."""
-        from hermes.state.sqlite.store import SqliteStore  # noqa: PLC0415 - paid by whoever stores something
-
-        key = (Path(os.path.abspath(file)), durability)  # noqa: PTH100 - links in the user's own path stay
+    def store(self, settings: Settings) -> "SessionStore":
+        """The store of a home; all agents of the process write through the same one."""
+        place, durability = place_of(settings.home, settings), settings.of(state_section.Section).durability
+        key = (os.path.abspath(place) if isinstance(place, Path) else place, durability)  # noqa: PTH100 - links in the user's own path stay
         with self._lock:
             if key not in self._stores:
-                self._stores[key] = SqliteStore(file, durability="process" if durability == "process" else "power")
+                self._stores[key] = open_store(place, durability)
             return self._stores[key]
 
     @property

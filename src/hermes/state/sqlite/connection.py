@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from hermes.errors import StoreUnavailable
+from hermes.state.stores import Durability
 
-Durability: TypeAlias = Literal["power", "process"]
 JournalMode: TypeAlias = Literal["wal", "delete"]
 
 BUSY_TIMEOUT_MS = 30_000  # for strangers (a sqlite3 shell, a backup); our own processes stand in line

@@ -11,7 +11,7 @@ from hermes.ops import MessageAppended
 from hermes.state import owner
 from hermes.state.codec import Blobs
 from hermes.state.sqlite import tables
-from hermes.state.sqlite.session_db.rows import recount
+from hermes.state.sqlite.message_sql import recount
 from hermes.state.sqlite.store import SqliteStore
 from hermes.state.sqlite.store_ops_sql import encode_message
 from hermes.types import Message, ResultStatus

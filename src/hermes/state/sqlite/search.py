@@ -6,14 +6,12 @@ import re
 import sqlite3
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from hermes.state.codec import Fetch, read_text
+from hermes.state.queries import Search, SearchFilter
 from hermes.state.sqlite import search_index, tables
-from hermes.state.sqlite.search_query import CJK_RUN, Query, SearchFilter, Word, filtered, normal, parse
-
-Sort: TypeAlias = Literal["best", "newest", "oldest"]
+from hermes.state.sqlite.search_query import CJK_RUN, Query, Word, filtered, normal, parse
 
 CANDIDATES = 200  # "best" ranks this many of the newest matches of each alternative, so its cost has a bound
 SNIPPET_WORDS = 40
@@ -37,17 +35,6 @@ _AROUND = (
     " SELECT * FROM (SELECT id, role, content FROM messages WHERE session_id = :session AND active = 1"
     " AND (timestamp, id) > (:at, :id) ORDER BY timestamp, id LIMIT 1)"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """One question to the store."""
-
-    text: str
-    only: SearchFilter = field(default_factory=SearchFilter)
-    sort: Sort = "best"
-    limit: int = 20
-    offset: int = 0
 
 
 def find(conn: sqlite3.Connection, search: Search, fetch: Fetch) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ ARGUMENTS_LIMIT = 600
 ROW_FIELDS = "m.id, m.role, m.content, m.tool_name, m.tool_calls, s.source"
 _ROWS = f"SELECT {ROW_FIELDS} FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"
 _INSERT = "INSERT INTO messages_fts(rowid, content, tags) VALUES (?, ?, ?)"
+OPTIMIZE = "INSERT INTO messages_fts(messages_fts) VALUES ('optimize')"
 _DELETE = "INSERT INTO messages_fts(messages_fts, rowid, content, tags) VALUES ('delete', ?, ?, ?)"
 
 

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from hermes.state.queries import SearchFilter
+
 _CJK = (
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3"
@@ -74,17 +76,6 @@ class Query:
     @property
     def match(self) -> str:
         return " OR ".join(self.branches)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchFilter:
-    """Which messages may be found."""
-
-    sources: tuple[str, ...] = ()
-    not_sources: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
-    user_id: str | None = None
-    inactive: bool = False
 
 
 def parse(text: str) -> Query | None:

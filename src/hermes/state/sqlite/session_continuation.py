@@ -4,13 +4,13 @@ Its title is the next number of the old one: "title", "title #2", "title #3".
 """
 
 # ruff: noqa: S608 - names in statements come from the schema, never from outside
-import re
 import sqlite3
 from collections.abc import Callable
 
 from hermes.errors import SessionMoved
 from hermes.ops import SessionContinued
 from hermes.state.codec import read_text
+from hermes.state.titles import next_free
 
 COMPRESSION = "compression"  # the end reason
 _TIP = (
@@ -61,7 +61,7 @@ def continued(conn: sqlite3.Connection, op: SessionContinued, create: Callable[[
     made = create()
     if not made:
         raise SessionMoved(f"there is a session {op.child.session_id!r} already")
-    conn.execute(_INHERIT, (op.session_id, next_free(conn, title) if title else None, op.child.session_id))
+    conn.execute(_INHERIT, (op.session_id, _next_title(conn, title), op.child.session_id))
     return made
 
 
@@ -86,39 +86,9 @@ def line_before(conn: sqlite3.Connection, session_id: str) -> list[str]:
     return line[:-1]
 
 
-MAX_TITLE_CHARS = 100
+def _next_title(conn: sqlite3.Connection, title: str | None) -> str | None:
+    def like(base: str) -> list[str]:
+        sql = "SELECT title FROM sessions WHERE title = ? OR (title >= ? AND title < ?)"  # "$" follows "#"
+        return [row[0] for row in conn.execute(sql, (base, f"{base} #", f"{base} $"))]
 
-_NUMBERED = re.compile(r"^(.*) #(\d+)$", re.DOTALL)
-
-
-def next_free(conn: sqlite3.Connection, title: str) -> str:
-    """`title` when it is unused, else with the number after the highest in use."""
-    numbered = _NUMBERED.match(title)
-    base = numbered.group(1) if numbered else title
-    used = [number for _, _, number in numbered_like(conn, base)]
-    if not used:
-        return base
-    number = max(1, *used)
-    while True:
-        number += 1
-        ending = f" #{number}"
-        title = base[: MAX_TITLE_CHARS - len(ending)] + ending
-        # One that was cut to make room for its number may be in use, without beginning like this one.
-        if conn.execute("SELECT 1 FROM sessions WHERE title = ?", (title,)).fetchone() is None:
-            return title
-
-
-def numbered_like(conn: sqlite3.Connection, base: str) -> list[tuple[str, str, int]]:
-    """(id, title, number) of the sessions called `base` or `base #N`; the plain one has number 0."""
-    escaped = base.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    rows = conn.execute(
-        "SELECT id, title FROM sessions WHERE title = ? OR title LIKE ? ESCAPE '\\'", (base, f"{escaped} #%")
-    )
-    found = []
-    for session_id, title in rows:
-        numbered = _NUMBERED.match(title)
-        if title == base:
-            found.append((session_id, title, 0))
-        elif numbered and numbered.group(1) == base:
-            found.append((session_id, title, int(numbered.group(2))))
-    return found
+    return next_free(title, like) if title else None

@@ -11,17 +11,19 @@ from hermes.scope import unbroken
 from hermes.state.blobs import BlobFolder
 from hermes.state.owner import this_process
 from hermes.state.session_versions import Version, Versions
-from hermes.state.sqlite.connection import Durability, JournalMode, connect, data_version, is_damage
+from hermes.state.sqlite.connection import JournalMode, connect, data_version, is_damage
 from hermes.state.sqlite.ledger_sums import Sums
 from hermes.state.sqlite.pool import ReadPool
 from hermes.state.sqlite.read import load_session
 from hermes.state.sqlite.store_ops_sql import Plan
 from hermes.state.sqlite.write_file import INDEX_BATCH, WriteFile
 from hermes.state.sqlite.writer import Work, Writer
+from hermes.state.stores import Durability
 
 if TYPE_CHECKING:
+    from hermes.state.queries import Search
+    from hermes.state.sqlite.queries import SqliteQueries
     from hermes.state.sqlite.salvage import Salvaged
-    from hermes.state.sqlite.search import Search
 
 Answer = TypeVar("Answer")
 
@@ -136,6 +138,13 @@ class SqliteStore:
                 self.rebuild_index()  # the one part of the file that is not looked through
         with self._reads.connection() as conn:
             return work(conn)
+
+    @property
+    def queries(self) -> "SqliteQueries":
+        """What `SessionDB` asks."""
+        from hermes.state.sqlite.queries import SqliteQueries  # noqa: PLC0415 - a turn does without
+
+        return SqliteQueries(self)
 
     async def search(self, search: "Search") -> list[dict[str, Any]]:
         """Messages that match, as result rows."""

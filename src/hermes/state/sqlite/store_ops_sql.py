@@ -331,6 +331,11 @@ def keep_text(conn: sqlite3.Connection, text: str | None) -> str | bytes | None:
 
 def change_session(conn: sqlite3.Connection, session_id: str, changes: dict[str, Any]) -> int:
     """Set columns; the number of rows that were changed (0 when there is no such session)."""
+    return change_where(conn, " WHERE s.id = ?", (session_id,), changes)
+
+
+def change_where(conn: sqlite3.Connection, where: str, given: Sequence[Any], changes: dict[str, Any]) -> int:
+    """Set columns of all rows of `sessions s` that are so; how many."""
     unknown = sorted(set(changes) - (SESSION_COLUMNS.keys() - {"id"}))
     if unknown:
         raise StoreError(f"sessions have no column {unknown[0]!r}")
@@ -339,7 +344,7 @@ def change_session(conn: sqlite3.Connection, session_id: str, changes: dict[str,
     values = [_column(conn, name, value) for name, value in changes.items()]
     assignments = ", ".join(f"{name} = ?" for name in changes)
     try:
-        return conn.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*values, session_id)).rowcount
+        return conn.execute(f"UPDATE sessions AS s SET {assignments}{where}", (*values, *given)).rowcount
     except sqlite3.IntegrityError as error:
         raise _title_taken(error, changes.get("title")) from error
 

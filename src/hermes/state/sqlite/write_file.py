@@ -15,7 +15,6 @@ from hermes.state.sqlite import tables
 from hermes.state.sqlite.connection import (
     BUSY_TIMEOUT_MS,
     DamagedFile,
-    Durability,
     JournalMode,
     choose_journal,
     connect,
@@ -24,6 +23,7 @@ from hermes.state.sqlite.connection import (
 )
 from hermes.state.sqlite.lock import FairLock, Seal
 from hermes.state.sqlite.writer import QUICK_S, Work, pace
+from hermes.state.stores import Durability
 
 if TYPE_CHECKING:
     from hermes.state.sqlite.salvage import Salvaged

@@ -14,7 +14,7 @@ STILL_RUNNING = "Not known here: this call was still running in session {} when 
 
 def copied(db: SessionDB, old: str, title: str = "") -> str:
     """A new session with everything that was said in `old`; its id. Nobody goes on with `old` here."""
-    row, record = db.get_session(old), db.store.load_sync(old)
+    row, record = db.get_session(old), db.queries.load(old)
     if row is None or record is None:
         raise UserError("nothing was said in this session yet, so there is nothing to branch from")
     new = RandomIds().session()

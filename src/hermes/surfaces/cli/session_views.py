@@ -85,16 +85,13 @@ def stats(home: Path, db: "SessionDB | None") -> dict[str, Any]:
     if db is None:
         return {"sessions": 0, "messages": 0, "size_bytes": size, "blob_bytes": 0, "free_bytes": 0, "by_source": {}}
     stored = db.storage_stats()
-    by_source = db.store.read(
-        lambda conn: conn.execute("SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC, 1").fetchall()
-    )
     return {
         "sessions": stored["sessions"],
         "messages": stored["messages"],
         "size_bytes": size,
         "blob_bytes": stored["blob_bytes"],
         "free_bytes": stored["free_bytes"],
-        "by_source": {str(source): int(count) for source, count in by_source},
+        "by_source": stored["by_source"],
     }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hermes.config import paths
 from hermes.errors import SessionNotFound
+from hermes.state.stores import has_sessions, place_of
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
 @contextmanager
 def open_sessions(cli: Cli, *, make: bool = False) -> "Iterator[SessionDB | None]":
     """The home's sessions; None when there is no store yet, unless one is to be made. Looking never makes one."""
-    file = paths.state_file(cli.home)
-    if not make and not paths.has_sessions(cli.home):
+    place = place_of(cli.home)
+    if not make and not has_sessions(place):
         yield None
         return
     from hermes.state import SessionDB  # noqa: PLC0415 - paid by whoever has sessions
 
     paths.made(cli.home)
-    with SessionDB(file) as db:
+    with SessionDB(place) as db:
         yield db
 
 

@@ -16,6 +16,7 @@ from hermes.errors import ToolError
 from hermes.schemas import tidy
 from hermes.scope import TurnScope
 from hermes.seams import Environment, EventStore, Gate, NestedCalls, ResultShelf, Route, Supervisor
+from hermes.state.stores import open_store, place_of
 from hermes.tools.calling.dispatch import awaited, call_now, fitting, is_coroutine, resolved, takes_context
 from hermes.tools.calling.loops import depth_here, run_sync
 from hermes.tools.calling.pool import DaemonPool
@@ -181,10 +182,8 @@ class DirectCalls:
 
     def _store(self, home: Path) -> EventStore:
         if home not in self._stores:
-            from hermes.state.sqlite.store import SqliteStore  # noqa: PLC0415 - only built-ins are decided on
-
             paths.made(home)
-            self._stores[home] = SqliteStore(paths.state_file(home))
+            self._stores[home] = open_store(place_of(home))
         return self._stores[home]
 
     def close_task(self, task_id: str) -> None:

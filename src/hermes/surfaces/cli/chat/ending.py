@@ -3,14 +3,13 @@
 import logging
 import time
 
-from hermes.config import paths
 from hermes.config.sections import sessions as sessions_section
-from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
 from hermes.errors import StoreError
 from hermes.ops import SessionChanged
 from hermes.runtime.setup.process import shared
 from hermes.seams import EventStore
+from hermes.state.stores import has_sessions, place_of
 
 CLOSED = "cli_close"
 log = logging.getLogger(__name__)
@@ -18,7 +17,7 @@ log = logging.getLogger(__name__)
 
 async def close_session(settings: Settings, session_id: str) -> None:
     """Note that nobody works on the session any more, so that it can be pruned one day. Resuming opens it again."""
-    if paths.state_file(settings.home).exists():
+    if has_sessions(place_of(settings.home, settings)):
         changes = {"ended_at": time.time(), "end_reason": CLOSED}
         try:
             await session_store(settings).commit(SessionChanged(session_id, changes))
@@ -28,18 +27,18 @@ async def close_session(settings: Settings, session_id: str) -> None:
 
 def session_store(settings: Settings) -> EventStore:
     """Where the sessions of this home are, as the agents of this process write to it."""
-    return shared.store(paths.state_file(settings.home), settings.of(state_section.Section).durability)
+    return shared.store(settings)
 
 
 def prune_if_due(settings: Settings) -> str:
     """Delete what `sessions.auto_prune` calls old, when the last time was long enough ago; says so, or nothing."""
-    wanted, file = settings.of(sessions_section.Section), paths.state_file(settings.home)
-    if not wanted.auto_prune or not file.exists():
+    wanted, place = settings.of(sessions_section.Section), place_of(settings.home, settings)
+    if not wanted.auto_prune or not has_sessions(place):
         return ""
     from hermes.state import SessionDB  # noqa: PLC0415 - for homes that prune
 
     try:
-        with SessionDB(file) as db:
+        with SessionDB(place) as db:
             done = db.maybe_auto_prune_and_vacuum(
                 retention_days=wanted.retention_days,
                 min_interval_hours=wanted.min_interval_hours,  # type: ignore[arg-type]  # the contract says int, a part of an hour works

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from hermes.config import paths
 from hermes.errors import SessionNotFound
+from hermes.state.stores import has_sessions, place_of
 from hermes.surfaces.cli.chat.wish import Wish
 from hermes.surfaces.cli.context import Cli
 
@@ -21,11 +21,12 @@ def resumed_session(cli: Cli, wish: Wish) -> str | None:
     """
     if wish.resume is None and wish.continue_ is None:
         return None
-    if not paths.has_sessions(cli.home):
+    place = place_of(cli.home)
+    if not has_sessions(place):
         raise SessionNotFound("there are no sessions yet; start one with: hermes chat -q …")
     from hermes.state import SessionDB  # noqa: PLC0415 - a new session does without it
 
-    with SessionDB(paths.state_file(cli.home)) as db:
+    with SessionDB(place) as db:
         found = db.resolve_resume_session_id(_wanted(db, wish))
         if not wish.fork:
             return found

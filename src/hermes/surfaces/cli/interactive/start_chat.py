@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hermes.config import paths
-from hermes.config.sections.state import Section as State
 from hermes.runtime.setup.process import shared
-from hermes.state import SessionDB, SqliteStore
+from hermes.state import SessionDB
 from hermes.surfaces.cli.chat.ending import prune_if_due
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.keywords import note_unknown_toolsets
@@ -58,8 +57,7 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
 async def _converse(start: Start, session_id: str | None) -> int:
     cli = start.cli
     settle_soon(asyncio.get_running_loop())
-    store = shared.store(paths.state_file(cli.home), start.settings.of(State).durability)
-    assert isinstance(store, SqliteStore)
+    store = shared.store(start.settings)
     face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
     chat = Chat(start, SessionDB(store=store), face)
     with _signals(chat, face) as was_hit, face.quiet():

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hermes.state import SessionDB
+from hermes.state import SessionDB, SqliteStore
 from hermes.typed import json_decoder
 
 _READ = "SELECT value FROM state_meta WHERE key = ?"
@@ -33,7 +33,8 @@ class Waiting:
     """The line of one session. A change is on disk before it counts; secrets are hidden there, not in memory."""
 
     def __init__(self, db: SessionDB, session_id: str, hide: Callable[[str], str], in_thread: "InThread") -> None:
-        self._db = db
+        assert isinstance(db.store, SqliteStore)
+        self._db, self._store = db, db.store
         self._key = _key(session_id)
         self._session_id = session_id
         self._hide = hide
@@ -44,7 +45,7 @@ class Waiting:
         """Read what an earlier run left; how many wait. One that had reached the session already is let go."""
         *earlier, _ = await self._in_thread(self._line_of_sessions)
         for session_id in earlier:
-            await self._in_thread(self._db.store.write, lambda conn, old=session_id: _moved(conn, _key(old), self._key))
+            await self._in_thread(self._store.write, lambda conn, old=session_id: _moved(conn, _key(old), self._key))
         newest = await self._in_thread(self._newest)
 
         def settled(line: _Line) -> _Line:
@@ -91,7 +92,7 @@ class Waiting:
     async def move_to(self, session_id: str) -> None:
         """The session goes on under another id; those that wait, wait there."""
         old, self._key, self._session_id = self._key, _key(session_id), session_id
-        await self._in_thread(self._db.store.write, lambda conn: _moved(conn, old, self._key))
+        await self._in_thread(self._store.write, lambda conn: _moved(conn, old, self._key))
 
     @property
     def open_ones(self) -> tuple[Waited, ...]:
@@ -115,7 +116,7 @@ class Waiting:
                 conn.execute(_DELETE, (self._key,))
             return line
 
-        changed: _Line = await self._in_thread(self._db.store.write, within)
+        changed: _Line = await self._in_thread(self._store.write, within)
         return changed
 
     def _line_of_sessions(self) -> list[str]:
