@@ -1,8 +1,11 @@
 """When commits may run on an event loop, from how long they took."""
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes.state.sqlite import connection, write_file, writer
 from hermes.state.sqlite.writer import QUICK_S, SLOWEST_S, pace
 
 QUICK = st.floats(0.00005, QUICK_S / 4)
@@ -44,3 +47,15 @@ def test_a_few_quick_commits_among_held_up_ones_bring_the_writing_back_to_the_lo
         for seconds in (*held_up_s, quick_s):
             estimate_s = pace(estimate_s, seconds, by_thread=True)
     assert estimate_s < QUICK_S
+
+
+def test_the_page_of_the_writer_tells_its_numbers() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "state-writer.md").read_text(encoding="utf-8")
+    told = (
+        f"under {writer.QUICK_S * 1000:.0f} ms",
+        f"{writer.PATIENCE} times {writer.RETRY_S * 1000:.0f} ms",
+        f"takes ≤ {writer.GROUP_LIMIT}",
+        f"{write_file.CHECKPOINT_EVERY} commits, or {writer.IDLE_S} s quiet",
+        f"strangers for {connection.BUSY_TIMEOUT_MS // 1000} s",
+    )
+    assert [words for words in told if words not in page] == []

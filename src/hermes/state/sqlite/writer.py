@@ -4,6 +4,8 @@ Two switches of threads cost as much as a commit on a fast disk, and a busy loop
 interpreter at every statement. So callers write themselves, in the place of the thread, when nothing waits: a plain
 thread always, a loop where commits are too quick to be noticed. What several tasks of a loop ask for in one round of
 it goes into one transaction.
+
+docs/state-writer.md draws the states of a commit, and says what is left of it at a kill, a full disk or a lost lease.
 """
 
 import asyncio
