@@ -24,7 +24,6 @@ TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will
 
 STORE = ("state", "sqlite")  # all that knows SQLite, so that another database is another folder beside it
 STORE_MODULES = {"sqlite3", "_sqlite3"}
-STILL_OPENS_THE_STORE = {"surfaces/cli/interactive/waiting.py"}  # until its line of messages is a table of the store
 
 # Files whose names end like a gerund or a participle: nouns and programs, and what a table prescribes.
 NOUNS = {"encoding", "keyring", "recording", "sed", "typed"}
@@ -294,7 +293,7 @@ def check_folder(folder: Path) -> Iterator[tuple[Path, Finding]]:
         for finding in check_source(
             sources[place.as_posix()],
             in_supervisor=place.parts[:2] == SUPERVISOR,
-            in_store=place.parts[:2] == STORE or place.as_posix() in STILL_OPENS_THE_STORE,
+            in_store=place.parts[:2] == STORE,
             owns_tasks=place.as_posix() in TASK_OWNERS,
             learns_types=place.as_posix() == TYPED,
         ):

@@ -16,6 +16,7 @@ from hermes.ops import (
     SessionCreated,
 )
 from hermes.state import SqliteStore
+from hermes.state.message_line import QueuedMessage
 from hermes.types import Message, ToolCall, Usage
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while 数据库 and データ and 데이터 wait"
@@ -84,6 +85,28 @@ async def mixed(path: Path, name: str, count: int) -> None:
     await store.close()
 
 
+async def line(path: Path, name: str, count: int) -> None:
+    """Add messages under keys that every process uses, take all that can be had, and end them."""
+    store = SqliteStore(path)
+    messages = store.message_line
+    for number in range(count):
+        messages.add("s", QueuedMessage(key=f"k{number}", content=name), first=number % 5 == 0)
+    for one in messages.read("s"):
+        if messages.take("s", one.key):
+            tell(one.key)
+            messages.end("s", [one.key], "done")
+    await store.close()
+
+
+async def take(path: Path, name: str, count: int) -> None:
+    """Take the first `count` that wait in the session, say so, and work on them until the end of the input."""
+    store = SqliteStore(path)
+    for one in store.message_line.read(name)[:count]:
+        store.message_line.take(name, one.key)
+    tell("taken")
+    sys.stdin.read()
+
+
 if __name__ == "__main__":
     job, db, who, how_many = sys.argv[1:5]
-    asyncio.run({"turns": turns, "mixed": mixed}[job](Path(db), who, int(how_many)))
+    asyncio.run({"turns": turns, "mixed": mixed, "line": line, "take": take}[job](Path(db), who, int(how_many)))

@@ -37,6 +37,11 @@ def may_be_alive(owner: str) -> bool:
     return state not in _ENDED and start in ("", started)
 
 
+def is_alive_here(owner: str) -> bool:
+    """True only when it is certain that the process is there: nothing is about one of another place."""
+    return owner.partition(":")[0] == _place() and may_be_alive(owner)
+
+
 def described(owner: str) -> str:
     """The process in words."""
     place, _, pid_and_start = owner.partition(":")

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hermes.ops import Lease, SessionRecord, StoreOp
 from hermes.seams import EventStore
+from hermes.state.message_line import MessageLine
 
 Row: TypeAlias = dict[str, Any]
 RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals"]
@@ -229,6 +230,8 @@ class SessionStore(EventStore, Protocol):
 
     @property
     def queries(self) -> SessionQueries: ...
+    @property
+    def message_line(self) -> MessageLine: ...
 
     def close_sync(self) -> None:
         """`close` for a plain thread; a second time does nothing."""

@@ -1,6 +1,6 @@
 """What a store of sessions keeps: its tables and their columns, in the words of SQL that all databases share."""
 
-SCHEMA_VERSION = 3  # a new one is also an entry in sqlite/schema_history.py
+SCHEMA_VERSION = 4  # a new one is also an entry in sqlite/schema_history.py
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
@@ -142,6 +142,19 @@ TABLES: dict[str, dict[str, str]] = {
         "owner": "TEXT NOT NULL",
         "since": "REAL NOT NULL",
         "renewed_at": "REAL NOT NULL",
+    },
+    # What waits for its turn in a session, which need not be there yet; `message_line` says what the words mean.
+    "queued_messages": {
+        "session_id": "TEXT NOT NULL",
+        "number": "INTEGER NOT NULL",
+        "key": "TEXT NOT NULL",
+        "mode": "TEXT NOT NULL DEFAULT 'queue' CHECK (mode IN ('queue', 'steer', 'interrupt'))",
+        "content": "TEXT",  # JSON: a text or a list of parts; none once it has ended
+        "state": "TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'taken', 'done', 'dropped'))",
+        "who": "TEXT NOT NULL DEFAULT ''",
+        "at": "REAL NOT NULL",
+        "taken_by": "TEXT",  # the process, as in `leases`
+        "taken_after": "INTEGER",  # the newest user message of the session when it was taken
     },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {

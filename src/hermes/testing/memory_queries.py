@@ -262,6 +262,7 @@ class MemoryQueries:
             state.locks.pop(session_id, None)
             return state.sessions.pop(session_id, None) is not None
 
+        self._store.message_line.forget(session_id)
         return self._store.write(work)
 
     def reclaim(self, _effort: Literal["pages", "blobs", "all"], /) -> int:

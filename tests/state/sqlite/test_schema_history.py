@@ -40,8 +40,11 @@ def as_of(version: int, path: Path) -> None:
             columns = columns_of(table, version)
             if columns:
                 conn.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kinds[name]}' for name in columns)})")
-        for statement in (*tables.INDEXES, tables.SEARCH_INDEX):
-            conn.execute(statement)
+        made = [table for table in schema.TABLES if columns_of(table, version)]
+        for statement in tables.INDEXES:
+            if any(f" ON {table}(" in statement for table in made):
+                conn.execute(statement)
+        conn.execute(tables.SEARCH_INDEX)
         conn.execute(f"PRAGMA user_version = {version}")
 
 
@@ -81,6 +84,8 @@ def value_for(name: str, kind: str, number: int) -> object:
         return f"{number:064x}"
     if name == "role":
         return "user"
+    if "CHECK" in kind:
+        return kind.split("'")[1]
     if name == "session_id":
         return f"id {number}"
     if kind.startswith("INTEGER"):

@@ -18,6 +18,7 @@ VOTERS = 16  # rows of a page that are asked what they are
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ROLE = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
+_WORD = re.compile(r"'(\w+)'", re.ASCII)  # of those that a column is limited to
 _BLOB = re.compile(r"(json:)?[0-9a-f]{64}")
 
 
@@ -125,7 +126,8 @@ def _rules(table: str) -> dict[str, _Rule]:
     rules = {}
     for name, kind in TABLES[table].items():
         required = "NOT NULL" in kind or kind.startswith("TEXT PRIMARY KEY")
-        rules[name] = _Rule(kind.split()[0], required, _CHECKS.get(name))
+        words = _WORD.findall(kind.partition("CHECK")[2])
+        rules[name] = _Rule(kind.split()[0], required, words.__contains__ if words else _CHECKS.get(name))
     return rules
 
 

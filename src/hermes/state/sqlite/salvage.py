@@ -18,6 +18,7 @@ from msgspec import Struct
 from hermes.state import schema
 from hermes.state.sqlite import tables
 from hermes.state.sqlite.examine import is_true_text
+from hermes.state.sqlite.message_line import adopt_old_lines
 from hermes.state.sqlite.page_reader import INTERIOR, LEAF, Image, PageRow
 from hermes.state.sqlite.row_shapes import flaws, is_required, table_of
 from hermes.state.sqlite.schema_history import columns_of
@@ -260,6 +261,7 @@ class _Copy:
             added = _insert(self._new, table, row)
             self.damaged += added and row.get("content") == DAMAGED_MESSAGE
         _adopt_orphans(self._new)
+        adopt_old_lines(self._new)
         self._new.execute("DELETE FROM state_meta WHERE key IN ('fts_watermark', 'fts_format')")
 
 

@@ -44,6 +44,9 @@ HISTORY: tuple[dict[str, str], ...] = (
     {  # schema 3: who works on a session just now
         "leases": "fence session_id owner since renewed_at",
     },
+    {  # schema 4: messages that wait for their turn
+        "queued_messages": "session_id number key mode content state who at taken_by taken_after",
+    },
 )
 
 

@@ -21,6 +21,7 @@ from hermes.state.sqlite.writer import Work, Writer
 from hermes.state.stores import Durability
 
 if TYPE_CHECKING:
+    from hermes.state.message_line import MessageLine
     from hermes.state.queries import Search
     from hermes.state.sqlite.queries import SqliteQueries
     from hermes.state.sqlite.salvage import Salvaged
@@ -194,6 +195,13 @@ class SqliteStore:
         self._writer.close()
         self._reads.close()
         self._file.seal()
+
+    @property
+    def message_line(self) -> "MessageLine":
+        """What waits for its turn, session by session."""
+        from hermes.state.sqlite.message_line import SqliteMessageLine  # noqa: PLC0415 - a start does not pay for it
+
+        return SqliteMessageLine(self)
 
     @property
     def notes(self) -> list[str]:

@@ -175,7 +175,7 @@ class MessageRow(Struct, frozen=True, gc=False):
 class Plan:
     """One commit, its messages encoded. The bytes in `found` must be on disk before `run`; `run` may be repeated."""
 
-    __slots__ = ("_at", "_fence", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions", "found")
+    __slots__ = ("_at", "_fence", "_moved", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions", "found")
 
     def __init__(
         self, ops: Sequence[StoreOp], owner: str, sums: Sums | None = None, versions: Versions | None = None
@@ -196,9 +196,14 @@ class Plan:
         self._totals: defaultdict[str, _Totals] = defaultdict(_Totals)
         self._row_of_call: dict[tuple[str, str], int] = {}
         self._fence = 0
+        self._moved: list[SessionContinued] = []
         answer = tuple([_STEPS[type(op)](self, conn, op) for op in self._ops])
         for session_id, totals in self._totals.items():
             totals.add(conn, session_id)
+        for moved in self._moved:  # what waits follows, once all else is there
+            from hermes.state.sqlite.message_line import move  # noqa: PLC0415 - a start does not pay for it
+
+            move(conn, moved.session_id, moved.child.session_id)
         if self._versions is not None:
             self._versions.committed(self._ops)
         return answer
@@ -260,6 +265,7 @@ class Plan:
     def _continue(self, conn: sqlite3.Connection, op: SessionContinued) -> int:
         made = continued(conn, op, lambda: _create(conn, op.child, self._at))
         leases.move(conn, op.session_id, op.child.session_id, self._fence)
+        self._moved.append(op)
         return made
 
     def _approve(self, conn: sqlite3.Connection, op: ApprovalRecorded) -> int:

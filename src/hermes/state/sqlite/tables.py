@@ -22,6 +22,9 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_attempts_session ON attempts(session_id)",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_blob_refs ON blob_refs(digest, message_id)",
     "CREATE INDEX IF NOT EXISTS idx_blob_refs_message ON blob_refs(message_id)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx_queued_messages_key ON queued_messages(session_id, key)",
+    "CREATE INDEX IF NOT EXISTS idx_queued_messages_number ON queued_messages(session_id, number)",
+    "CREATE INDEX IF NOT EXISTS idx_queued_messages_ended ON queued_messages(at) WHERE content IS NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
 )
 
@@ -80,6 +83,10 @@ def migrate(conn: sqlite3.Connection, path: Path) -> Path | None:
         if foreign:
             _adopt(conn)
         create(conn)
+        if version:
+            from hermes.state.sqlite.message_line import adopt_old_lines  # noqa: PLC0415 - once for each file
+
+            adopt_old_lines(conn)
     except BaseException:
         conn.execute("ROLLBACK")
         raise

@@ -6,10 +6,15 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from hermes.errors import UserError
 from hermes.state import SessionDB
+from hermes.state.message_line import QueuedMessage
 from hermes.surfaces.cli.interactive.waiting import Waiting
 from hermes.testing.replies import calls, says
 from hermes.testing.server import RecordedRequest, ServerThread
+from hermes.types import ImagePart, TextPart
 from tests.surfaces.cli.interactive.conftest import Start
 from tests.surfaces.cli.interactive.terminal import CTRL_D, ENTER, ESC, UP, answering
 
@@ -65,6 +70,36 @@ async def test_one_that_had_not_reached_the_session_is_still_first(tmp_path: Pat
         again = line(db)
         await again.open()
         assert [one.text for one in again.open_ones] == ["lost on the way", "next"]
+
+
+async def test_one_that_another_terminal_sends_is_not_sent_twice(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db, SessionDB(tmp_path / "state.db") as other_db:
+        mine = line(db)
+        for text in ("first", "second", "third"):
+            await mine.add(text)
+        other = line(other_db)
+        await other.open()
+        first, second, third = other.line
+        assert await mine.take(mine.line[0])
+        assert not await other.take(first)
+        await mine.drop(mine.line[1])
+        with pytest.raises(UserError, match="Another Hermes has sent or removed this message"):
+            await other.edit(second, "changed")
+        assert other.line == (third,)
+        assert await other.take(third)
+        await other.done(third)
+        assert [one.text for one in mine.open_ones] == ["third"]
+        assert not await mine.take(mine.open_ones[0])
+        assert mine.open_ones == ()
+
+
+async def test_what_another_surface_put_together_keeps_its_pictures(tmp_path: Path) -> None:
+    parts = (TextPart("look at"), ImagePart("https://example.org/a.png"), TextPart("this"))
+    with SessionDB(tmp_path / "state.db") as db:
+        db.store.message_line.add("s", QueuedMessage(key="k", content=parts, who="web:ann"))
+        waiting = line(db)
+        await waiting.open()
+        assert [(one.content, one.text) for one in waiting.line] == [(parts, "look at\nthis")]
 
 
 async def test_a_secret_is_not_on_disk(tmp_path: Path) -> None:
@@ -168,4 +203,4 @@ async def test_what_waits_goes_along_when_the_session_goes_on_under_another_id(t
         again = line(db, "t")
         assert await again.open() == 3
         assert [one.text for one in again.open_ones] == ["left by a crash between the two", "one", "two"]
-        assert await line(db).open() == 0
+        assert await line(db).open() == 3  # whoever still has the old id sees the same line

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from msgspec import structs
 
-from hermes import AIAgent
+from hermes import AIAgent, dicts
 from hermes.config.load import bound_settings
 from hermes.config.sections.agent import Section as Agent
 from hermes.config.sections.approvals import Section as Approvals
@@ -25,6 +25,7 @@ from hermes.extensions.skills import Skills
 from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
+from hermes.state.message_line import BusyMode
 from hermes.surfaces.cli.chat.keywords import agent_keywords
 from hermes.surfaces.cli.chat.references import opened, surroundings
 from hermes.surfaces.cli.chat.skills import Loaded
@@ -38,12 +39,11 @@ from hermes.surfaces.cli.interactive.recent_messages import recent
 from hermes.surfaces.cli.interactive.slashes import SLASHES, find, run_quick
 from hermes.surfaces.cli.interactive.status import ShownSpend
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
-from hermes.surfaces.cli.interactive.waiting import Waited, Waiting
+from hermes.surfaces.cli.interactive.waiting import GONE, Waited, Waiting
 from hermes.surfaces.cli.passwords import ask_password
 from hermes.surfaces.logs import Logged, session_tag, turn_log
 from hermes.tools.environments.command_env import redactor_of
 
-BusyMode = Literal["queue", "steer", "interrupt"]
 STOP_S = 3.0
 SOON_S = 1.0
 log = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class Chat:
             self.say(f"steering: {text}", "dim")
             return
         is_first = first or (self.is_busy and self.busy_mode == "interrupt")
-        await self.waiting.add(text, first=is_first)
+        await self.waiting.add(text, first=is_first, mode=self.busy_mode)
         if self.is_busy and self.busy_mode == "interrupt":
             self.agent.interrupt()
         if not self.is_busy:
@@ -268,7 +268,9 @@ class Chat:
     async def _turn(self, one: Waited) -> None:
         with self._busy():
             try:
-                await self.waiting.take(one)
+                if not await self.waiting.take(one):
+                    self.say(GONE, "yellow")
+                    return
                 if not self.face.echoes:
                     self.face.write(self.said(one.text))
                 with bound_settings(self.settings):
@@ -277,7 +279,7 @@ class Chat:
                     await self._not_sent(one, "Stopped before it was sent.")
                     return
                 self._untold = None
-                await self.waiting.drop(one)
+                await self.waiting.done(one)
                 await self._tell(result)
             except HermesError as error:
                 await self._not_sent(one, str(error))
@@ -287,7 +289,9 @@ class Chat:
                 await self._not_sent(one, disk_trouble(error) or inside)
 
     async def _asked(self, one: Waited) -> dict[str, Any] | None:
-        content = await opened(one.text, surroundings(self.settings, self.cwd, self.wish.source))
+        content = dicts.content_to_json(one.content)  # parts that another surface has put together stay as they are
+        if isinstance(content, str):
+            content = await opened(content, surroundings(self.settings, self.cwd, self.wish.source))
         if self._stop_wanted:
             return None
         told = self._loaded.text(self.session_id) if self._loaded and not await self.exists() else None
@@ -350,7 +354,7 @@ class Chat:
         await self._look_up()
         left = str(result.get("pending_steer") or "")
         if left:
-            await self.waiting.add(left, first=True)
+            await self.waiting.add(left, first=True, mode="steer")
         if self.is_held and self.waiting.open_ones and not self.is_leaving:
             self.say(f"{len(self.waiting.open_ones)} waiting: Enter sends them, Up edits the last, /queue shows them")
 

@@ -1,145 +1,109 @@
-"""Messages that wait for their turn: a durable line, first in, first out, one for each session."""
+"""The messages that wait in this terminal: what is in memory of the line of its session, which the store keeps."""
 
 import secrets
-import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hermes.state import SessionDB, SqliteStore
-from hermes.typed import json_decoder
+from hermes.errors import UserError
+from hermes.state import SessionDB
+from hermes.state.message_line import BusyMode, QueuedMessage
+from hermes.types import Content, text_of
 
-_READ = "SELECT value FROM state_meta WHERE key = ?"
-_WRITE = "INSERT INTO state_meta(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value"
-_DELETE = "DELETE FROM state_meta WHERE key = ?"
+WHO = "cli"
+GONE = "Another Hermes has sent or removed this message."
 
 
-class Waited(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message. `taken_after` is the newest user message of the session when this one was handed to the agent."""
+class Waited(Struct, frozen=True):
+    """One message."""
 
     id: str
-    text: str
-    taken_after: int | None = None
+    content: Content
+    is_taken: bool = False
 
-
-_Line = list[Waited]
-_decode = json_decoder(_Line).decode
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return text_of(self.content)
 
 
 class Waiting:
     """The line of one session. A change is on disk before it counts; secrets are hidden there, not in memory."""
 
     def __init__(self, db: SessionDB, session_id: str, hide: Callable[[str], str], in_thread: "InThread") -> None:
-        assert isinstance(db.store, SqliteStore)
-        self._db, self._store = db, db.store
-        self._key = _key(session_id)
+        self._stored = db.store.message_line
         self._session_id = session_id
         self._hide = hide
         self._in_thread = in_thread
         self.line: tuple[Waited, ...] = ()
 
     async def open(self) -> int:
-        """Read what an earlier run left; how many wait. One that had reached the session already is let go."""
-        *earlier, _ = await self._in_thread(self._line_of_sessions)
-        for session_id in earlier:
-            await self._in_thread(self._store.write, lambda conn, old=session_id: _moved(conn, _key(old), self._key))
-        newest = await self._in_thread(self._newest)
-
-        def settled(line: _Line) -> _Line:
-            left = [one for one in line if one.taken_after is None or one.taken_after >= newest]
-            return [replace(one, taken_after=None) for one in left]
-
-        self.line = tuple(await self._change(settled))
+        """Read what an earlier run left; how many wait. What had reached the session already is not among them."""
+        found = await self._in_thread(self._stored.settle, self._session_id)
+        self.line = tuple(Waited(one.key, one.content) for one in found if one.state == "waiting")
         return len(self.line)
 
-    async def add(self, text: str, *, first: bool = False) -> Waited:
+    async def add(self, text: str, *, first: bool = False, mode: BusyMode = "queue") -> Waited:
         """Put a message at the end of the line, or at its head (behind one that is being worked on)."""
-        new = Waited(id=secrets.token_hex(6), text=text)
-        kept = replace(new, text=self._hide(text))
-
-        def added(line: _Line, one: Waited) -> _Line:
-            place = sum(each.taken_after is not None for each in line) if first else len(line)
-            return [*line[:place], one, *line[place:]]
-
-        await self._change(lambda line: added(line, kept))
-        self.line = tuple(added(list(self.line), new))
+        new = Waited(secrets.token_hex(6), text)
+        kept = QueuedMessage(key=new.id, content=self._hide(text), mode=mode, who=WHO)
+        await self._in_thread(lambda: self._stored.add(self._session_id, kept, first=first))
+        place = sum(one.is_taken for one in self.line) if first else len(self.line)
+        self.line = (*self.line[:place], new, *self.line[place:])
         return new
 
-    async def take(self, one: Waited) -> None:
-        """The agent is handed this one: it stays in the line until `drop`, for the case that neither comes to be."""
-        newest = await self._in_thread(self._newest)
-        await self._update(one.id, taken_after=newest)
+    async def take(self, one: Waited) -> bool:
+        """The agent is to be handed this one, which stays in the line until it is `done`. False if it is `GONE`."""
+        return await self._changed(one, self._stored.take, one.id, is_taken=True)
 
     async def put_back(self, one: Waited) -> None:
         """It did not reach the agent after all."""
-        await self._update(one.id, taken_after=None)
+        await self._in_thread(self._stored.put_back, self._session_id, one.id)
+        self._update(one, is_taken=False)
 
     async def edit(self, one: Waited, text: str) -> None:
         """Say something else at the same place."""
-        kept = self._hide(text)
-        await self._change(lambda line: [replace(each, text=kept) if each.id == one.id else each for each in line])
-        self.line = tuple(replace(each, text=text) if each.id == one.id else each for each in self.line)
+        if not await self._changed(one, self._stored.edit, one.id, self._hide(text), content=text):
+            raise UserError(GONE)
 
     async def drop(self, *gone: Waited) -> None:
-        """These wait no longer."""
-        ids = {one.id for one in gone}
-        self.line = tuple(one for one in self.line if one.id not in ids)
-        await self._change(lambda line: [one for one in line if one.id not in ids])
+        """The person took these away."""
+        await self._end(gone, "dropped")
+
+    async def done(self, one: Waited) -> None:
+        """It has reached the session."""
+        await self._end((one,), "done")
 
     async def move_to(self, session_id: str) -> None:
         """The session goes on under another id; those that wait, wait there."""
-        old, self._key, self._session_id = self._key, _key(session_id), session_id
-        await self._in_thread(self._store.write, lambda conn: _moved(conn, old, self._key))
+        old, self._session_id = self._session_id, session_id
+        await self._in_thread(self._stored.move, old, session_id)
 
     @property
     def open_ones(self) -> tuple[Waited, ...]:
         """Those nobody works on yet."""
-        return tuple(one for one in self.line if one.taken_after is None)
+        return tuple(one for one in self.line if not one.is_taken)
 
-    async def _update(self, wanted: str, **changes: Any) -> None:
-        def changed(line: _Line) -> _Line:
-            return [replace(one, **changes) if one.id == wanted else one for one in line]
+    def _update(self, wanted: Waited, **changes: Any) -> None:
+        self.line = tuple(replace(one, **changes) if one.id == wanted.id else one for one in self.line)
 
-        await self._change(changed)
-        self.line = tuple(changed(list(self.line)))
+    async def _changed(self, one: Waited, work: Callable[..., bool], *args: Any, **changes: Any) -> bool:
+        is_ours: bool = await self._in_thread(work, self._session_id, *args)
+        if is_ours:
+            self._update(one, **changes)
+        else:
+            self._forget(one)
+        return is_ours
 
-    async def _change(self, work: Callable[[_Line], _Line]) -> _Line:
-        def within(conn: sqlite3.Connection) -> _Line:
-            row = conn.execute(_READ, (self._key,)).fetchone()
-            line = work(_decode(row[0]) if row else [])
-            if line:
-                conn.execute(_WRITE, (self._key, msgspec.json.encode(line).decode()))
-            elif row:
-                conn.execute(_DELETE, (self._key,))
-            return line
+    async def _end(self, gone: tuple[Waited, ...], state: str) -> None:
+        self._forget(*gone)
+        await self._in_thread(self._stored.end, self._session_id, [one.id for one in gone], state)
 
-        changed: _Line = await self._in_thread(self._store.write, within)
-        return changed
-
-    def _line_of_sessions(self) -> list[str]:
-        """The ids that this session had, its own last."""
-        line = self._db.get_compression_lineage(self._session_id)
-        return line[: line.index(self._session_id) + 1]
-
-    def _newest(self) -> int:
-        rows = self._db.list_recent_user_messages(self._session_id, limit=1, include_inactive=True)
-        return int(rows[0]["id"]) if rows else 0
-
-
-def _key(session_id: str) -> str:
-    return f"waiting:{session_id}"
-
-
-def _moved(conn: sqlite3.Connection, old: str, new: str) -> None:
-    """Put the line of one key in front of that of another."""
-    first, second = (conn.execute(_READ, (key,)).fetchone() for key in (old, new))
-    if first:
-        line = [*_decode(first[0]), *(_decode(second[0]) if second else ())]
-        conn.execute(_WRITE, (new, msgspec.json.encode(line).decode()))
-        conn.execute(_DELETE, (old,))
+    def _forget(self, *gone: Waited) -> None:
+        ids = {one.id for one in gone}
+        self.line = tuple(one for one in self.line if one.id not in ids)
 
 
 InThread = Callable[..., Awaitable[Any]]

@@ -3,7 +3,8 @@
 from typing import get_args
 
 from hermes.errors import UserError
-from hermes.surfaces.cli.interactive.chat import BusyMode, Chat
+from hermes.state.message_line import BusyMode
+from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
 
 TOLD = {
