@@ -139,6 +139,27 @@ def test_a_killed_process_loses_nothing_that_waited(start: Start) -> None:
     assert [text for text in asked if text in ("Talk.", "first", "second")] == ["Talk.", "first", "second"]
 
 
+def test_two_terminals_with_one_line_send_each_message_once(start: Start) -> None:
+    with ServerThread(answering({"Talk": [SLOW]})) as server:
+        with start(server) as screen:
+            screen.wait_for("Ask something")
+            screen.type(f"Talk.{ENTER}")
+            screen.wait_for("I talk.")
+            screen.type(f"only once{ENTER}")
+            screen.wait_for("waiting 1: only once")
+            os.kill(screen.process.pid, signal.SIGKILL)
+            screen.ended()
+        with start(server, "--continue") as first, start(server, "--continue") as second:
+            for screen in (first, second):
+                screen.wait_for("1 waiting from before", "waiting 1: only once")
+            first.type(ENTER)
+            first.wait_for("I was asked: only once")
+            second.type(ENTER)
+            second.wait_for("Another Hermes has sent or removed this message.")
+    bodies: Any = [request.json for request in server.requests if request.method == "POST"]
+    assert [body["messages"][-1]["content"] for body in bodies].count("only once") == 1
+
+
 def test_what_waits_can_be_changed_and_removed(start: Start) -> None:
     with ServerThread(answering({"Talk": [SLOW]})) as server, start(server) as screen:
         screen.wait_for("Ask something")
