@@ -41,6 +41,7 @@ from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: E402
 from hermes.tools.traits import Traits, touches_nothing  # noqa: E402
 from hermes.tools.view import SessionView  # noqa: E402
 from hermes.types import ToolCall, text_of  # noqa: E402
+from tests.runtime.rooms import Followed  # noqa: E402
 
 RUNS = 11
 CALLS = 1000
@@ -103,11 +104,7 @@ class Bench:
 
     async def call(self, name: str, **args: Any) -> dict[str, Any]:
         call = ToolCall(RandomIds().new("call"), name, json.dumps(args))
-
-        async def persist(*_: object) -> None:
-            raise AssertionError("one call is one wave")
-
-        (result,) = await run_calls(self.ctx, [call], persist)
+        (result,) = await run_calls(self.ctx, [call], Followed(self.ctx.sink))
         answer: dict[str, Any] = json.loads(text_of(result.content))
         return answer
 

@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -28,8 +28,8 @@ from hermes.tools.registration.groups import groups
 from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import invalidate_check_fn_cache, registry
 from hermes.tools.traits import Origin
-from hermes.types import ToolCall, ToolResult
-from tests.runtime.rooms import room, tool
+from hermes.types import ToolCall
+from tests.runtime.rooms import Followed, room, tool
 
 ROUNDS = 200  # short ones: on a shared machine a short one is the more often undisturbed
 TEXT = '{"ok": 1}'
@@ -116,14 +116,11 @@ async def turn_dispatch(folder: Path) -> dict[str, float]:
     }
     numbers = itertools.count()
 
-    async def persist(_results: Sequence[ToolResult], _starting: Sequence[ToolCall]) -> None:
-        raise AssertionError("one call is one wave")
-
     tools = [tool(name, handler, SCHEMA, origin=origin) for name, (handler, origin) in kinds.items()]
     async with room(folder, *tools, timeout_s=None) as it:
 
         async def call(name: str) -> None:
-            await run_calls(it.ctx, [ToolCall("c", name, f'{{"n": {next(numbers)}}}')], persist)
+            await run_calls(it.ctx, [ToolCall("c", name, f'{{"n": {next(numbers)}}}')], Followed(it.events))
             it.events.seen.clear()
 
         (bare,) = best(1_000, lambda: sync_handler(args))

@@ -5,7 +5,7 @@ import logging
 import os
 import random
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +33,8 @@ from hermes.tools.results.shelf import FileShelf
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.tools.view import SessionView
-from hermes.types import JsonObject, ToolCall, ToolResult, text_of
-from tests.runtime.rooms import RealClock
+from hermes.types import JsonObject, ToolCall, text_of
+from tests.runtime.rooms import Followed, RealClock
 from tests.tools.approval.corpora import destructive
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
@@ -90,11 +90,8 @@ class Room:
     async def call(self, name: str, **args: Any) -> dict[str, Any]:
         """One call through the kernel's executor, as a model makes it."""
         self.calls += 1
-
-        async def persist(results: Sequence[ToolResult], _: Sequence[ToolCall]) -> None:
-            assert not results, "one call is one wave"
-
-        (result,) = await run_calls(self.ctx, [ToolCall(f"c{self.calls}", name, json.dumps(args))], persist)
+        call = ToolCall(f"c{self.calls}", name, json.dumps(args))
+        (result,) = await run_calls(self.ctx, [call], Followed(self.ctx.sink))
         answer: dict[str, Any] = json.loads(text_of(result.content))
         return answer
 

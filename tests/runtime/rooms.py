@@ -14,7 +14,7 @@ from hermes.runtime.context import Services, TurnContext
 from hermes.runtime.guardrails import Guardrails
 from hermes.runtime.tool_executor import run_calls
 from hermes.scope import TurnScope
-from hermes.seams import Action, Clock, Decision, Environment, EventStore, Gate, Ids, Supervisor, ToolView
+from hermes.seams import Action, Clock, Decision, Environment, EventStore, Gate, Ids, Sink, Supervisor, ToolView
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import Registered, ToolEntry
@@ -65,6 +65,23 @@ class Events:
 
 
 @dataclass
+class Followed:
+    """`RoundLog` that keeps what it is told, and shows it at once."""
+
+    sink: Sink
+    persisted: list[tuple[list[str], list[str]]] = field(default_factory=list)  # results, and calls that start
+
+    async def persist(self, results: Sequence[ToolResult], starting: Sequence[ToolCall]) -> None:
+        self.persisted.append(([result.call_id for result in results], [call.id for call in starting]))
+
+    def started(self, call: ToolCall, args: dict[str, Any]) -> None:
+        self.sink.emit(CallStarted(call, args))
+
+    def finished(self, call: ToolCall, args: dict[str, Any], result: ToolResult) -> None:
+        self.sink.emit(CallFinished(call, args, result))
+
+
+@dataclass
 class Room:
     """A turn, its events, and what was persisted on the way."""
 
@@ -75,10 +92,7 @@ class Room:
     persisted: list[tuple[list[str], list[str]]] = field(default_factory=list)  # results, and calls that start
 
     async def run(self, *calls: ToolCall) -> list[ToolResult]:
-        async def persist(results: Sequence[ToolResult], starting: Sequence[ToolCall]) -> None:
-            self.persisted.append(([result.call_id for result in results], [call.id for call in starting]))
-
-        return await run_calls(self.ctx, calls, persist, self.guardrails)
+        return await run_calls(self.ctx, calls, Followed(self.ctx.sink, self.persisted), self.guardrails)
 
     def over(self, view: ToolView) -> "Room":
         """The same room with other tools."""

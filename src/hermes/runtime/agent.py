@@ -419,8 +419,11 @@ class AIAgent:
             sink=sink,
             user_task=text_of(said.message),
         )
-        turn = Turn(
+        if self._outcome is not None:
+            ctx.outcome.totals, ctx.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
+        return Turn(
             ctx=ctx,
+            outcome=ctx.outcome,
             client=parts.client,
             history=history,
             system=self._with_ephemeral(system),
@@ -439,9 +442,6 @@ class AIAgent:
             watch=self._watching(),
             make_room=partial(self._make_room, said) if parts.compress_share is not None else None,
         )
-        if self._outcome is not None:
-            turn.outcome.totals, turn.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
-        return turn
 
     def _user_row(self, turn: Turn, said: TurnInput) -> StoreOp:
         """Take the user's message into the history; what is stored may differ from what the model reads."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct, field
 
 from hermes.redact import Redactor
+from hermes.runtime.outcome import Outcome
 from hermes.scope import TurnScope
 from hermes.seams import (
     Clock,
@@ -71,6 +72,7 @@ class TurnContext(Struct, frozen=True, kw_only=True):
     tools: ToolView
     scope: TurnScope  # the one deadline; every wait below takes what is left
     sink: Sink
+    outcome: Outcome = field(default_factory=Outcome)  # what the turn has come to so far
     user_task: str | None = None  # the words of the user that this turn answers
     route: Route = "foreground"
 

@@ -64,4 +64,5 @@ class KernelCalls:
                 CallClosed(self._turn.session_id, call.id, result.status, result.duration_ms)
             )
         )
+        self._turn.outcome.saw(call, result)
         self._turn.sink.emit(CallFinished(call, args, result))

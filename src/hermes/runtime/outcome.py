@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from hermes.types import CallFinished, JsonObject, TurnFinished, Usage, text_of
+from hermes.types import JsonObject, ToolCall, ToolResult, TurnFinished, Usage, text_of
 
 _EXTRAS = ("error", "error_reason", "interrupt_message", "pending_steer", "guardrail")  # told when there are some
 _extras = attrgetter(*_EXTRAS)
@@ -48,17 +48,17 @@ class Outcome(Struct):
         for name, value in more.items():
             setattr(self, name, value)
 
-    def saw(self, event: CallFinished) -> None:
+    def saw(self, call: ToolCall, result: ToolResult) -> None:
         """Keep what the call really did, for the record of the turn."""
-        if details := event.result.details:
+        if details := result.details:
             if details.get("command"):
                 self.commands.append({"command": details["command"], "exit_code": details.get("exit_code")})
             for path in details.get("files_changed", ()):
                 if path not in self.files_changed:
                     self.files_changed.append(path)
-        if event.result.status != "ok":
-            text = text_of(event.result.content)
-            self.failed_calls.append({"name": event.call.name, "status": event.result.status, "error": text[:500]})
+        if result.status != "ok":
+            text = text_of(result.content)
+            self.failed_calls.append({"name": call.name, "status": result.status, "error": text[:500]})
 
     def spent(self, usage: Usage, cost_usd: float | None, source: str) -> None:
         """Add one attempt. A single unknown price makes the sum unknown; it is never counted as nothing."""

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct, field
@@ -21,9 +21,7 @@ from hermes.tools.hooks import AROUND, CallFacts, nobody_listens, refusal, told
 from hermes.tools.registry import tool_error
 from hermes.tools.results.limits import NO_LIMIT, fit, spill
 from hermes.tools.results.tool_result import error_content, failure_of, fence, sanitise_error, with_note
-from hermes.types import CallFinished, CallStarted, Content, JsonObject, ResultStatus, ToolCall, ToolResult, text_of
-
-Persist: TypeAlias = Callable[[Sequence[ToolResult], Sequence[ToolCall]], Awaitable[None]]
+from hermes.types import Content, JsonObject, ResultStatus, ToolCall, ToolResult, text_of
 
 MAX_PARALLEL = 8
 AT_ONCE = 32  # calls that are looked at before the loop may hear of something else, such as an interrupt
@@ -44,10 +42,18 @@ class Prepared(Struct, frozen=True):
         return self.call if self.call.name == self.name else msgspec.structs.replace(self.call, name=self.name)
 
 
+class RoundLog(Protocol):
+    """Who is told, as it happens, what becomes of the calls of a message."""
+
+    async def persist(self, results: Sequence[ToolResult], starting: Sequence[ToolCall]) -> None: ...
+    def started(self, call: ToolCall, args: JsonObject) -> None: ...
+    def finished(self, call: ToolCall, args: JsonObject, result: ToolResult) -> None: ...
+
+
 async def run_calls(
     ctx: TurnContext,
     calls: Sequence[ToolCall],
-    persist: Persist,
+    log: RoundLog,
     guardrails: Guardrails | None = None,
     *,
     delay_s: float = 0.0,
@@ -55,17 +61,16 @@ async def run_calls(
     """Run `calls`; return their results in call order.
 
     Calls run side by side when what they read and write is disjoint, in ordered waves otherwise. Before a call starts,
-    `persist` was awaited with it, and with the results so far that were not persisted yet: a later wave never runs on a
-    result that a crash could take back, and after a crash nobody wonders about a call that was only waiting. It is
+    `log.persist` was awaited with it, and with the results so far that were not persisted yet: a later wave never runs
+    on a result that a crash could take back, and after a crash nobody wonders about a call that was only waiting. It is
     awaited at least once, before anything runs, with no call when none may run. The last wave's results are returned
     for the kernel to commit.
 
-    Whatever a handler raises becomes a result that the model reads. A cancellation of the turn passes through: every
-    call that ended has sent its `CallFinished` by then, and every call that began its `CallStarted`. When a guardrail
-    halts (`guardrails.halted`), calls that had not started are answered without being run. `delay_s` is waited
-    between waves.
+    Whatever a handler raises becomes a result that the model reads. A cancellation of the turn passes through: by then
+    `log` was told of every call that began and of every call that ended. When a guardrail halts (`guardrails.halted`),
+    calls that had not started are answered without being run. `delay_s` is waited between waves.
     """
-    batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch, persist)
+    batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch, log)
     done: list[ToolResult] = []
     pending: deque[Prepared] = deque()
     for place, call in enumerate(calls, 1):  # all are checked before any of them runs
@@ -77,18 +82,18 @@ async def run_calls(
         if place % AT_ONCE == 0:
             await asyncio.sleep(0)
     if not pending:
-        await persist(done, ())
+        await log.persist(done, ())
     is_first, kept = True, 0
     while pending:
         waves = await batch.planned(pending)
         while waves:
             wave = waves.popleft()
             if delay_s > 0 and not is_first:
-                await persist(done[kept:], ())
+                await log.persist(done[kept:], ())
                 kept = len(done)
                 await ctx.scope.sleep(delay_s)
             # Those that find no place at once are persisted when they get one.
-            await persist(done[kept:], [one.call for one in wave[:MAX_PARALLEL]])
+            await log.persist(done[kept:], [one.call for one in wave[:MAX_PARALLEL]])
             is_first, kept = False, len(done)
             done += await batch.run(wave)
             if ctx.services.environment.cwd != batch.planned_in:
@@ -137,7 +142,7 @@ class _Batch(Struct):
     ctx: TurnContext
     guardrails: Guardrails
     left: float  # characters that further results may have
-    persist: Persist
+    log: RoundLog
     planned_in: str = ""  # the working directory that the waves were worked out in
     done: dict[str, _Done] = field(default_factory=dict)  # those of the wave whose results may yet be shortened
 
@@ -165,10 +170,10 @@ class _Batch(Struct):
 
     def refused(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Show and count a call that did not pass validation."""
-        self.ctx.sink.emit(CallStarted(call, {}))
+        self.log.started(call, {})
         decision = self.guardrails.after(call.name, call.arguments, result.content, result.status)
         result = _noted(result, decision)
-        self.ctx.sink.emit(CallFinished(call, {}, result))
+        self.log.finished(call, {}, result)
         return result
 
     async def run(self, wave: Sequence[Prepared]) -> list[ToolResult]:
@@ -205,7 +210,7 @@ class _Batch(Struct):
     async def _in_place(self, places: asyncio.Semaphore, one: Prepared, *, must_wait: bool) -> ToolResult:
         async with places:
             if must_wait:
-                await self.persist((), [one.call])
+                await self.log.persist((), [one.call])
             return await self._run_one(one)
 
     async def _run_one(self, one: Prepared) -> ToolResult:
@@ -214,7 +219,7 @@ class _Batch(Struct):
             reason = f"not run: the turn was stopped because {halted.message}"
             return ToolResult(call_id=one.call.id, name=one.call.name, content=tool_error(reason), status="cancelled")
         shown = one.shown
-        self.ctx.sink.emit(CallStarted(shown, one.args))
+        self.log.started(shown, one.args)
         block = self.guardrails.before(one.name, one.args, read_only=one.rules.read_only)
         if block.action == "block":
             result = ToolResult(call_id=one.call.id, name=one.call.name, content=block.as_json(), status="failed")
@@ -223,10 +228,10 @@ class _Batch(Struct):
                 result = await self._called(one)
             except CallInterrupted as stopped:
                 result = ToolResult(call_id=one.call.id, name=one.call.name, content=stopped.content, status="unknown")
-                self.ctx.sink.emit(CallFinished(shown, one.args, result))
+                self.log.finished(shown, one.args, result)
                 # A TaskGroup or timeout further out takes a subclass for an error of its body.
                 raise asyncio.CancelledError from stopped
-        self.ctx.sink.emit(CallFinished(shown, one.args, result))
+        self.log.finished(shown, one.args, result)
         return result
 
     async def _called(self, one: Prepared) -> ToolResult:

@@ -9,11 +9,9 @@ from msgspec.structs import replace
 from hermes.errors import StoreError
 from hermes.models.client import ModelAnswer
 from hermes.ops import CallBegun, CallClosed, CallJournalled, StoreOp
-from hermes.runtime.outcome import Outcome
 from hermes.runtime.setup.environment_setup import news_from_background
 from hermes.runtime.steps import HOUSEKEEPING, TurnProgress
 from hermes.runtime.turn import Turn
-from hermes.seams import Sink
 from hermes.tools.calling.arguments import repair_name
 from hermes.tools.files.file_memory import reset_repeats
 from hermes.types import (
@@ -21,7 +19,7 @@ from hermes.types import (
     CallFinished,
     CallStarted,
     Commentary,
-    Event,
+    JsonObject,
     Message,
     StatusChanged,
     ToolCall,
@@ -80,24 +78,14 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
 
     The first commit holds the message that asks for them, which ones are about to start, and which ones wait.
     """
-    round_ = ToolRound(turn.ctx.sink, turn.outcome, calls)
-    ctx = replace(turn.ctx, sink=round_)
-    session_id = ctx.session_id
-
-    async def persist(results: Sequence[ToolResult], starting: Sequence[ToolCall]) -> None:
-        rows: list[StoreOp] = [CallBegun(session_id, call.id) for call in starting]
-        if not round_.begun and not round_.kept:
-            rows = [CallJournalled(session_id, call, call in starting) for call in calls]
-        round_.begun.update([call.id for call in starting])
-        await turn.commit(*rows, *_result_rows(turn, round_, results))
-
+    round_ = ToolRound(turn, calls)
     try:
-        results = await _run_calls()(ctx, calls, persist, turn.guardrails, delay_s=turn.tool_delay_s)
+        results = await _run_calls()(turn.ctx, calls, round_, turn.guardrails, delay_s=turn.tool_delay_s)
     except BaseException as error:
         if not isinstance(error.__cause__, StoreError):  # else the calls themselves may not be stored
-            turn.pending += _result_rows(turn, round_, round_.after_interrupt())
+            turn.pending += round_.rows(round_.after_interrupt())
         raise
-    turn.pending += _result_rows(turn, round_, _steered(turn, round_, results))
+    turn.pending += round_.rows(_steered(turn, round_, results))
     halted = turn.guardrails.halted
     if halted is not None:
         turn.ctx.sink.emit(StatusChanged("guardrail", f"the turn is stopped: {halted.message}"))
@@ -109,28 +97,6 @@ def _run_calls() -> Callable[..., Awaitable[list[ToolResult]]]:
     from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
 
     return run_calls
-
-
-def _result_rows(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult]) -> list[StoreOp]:
-    """What stores those of `results` that are not in the history yet."""
-    rows: list[StoreOp] = []
-    for result in results:
-        if result.call_id in round_.kept:
-            continue
-        round_.kept.add(result.call_id)
-        turn.untold += round_.told(result)
-        message = Message(
-            role="tool",
-            content=result.content,
-            tool_call_id=result.call_id,
-            tool_name=result.name,
-            status=result.status,
-        )
-        rows += [
-            turn.remember(message),
-            CallClosed(turn.ctx.session_id, result.call_id, result.status, result.duration_ms),
-        ]
-    return rows
 
 
 def _unrun_rows(turn: Turn, calls: Sequence[ToolCall]) -> list[StoreOp]:
@@ -174,44 +140,65 @@ def _told_apart(turn: Turn, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 class ToolRound(Struct):
-    """`Sink` that follows a round by its events and passes on what is stored; the rest waits for the result's row."""
+    """`RoundLog` of a turn: what was begun and what came of it. Each is shown once the row that tells it is stored."""
 
-    inner: Sink
-    outcome: Outcome
+    turn: Turn
     calls: Sequence[ToolCall]
     begun: set[str] = field(default_factory=set)  # calls whose row says that they were started
-    started: set[str] = field(default_factory=set)
-    finished: dict[str, ToolResult] = field(default_factory=dict)
+    started_ids: set[str] = field(default_factory=set)
+    results: dict[str, ToolResult] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)  # calls whose results are in the history
-    held: dict[str, list[CallStarted | CallFinished]] = field(default_factory=dict)  # by call
+    held: dict[str, list[CallStarted | CallFinished]] = field(default_factory=dict)  # by call, for its result's row
+
+    async def persist(self, results: Sequence[ToolResult], starting: Sequence[ToolCall]) -> None:
+        session_id = self.turn.ctx.session_id
+        if self.begun or self.kept:
+            rows: list[StoreOp] = [CallBegun(session_id, call.id) for call in starting]
+        else:
+            rows = [CallJournalled(session_id, call, call in starting) for call in self.calls]
+        self.begun.update([call.id for call in starting])
+        await self.turn.commit(*rows, *self.rows(results))
+
+    def started(self, call: ToolCall, args: JsonObject) -> None:
+        self.started_ids.add(call.id)
+        if call.id in self.begun:
+            self.turn.ctx.sink.emit(CallStarted(call, args))
+        else:
+            self.held[call.id] = [CallStarted(call, args)]
+
+    def finished(self, call: ToolCall, args: JsonObject, result: ToolResult) -> None:
+        self.results[call.id] = result
+        self.turn.outcome.saw(call, result)
+        self.held.setdefault(call.id, []).append(CallFinished(call, args, result))
+
+    def rows(self, results: Sequence[ToolResult]) -> list[StoreOp]:
+        """What stores those of `results` that are not in the history yet."""
+        rows: list[StoreOp] = []
+        for result in results:
+            if result.call_id in self.kept:
+                continue
+            self.kept.add(result.call_id)
+            for event in self.held.pop(result.call_id, ()):
+                is_end = isinstance(event, CallFinished)
+                self.turn.untold.append(replace(event, result=result) if is_end else event)
+            message = Message(
+                role="tool",
+                content=result.content,
+                tool_call_id=result.call_id,
+                tool_name=result.name,
+                status=result.status,
+            )
+            rows += [
+                self.turn.remember(message),
+                CallClosed(self.turn.ctx.session_id, result.call_id, result.status, result.duration_ms),
+            ]
+        return rows
 
     def after_interrupt(self) -> list[ToolResult]:
         """A result for every call of the round, in order: its own, "cut off" if it was running, else "skipped"."""
-        return [self.finished.get(call.id) or self._cut(call) for call in self.calls]
-
-    def told(self, result: ToolResult) -> list[CallStarted | CallFinished]:
-        """The events of a call that are to be shown once this result of it is stored."""
-        events = self.held.pop(result.call_id, [])
-        return [replace(event, result=result) if isinstance(event, CallFinished) else event for event in events]
-
-    def emit(self, event: Event) -> None:
-        if isinstance(event, CallStarted):
-            self.started.add(event.call.id)
-            is_stored = event.call.id in self.begun
-        elif isinstance(event, CallFinished):
-            self.finished[event.call.id] = event.result
-            self.outcome.saw(event)
-            is_stored = False
-        else:
-            self.inner.emit(event)
-            return
-        # A call that another call made is none of the round's; it has stored its own rows.
-        if is_stored or all(event.call.id != call.id for call in self.calls):
-            self.inner.emit(event)
-        else:
-            self.held.setdefault(event.call.id, []).append(event)
+        return [self.results.get(call.id) or self._cut(call) for call in self.calls]
 
     def _cut(self, call: ToolCall) -> ToolResult:
-        if call.id in self.started:
+        if call.id in self.started_ids:
             return ToolResult(call_id=call.id, name=call.name, content=CUT_OFF.format(name=call.name), status="unknown")
         return ToolResult(call_id=call.id, name=call.name, content=SKIPPED.format(name=call.name), status="cancelled")

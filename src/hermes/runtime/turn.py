@@ -57,10 +57,10 @@ class Turn(Struct, kw_only=True):
     max_calls: int  # of one answer, that are run
     steer: SteerBox
     lease: SessionLease
+    outcome: Outcome  # the one of `ctx`, where the calls of scripts add to it
     guardrails: Guardrails = field(default_factory=Guardrails)
     tool_delay_s: float = 0.0
     prefill: tuple[Unit, ...] = ()
-    outcome: Outcome = field(default_factory=Outcome)
     progress: TurnProgress = field(default_factory=TurnProgress)
     pending: list[StoreOp] = field(default_factory=list)  # to be committed with the next request, or at the end
     untold: list[Event] = field(default_factory=list)  # what nobody is shown before that is committed

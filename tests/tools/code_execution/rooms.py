@@ -3,7 +3,7 @@
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from hermes.tools.results.shelf import FileShelf
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.tools.view import SessionView
 from hermes.types import Content, ToolCall, ToolResult, text_of
+from tests.runtime.rooms import Followed
 
 FILE_TOOLS = ("read_file", "write_file", "search_files", "patch", "terminal")
 
@@ -62,10 +63,7 @@ class Room:
         self.calls += 1
         call = ToolCall(f"call_{self.calls}", "execute_code", json.dumps({"code": code}))
 
-        async def persist(results: Sequence[ToolResult], _: Sequence[ToolCall]) -> None:
-            assert not results, "one call is one wave"
-
-        (result,) = await run_calls(self.ctx, [call], persist)
+        (result,) = await run_calls(self.ctx, [call], Followed(self.sink))
         self.results.append(result)
         return body(result.content)
 
