@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes import AIAgent
 from hermes.errors import ProviderError, UserError
 from hermes.models.auxiliary import AuxiliaryQuestion
-from hermes.runtime.titles import clean_title
+from hermes.runtime.parts.titles import Titles, clean_title
 from hermes.scope import TurnScope
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.replies import fault, says
@@ -47,7 +47,9 @@ def reply(request: RecordedRequest) -> Any:
 
 async def titled(agent: AIAgent, store: MemoryStore, session_id: str) -> Any:
     """The title, once its making has ended."""
-    await (await agent._assembled()).titles.close(wait_s=10)
+    titles = (await agent._assembled()).services.parts.by_name.get("titles")
+    if isinstance(titles, Titles):
+        await titles.close(wait_s=10)
     return store.columns(session_id).get("title")
 
 
@@ -117,7 +119,7 @@ async def test_titles_can_be_switched_off_and_have_a_language(make_agent: MakeAg
 async def test_a_helper_is_tried_again_as_often_as_is_set(make_agent: MakeAgent, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("auxiliary: {transient_retries: 0}\n")
     async with ScriptedServer([fault("server_error")]) as server:
-        helper = (await make_agent(server)._assembled()).helper
+        helper = (await make_agent(server)._assembled()).auxiliary
         with pytest.raises(ProviderError, match="HTTP 500"):
             await helper.ask(AuxiliaryQuestion(task="approval", system="s", text="t"), TurnScope())
         server.assert_finished()
@@ -127,7 +129,7 @@ async def test_a_task_uses_the_model_that_is_configured_for_it(make_agent: MakeA
     async with ScriptedServer([says("yes")]) as other, ScriptedServer() as server:
         task = f"{{model: small, base_url: '{other.base_url}', reasoning_effort: low, extra_body: {{seed: 3}}}}"
         (hermes_home / "config.yaml").write_text(f"auxiliary: {{title_generation: {task}}}\n")
-        helper = (await make_agent(server)._assembled()).helper
+        helper = (await make_agent(server)._assembled()).auxiliary
         answer = await helper.ask(
             AuxiliaryQuestion(task="title_generation", system="s", text="t", max_tokens=9), TurnScope()
         )
@@ -139,7 +141,7 @@ async def test_a_task_uses_the_model_that_is_configured_for_it(make_agent: MakeA
 async def test_another_model_of_the_main_provider(make_agent: MakeAgent, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("auxiliary: {compression: {model: small}}\n")
     async with ScriptedServer([says("yes"), says("main")]) as server:
-        helper = (await make_agent(server)._assembled()).helper
+        helper = (await make_agent(server)._assembled()).auxiliary
         await helper.ask(AuxiliaryQuestion(task="compression", system="s", text="t"), TurnScope())
         await helper.ask(AuxiliaryQuestion(task="vision", system="s", text="t"), TurnScope())
     assert [request.json["model"] for request in server.requests] == ["small", "main"]
@@ -150,7 +152,7 @@ async def test_a_picture_is_sent_whole_or_not_at_all(make_agent: MakeAgent, herm
     async with ScriptedServer([says("a dot")]) as server:
         task = f"{{provider: anthropic, model: claude, base_url: '{server.base_url}', api_key: k}}"
         (hermes_home / "config.yaml").write_text(f"auxiliary: {{vision: {task}}}\n")
-        helper = (await make_agent(server)._assembled()).helper
+        helper = (await make_agent(server)._assembled()).auxiliary
         question = AuxiliaryQuestion(
             task="vision", system="s", text="t", images=(ImagePart("data:image/png;base64,AAAA"),)
         )
@@ -165,7 +167,7 @@ async def test_a_picture_is_sent_whole_or_not_at_all(make_agent: MakeAgent, herm
 
 async def test_an_unknown_task_is_named(make_agent: MakeAgent) -> None:
     async with ScriptedServer() as server:
-        helper = (await make_agent(server)._assembled()).helper
+        helper = (await make_agent(server)._assembled()).auxiliary
         with pytest.raises(UserError, match="no helper task 'nap'"):
             await helper.ask(AuxiliaryQuestion(task="nap", system="s", text="t"), TurnScope())
 

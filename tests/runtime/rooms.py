@@ -12,6 +12,8 @@ from msgspec import structs
 
 from hermes.runtime.context import Services, TurnContext
 from hermes.runtime.guardrails import Guardrails
+from hermes.runtime.joined_parts import JoinedParts
+from hermes.runtime.parts.hooks import CallHooks
 from hermes.runtime.tool_executor import run_calls
 from hermes.scope import TurnScope
 from hermes.seams import Action, Clock, Decision, Environment, EventStore, Gate, Ids, Sink, Supervisor, ToolView
@@ -119,6 +121,7 @@ async def room(
         supervisor=cast("Supervisor", None),
         gate=cast("Gate", Yes()),
         hooks=hooks,
+        parts=JoinedParts({"hooks": CallHooks(hooks)}),
         shelf=FileShelf(folder / "results", pool.run),
         pool=pool,
         clock=cast("Clock", RealClock()),

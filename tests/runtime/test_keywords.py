@@ -61,14 +61,14 @@ async def test_a_keyword_wins_over_the_settings_also_when_it_is_the_usual_value(
 
     async def checkpoints(**keywords: Any) -> Any:
         agent = AIAgent(model=ScriptedModel(), cwd=str(tmp_path), **keywords)
-        made = (await agent._assembled()).services.checkpoints
+        made = (await agent._assembled()).services.parts.by_name.get("checkpoints")
         await agent.aclose()
         return made
 
     assert await checkpoints(checkpoints_enabled=False) is None
-    assert (await checkpoints()).checkpoints.limits.max_snapshots == 3
-    assert (await checkpoints(checkpoint_max_snapshots=20)).checkpoints.limits.max_snapshots == 20
-    assert (await checkpoints(checkpoint_max_snapshots=None)).checkpoints.limits.max_snapshots == 3
+    assert (await checkpoints()).calls.checkpoints.limits.max_snapshots == 3
+    assert (await checkpoints(checkpoint_max_snapshots=20)).calls.checkpoints.limits.max_snapshots == 20
+    assert (await checkpoints(checkpoint_max_snapshots=None)).calls.checkpoints.limits.max_snapshots == 3
 
 
 def test_none_stands_for_the_usual_value(tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ from hermes.model_tools import handle_function_call
 from hermes.models.attempts import ClientOptions
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
 from hermes.ops import SessionCreated
+from hermes.runtime.context import Prepared
+from hermes.runtime.joined_parts import JoinedParts
+from hermes.runtime.parts.vision import Vision
 from hermes.seams import Effects, HookBus, Sees, ToolContext, ToolRules, ToolView
 from hermes.testing.fakes import CannedHttp, CountedIds, FakeTool, FakeTools, HandClock, OpenHooks
 from hermes.testing.memory_store import MemoryStore
@@ -114,6 +117,10 @@ def test_a_view_comes_back_from_its_stored_form_to_the_byte() -> None:
     assert again.definitions() == view.definitions()
 
 
+def asked(name: str) -> Prepared:
+    return Prepared(ToolCall("c1", name, "{}"), name, {}, ToolRules())
+
+
 @pytest.mark.parametrize("kind", ["fake", "kernel"])
 async def test_a_context_gives_a_handler_what_it_works_with(tmp_path: Path, kind: str) -> None:
     def fail() -> None:
@@ -121,7 +128,7 @@ async def test_a_context_gives_a_handler_what_it_works_with(tmp_path: Path, kind
 
     async with room(tmp_path) as here:
         turn = here.ctx
-        ctx: ToolContext = FakeContext() if kind == "fake" else turn.for_call(ToolCall("c1", "t", "{}"), turn.scope)
+        ctx: ToolContext = FakeContext() if kind == "fake" else turn.for_call(asked("t"), turn.scope)
         assert all((ctx.session_id, ctx.task_id, ctx.call_id, ctx.environment.cwd))
         assert (ctx.route, ctx.scope.reason) == ("foreground", None)
         assert await ctx.in_thread(sorted, "ba", reverse=True) == ["b", "a"]
@@ -159,8 +166,9 @@ async def kernel_context(folder: Path, *script: Any) -> AsyncIterator[Sees]:
                 options=ClientOptions(),
                 main=lambda: model,
             )
-            turn = structs.replace(turn, services=structs.replace(turn.services, helper=AuxiliaryClient(parts)))
-        yield turn.for_call(ToolCall("c1", "vision_analyze", "{}"), turn.scope)
+            eyes = JoinedParts({"vision": Vision(AuxiliaryClient(parts))})
+            turn = structs.replace(turn, services=structs.replace(turn.services, parts=eyes))
+        yield turn.for_call(asked("vision_analyze"), turn.scope)
 
 
 async def test_a_look_gives_what_the_model_says(tmp_path: Path) -> None:

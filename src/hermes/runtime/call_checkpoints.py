@@ -15,7 +15,6 @@ from hermes.context.checkpoints import CheckpointError, CheckpointLimits, Checkp
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.setup.process import ProcessParts
 from hermes.scope import unbroken
-from hermes.seams import ToolRules
 from hermes.types import JsonObject, StatusChanged
 
 if TYPE_CHECKING:
@@ -42,9 +41,9 @@ class CallCheckpoints:
         self._told: set[str] = set()  # complaints that were shown, each once
 
     @asynccontextmanager
-    async def around(self, ctx: "CallContext", name: str, args: JsonObject, rules: ToolRules) -> AsyncIterator[None]:
+    async def around(self, ctx: "CallContext") -> AsyncIterator[None]:
         """Run a call, with a snapshot before it where it may change files. One that fails never stops the call."""
-        touch = touch_of(ctx, name, args, rules)
+        touch = touch_of(ctx)
         if touch is not None:
             touch = replace(touch, text=ctx.turn.services.redactor.redact(touch.text))
         if touch is None or not await self._before(touch, ctx):
@@ -85,7 +84,7 @@ class CallCheckpoints:
             ctx.emit(StatusChanged("warning", text))
 
 
-def call_checkpoints(options: AgentOptions, settings: Settings, parts: ProcessParts) -> CallCheckpoints:
+def call_checkpoints(options: AgentOptions, settings: Settings, process: ProcessParts) -> CallCheckpoints:
     """The checkpoints of an agent that takes them; a keyword that was given wins over the settings."""
     limits, asked = CheckpointLimits.of(plain(settings.of(checkpoints_section.Section))), options.tools
     if "checkpoint_max_snapshots" in options.given:
@@ -94,11 +93,12 @@ def call_checkpoints(options: AgentOptions, settings: Settings, parts: ProcessPa
         limits = replace(limits, max_total_bytes=asked.checkpoint_max_total_size_mb * 1_000_000)
     if "checkpoint_max_file_size_mb" in options.given:
         limits = replace(limits, max_file_bytes=asked.checkpoint_max_file_size_mb * 1_000_000)
-    return CallCheckpoints(Checkpoints(settings.home, parts.supervisor, parts.pool.run, limits, parts.clock.now))
+    return CallCheckpoints(Checkpoints(settings.home, process.supervisor, process.pool.run, limits, process.clock.now))
 
 
-def touch_of(ctx: "CallContext", name: str, args: JsonObject, rules: ToolRules) -> Touch | None:
+def touch_of(ctx: "CallContext") -> Touch | None:
     """What the call may change where the session works; None when that is nothing."""
+    name, args = ctx.asked.name, ctx.asked.args
     base = Touch(
         call_id=ctx.call_id,
         turn_id=ctx.turn.turn_id,
@@ -107,7 +107,7 @@ def touch_of(ctx: "CallContext", name: str, args: JsonObject, rules: ToolRules) 
         paths=(),
         cwd=ctx.environment.cwd,
     )
-    if rules.edits:
+    if ctx.asked.rules.edits:
         named = _named(args)
         return replace(base, paths=named, text=_shown(", ".join(named))) if named else None
     if name == "terminal":

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from logging import Logger
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hermes.redact import Redactor
+from hermes.runtime.joined_parts import JoinedParts
 from hermes.runtime.outcome import Outcome
 from hermes.scope import TurnScope
 from hermes.seams import (
@@ -22,15 +24,12 @@ from hermes.seams import (
     Sink,
     Supervisor,
     ToolContext,
+    ToolRules,
     ToolView,
 )
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.results.limits import ResultLimits
 from hermes.types import Event, ImagePart, JsonObject, ToolCall
-
-if TYPE_CHECKING:
-    from hermes.models.auxiliary import AuxiliaryClient
-    from hermes.runtime.call_checkpoints import CallCheckpoints
 
 Result = TypeVar("Result")
 
@@ -53,13 +52,27 @@ class Services(Struct, frozen=True, kw_only=True):
     redactor: Redactor = field(default_factory=Redactor)  # for everything that is stored, sent or shown
     # What the model can read, once that is known; results keep within a share of it.
     window: Callable[[], int | None] = lambda: None
-    checkpoints: "CallCheckpoints | None" = None  # snapshots before files are changed, where they were asked for
-    helper: "AuxiliaryClient | None" = None  # for the questions that a tool asks a model; none where there is none
+    parts: JoinedParts = field(default_factory=JoinedParts)  # the capabilities that have joined
 
     @property
     def limits(self) -> ResultLimits:
         """How long results may be."""
         return ResultLimits.of(self.settings, self.window())
+
+
+class Prepared(Struct, frozen=True):
+    """A call that may run: its real name, and arguments that fit the offered schema."""
+
+    call: ToolCall  # as the model wrote it
+    name: str
+    args: JsonObject
+    rules: ToolRules
+    place: int = 0  # among the calls of its message
+
+    @property
+    def shown(self) -> ToolCall:
+        """The call under the name it runs by."""
+        return self.call if self.call.name == self.name else replace(self.call, name=self.name)
 
 
 class TurnContext(Struct, frozen=True, kw_only=True):
@@ -76,11 +89,12 @@ class TurnContext(Struct, frozen=True, kw_only=True):
     user_task: str | None = None  # the words of the user that this turn answers
     route: Route = "foreground"
 
-    def for_call(self, call: ToolCall, scope: TurnScope) -> "CallContext":
-        """The slice that the handler of `call` sees."""
+    def for_call(self, asked: Prepared, scope: TurnScope) -> "CallContext":
+        """The slice that the handler of the call sees."""
         return CallContext(
             turn=self,
-            call_id=call.id,
+            asked=asked,
+            call_id=asked.call.id,
             scope=scope,
             session_id=self.session_id,
             task_id=self.task_id,
@@ -94,6 +108,7 @@ class CallContext(Struct, frozen=True, kw_only=True):
     """`ToolContext` for one call of a turn."""
 
     turn: TurnContext
+    asked: Prepared
     call_id: str
     scope: TurnScope
     session_id: str
@@ -143,9 +158,7 @@ class CallContext(Struct, frozen=True, kw_only=True):
         self.details[key] = value
 
     async def look(self, image: ImagePart, question: str) -> str:
-        from hermes.runtime.vision import seen  # noqa: PLC0415 - for sessions with pictures
-
-        return await seen(self, image, question)
+        return await self.turn.services.parts.look(self, image, question)
 
 
 def _conforms(context: CallContext) -> ToolContext:

@@ -24,7 +24,6 @@ from hermes.runtime.steps import (
 )
 from hermes.runtime.tool_round import run_tools
 from hermes.runtime.turn import Turn
-from hermes.tools.hooks import nobody_listens
 from hermes.types import (
     ModelAnswered,
     ModelDelta,
@@ -103,8 +102,8 @@ async def _close(turn: Turn) -> None:
 async def _converse(turn: Turn) -> None:
     await _keep_room(turn)
     was_asked = True
-    if not nobody_listens(turn.ctx.services.hooks, ("pre_llm_call",)):
-        await _hear_hooks(turn)
+    for words in await turn.ctx.services.parts.context(turn.facts()):
+        turn.tell(words)
     while not turn.outcome.exit_reason:
         if turn.outcome.api_calls >= turn.max_iterations or not turn.budget.consume():
             await _sum_up(turn)
@@ -150,20 +149,6 @@ async def _made_room_for(turn: Turn, error: ProviderError) -> bool:
     turn.outcome.api_calls -= 1
     turn.budget.refund()
     return True
-
-
-async def _hear_hooks(turn: Turn) -> None:
-    """What `pre_llm_call` hooks have to say goes to the model beside the user's message."""
-    said = turn.history.dicts
-    payload = {
-        "session_id": turn.ctx.session_id,
-        "user_message": turn.history.last_user,
-        "conversation_history": said,
-        "is_first_turn": len(said) == 1,
-        "model": turn.client.model.name,
-    }
-    if context := await turn.ctx.services.hooks.transform("pre_llm_call", "", payload):
-        turn.tell(context)
 
 
 async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> ModelAnswer:

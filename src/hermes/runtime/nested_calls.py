@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 
 from hermes.ops import CallClosed, CallJournalled
-from hermes.runtime.context import CallContext
-from hermes.runtime.tool_executor import Prepared, through_stages
+from hermes.runtime.context import CallContext, Prepared
+from hermes.runtime.tool_executor import through_stages
 from hermes.scope import TurnScope, unbroken
 from hermes.tools.calling.call_order import Lanes
 from hermes.tools.code_execution.script_request import for_script
@@ -37,17 +37,18 @@ class KernelCalls:
         self._count += 1
         call = ToolCall(f"{self._outer.call_id}/{self._count}", name, msgspec.json.encode(args).decode())
         rules = self._turn.tools.rules(name)
-        as_called = self._turn.for_call(call, scope.child(call.id, timeout_s=rules.timeout_s))
+        one = Prepared(call, name, args, rules)
+        as_called = self._turn.for_call(one, scope.child(call.id, timeout_s=rules.timeout_s))
         ctx = msgspec.structs.replace(as_called, route="code", memo=for_script(as_called.memo))
         async with self._lanes.entered(lambda: self._turn.tools.effects(name, args, ctx)):
-            return await self._run(Prepared(call, name, args, rules), ctx)
+            return await self._run(one, ctx)
 
     async def _run(self, one: Prepared, ctx: CallContext) -> Content:
         call = one.call
         await unbroken(self._turn.services.store.commit(CallJournalled(self._turn.session_id, call)))
         self._turn.sink.emit(CallStarted(call, one.args))
         try:
-            result = await through_stages(ctx, one)
+            result = await through_stages(ctx)
         except asyncio.CancelledError:
             # The script is being stopped while it waits: what it asked for may have taken effect.
             result = ToolResult(

@@ -9,15 +9,14 @@ import msgspec
 from msgspec import Struct, field
 
 from hermes.errors import ToolError
-from hermes.runtime.context import CallContext, TurnContext
+from hermes.runtime.context import CallContext, Prepared, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
 from hermes.runtime.redaction import clean_content
 from hermes.scope import CallInterrupted
-from hermes.seams import ToolRules, ToolView
+from hermes.seams import ToolView
 from hermes.tools.calling.arguments import repair_name
 from hermes.tools.calling.call_order import Waves
 from hermes.tools.calling.validation import CallRefused, parse_arguments, refuse_unknown
-from hermes.tools.hooks import AROUND, CallFacts, nobody_listens, refusal, told
 from hermes.tools.registry import tool_error
 from hermes.tools.results.limits import NO_LIMIT, fit, spill
 from hermes.tools.results.tool_result import error_content, failure_of, fence, sanitise_error, with_note
@@ -25,21 +24,6 @@ from hermes.types import Content, JsonObject, ResultStatus, ToolCall, ToolResult
 
 MAX_PARALLEL = 8
 AT_ONCE = 32  # calls that are looked at before the loop may hear of something else, such as an interrupt
-
-
-class Prepared(Struct, frozen=True):
-    """A call that may run: its real name, and arguments that fit the offered schema."""
-
-    call: ToolCall  # as the model wrote it
-    name: str
-    args: JsonObject
-    rules: ToolRules
-    place: int = 0  # among the calls of its message
-
-    @property
-    def shown(self) -> ToolCall:
-        """The call under the name it runs by."""
-        return self.call if self.call.name == self.name else msgspec.structs.replace(self.call, name=self.name)
 
 
 class RoundLog(Protocol):
@@ -158,7 +142,7 @@ class _Batch(Struct):
         sorter, waves = Waves(), list[list[Prepared]]()
         for seen in range(1, len(pending) + 1):
             one = pending.popleft()
-            effects = self.ctx.tools.effects(one.name, one.args, self.ctx.for_call(one.call, self.ctx.scope))
+            effects = self.ctx.tools.effects(one.name, one.args, self.ctx.for_call(one, self.ctx.scope))
             wave = sorter.add(effects)
             waves += [[] for _ in range(wave + 1 - len(waves))]
             waves[wave].append(one)
@@ -238,7 +222,7 @@ class _Batch(Struct):
         """One call through every stage."""
         services = self.ctx.services
         scope = self.ctx.scope.child(one.call.id, timeout_s=one.rules.timeout_s)
-        result = await through_stages(self.ctx.for_call(one.call, scope), one)
+        result = await through_stages(self.ctx.for_call(one, scope))
         content = result.content
         decision = self.guardrails.after(one.name, one.args, content, result.status, read_only=one.rules.read_only)
         limit = services.limits.one(one.name, one.rules)
@@ -250,62 +234,47 @@ class _Batch(Struct):
         return done.told(result, content)
 
 
-async def through_stages(call_ctx: CallContext, one: Prepared) -> ToolResult:
-    """A call past the policies, to its handler, to the observers and transforms; neither cut nor fenced yet."""
-    services = call_ctx.turn.services
-    facts = None if nobody_listens(services.hooks, AROUND) else _facts(call_ctx, one)
-    started = services.clock.monotonic()
-    reason = None if facts is None else await refusal(services.hooks, facts, one.rules)
-    if reason is None:
-        content, status = await _contained(call_ctx, one)
-    else:
-        content, status = tool_error(reason), "failed"
+async def through_stages(call: CallContext) -> ToolResult:
+    """A call past who may refuse it, to its handler, to who may change its result; neither cut nor fenced yet."""
+    services = call.turn.services
+    parts, started = services.parts, services.clock.monotonic()
+    reason = await parts.refusal(call)
+    content, status = await _contained(call) if reason is None else (tool_error(reason), "failed")
     duration_ms = (services.clock.monotonic() - started) * 1000
-    if facts is not None:
-        content = await told(services.hooks, facts, content, duration_ms)
     return ToolResult(
-        call_id=call_ctx.call_id,
-        name=one.call.name,
-        content=content,
+        call_id=call.call_id,
+        name=call.asked.call.name,
+        content=await parts.result(call, content, duration_ms),
         status=status,
         duration_ms=duration_ms,
-        details=call_ctx.details,
+        details=call.details,
     )
 
 
-def _facts(call_ctx: CallContext, one: Prepared) -> CallFacts:
-    return CallFacts(
-        name=one.name,
-        args=one.args,
-        task_id=call_ctx.task_id,
-        session_id=call_ctx.session_id,
-        tool_call_id=call_ctx.call_id,
-    )
-
-
-async def _contained(call_ctx: CallContext, one: Prepared) -> tuple[Content, ResultStatus]:
+async def _contained(call: CallContext) -> tuple[Content, ResultStatus]:
     """The tool border: what the handler gives or raises, as content and status."""
     content: Content = ""
-    name, rules, turn, services = one.name, one.rules, call_ctx.turn, call_ctx.turn.services
+    name, args, tools, services = call.asked.name, call.asked.args, call.turn.tools, call.turn.services
     try:
-        async with call_ctx.scope:
-            if services.checkpoints is None:
-                content = await turn.tools.call(name, one.args, call_ctx)
+        async with call.scope:
+            around = services.parts.around(call)
+            if around is None:
+                content = await tools.call(name, args, call)
             else:
-                async with services.checkpoints.around(call_ctx, name, one.args, rules):
-                    content = await turn.tools.call(name, one.args, call_ctx)
+                async with around:
+                    content = await tools.call(name, args, call)
     except ToolError as error:
         return tool_error(sanitise_error(services.redactor.redact(str(error)))), "failed"
     except Exception as error:  # nothing a handler raises may end the turn
         services.log.exception("tool %r failed", name)
         return error_content("Tool execution failed", error), "failed"
-    if call_ctx.scope.state == "expired":
+    if call.scope.state == "expired":
         # Not `failed`: the call may have taken effect before we stopped waiting for it.
-        text = f"{name} gave no result within {rules.timeout_s:g} s and was stopped"
+        text = f"{name} gave no result within {call.asked.rules.timeout_s:g} s and was stopped"
         return tool_error(f"{text}; part of it may have taken effect, so check before trying again."), "unknown"
-    if call_ctx.scope.state == "cancelled":
+    if call.scope.state == "cancelled":
         return tool_error(f"{name} was cancelled; part of it may have taken effect."), "unknown"
-    if call_ctx.route != "code":
+    if call.route != "code":
         # What a script's own calls return stays whole: it may write that to a file, and a marker must not get there.
         # Before it is cut, shelved or shown to anybody: of half a secret nothing is known.
         content = clean_content(content, services.redactor)

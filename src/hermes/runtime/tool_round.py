@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from hermes.errors import StoreError
 from hermes.models.client import ModelAnswer
 from hermes.ops import CallBegun, CallClosed, CallJournalled, StoreOp
-from hermes.runtime.setup.environment_setup import news_from_background
 from hermes.runtime.steps import HOUSEKEEPING, TurnProgress
 from hermes.runtime.turn import Turn
 from hermes.tools.calling.arguments import repair_name
@@ -58,7 +57,7 @@ async def run_tools(turn: Turn, answer: ModelAnswer) -> None:
     turn.ran = ran = tuple([call.name for call in calls])
     if not READS.issuperset(ran):
         reset_repeats(ctx.services.memo)
-    if news := await news_from_background(ctx.services.environment, *turn.earlier, ctx.session_id):
+    for news in await ctx.services.parts.news(*turn.earlier, ctx.session_id):
         turn.tell(news)
     if CODE.issuperset(ran):
         turn.budget.refund()

@@ -13,6 +13,7 @@ from hermes.ops import ContextAttached, MessageAppended, SessionChanged, StoreOp
 from hermes.runtime.context import TurnContext
 from hermes.runtime.guardrails import Guardrails, IterationBudget
 from hermes.runtime.outcome import Outcome
+from hermes.runtime.parts import TurnFacts
 from hermes.runtime.redaction import clean_message
 from hermes.runtime.requests import sendable
 from hermes.runtime.session.context_watch import ContextWatch
@@ -68,6 +69,8 @@ class Turn(Struct, kw_only=True):
     ran: tuple[str, ...] = ()  # the tools of the last round
     model_config: JsonObject = field(default_factory=dict)  # of the session's row
     earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
+    is_new: bool = True  # nothing was said in the session before
+    title: str | None = None  # of the session, when the turn began
     watch: ContextWatch
     full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0
@@ -76,6 +79,18 @@ class Turn(Struct, kw_only=True):
     @property
     def session_id(self) -> str:
         return self.ctx.session_id
+
+    def facts(self) -> TurnFacts:
+        """What parts may know of the turn, as it stands."""
+        return TurnFacts(
+            session_id=self.ctx.session_id,
+            earlier=self.earlier,
+            is_new=self.is_new,
+            title=self.title,
+            said=self.history.last_user,
+            history=self.history.dicts,
+            model=self.client.model.name,
+        )
 
     def remember(self, message: Message) -> MessageAppended:
         """Take `message` into the history; the returned row must reach the store before anything acts on it."""
@@ -106,6 +121,10 @@ class Turn(Struct, kw_only=True):
                 self.show()
             raise
         self.show()
+
+    def show_later(self, event: Event) -> None:
+        """Show `event` when what is pending is stored."""
+        self.untold.append(event)
 
     def show(self) -> None:
         """Everything that waited to be shown is stored now."""

@@ -380,7 +380,7 @@ async def test_context_beside_the_question_is_replayed_after_a_compression(
     model = scripted(*answers(6), TOO_LONG, says("ok"))
     agent = make_agent(model)
     await chat(agent, 6)
-    hooks = agent._parts.services.hooks
+    hooks = (await agent._assembled()).services.hooks
     assert isinstance(hooks, Hooks)
     hooks.add("pre_llm_call", lambda **_: "It is raining.", owner="test", kind="transform")
     await agent.arun_conversation("What weather is it?")
@@ -427,10 +427,10 @@ async def test_large_results_open_by_their_handles_after_a_compression(
     handle = next(word for word in result["messages"][2]["content"].replace('"', " ").split() if "hermes://" in word)
     await chat(agent, 6)
     await agent.acompress()
-    assert b"big" in await agent._parts.services.shelf.read(handle.rstrip(".,;"), 0, 100)
+    assert b"big" in await (await agent._assembled()).services.shelf.read(handle.rstrip(".,;"), 0, 100)
     fresh = make_agent(says("x"), session_id=agent.session_id)
     await fresh.arun_conversation("hi")
-    assert b"big" in await fresh._parts.services.shelf.read(handle.rstrip(".,;"), 0, 100)
+    assert b"big" in await (await fresh._assembled()).services.shelf.read(handle.rstrip(".,;"), 0, 100)
 
 
 async def test_commands_see_the_id_of_the_session_that_goes_on(make_agent: MakeAgent) -> None:

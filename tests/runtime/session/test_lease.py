@@ -119,8 +119,7 @@ async def test_a_loss_that_a_tool_runs_into_stops_the_turn_as_well(store: Sqlite
 
     async def recorded(args: dict[str, Any], **more: Any) -> str:
         await slow(args, **more)
-        assert agent._assembly is not None
-        await agent._assembly.store.commit(decision)
+        await (await agent._assembled()).store.commit(decision)
         return "{}"
 
     schema = {"name": "recorded", "description": "Wait.", "parameters": {"type": "object", "properties": {}}}
@@ -269,8 +268,7 @@ async def test_a_taken_session_stops_a_turn_that_only_waits(store: SqliteStore, 
         await slow.begun.wait()
         forget_renewals(store)
         await store.commit(LeaseTaken(session_id="s", fence=7, message_count=2))
-        assert agent._assembly is not None
-        agent._assembly.store.lease._begin_renewal()  # as the timer does
+        (await agent._assembled()).store.lease._begin_renewal()  # as the timer does
         async with asyncio.timeout(30):
             result = await turn
     assert result["turn_exit_reason"] == "session_lost"

@@ -11,6 +11,8 @@ from typing import Any
 
 from hermes.ops import CallClosed, CallJournalled, SessionCreated
 from hermes.runtime.context import Services, TurnContext
+from hermes.runtime.joined_parts import JoinedParts
+from hermes.runtime.parts.hooks import CallHooks
 from hermes.runtime.tool_executor import run_calls
 from hermes.scope import TurnScope
 from hermes.seams import Environment, EventStore
@@ -123,6 +125,7 @@ async def room(
         supervisor=own_supervisor,
         gate=gate,
         hooks=hooks,
+        parts=JoinedParts({"hooks": CallHooks(hooks)}),
         shelf=FileShelf(folder / "results", pool.run),
         pool=pool,
         clock=SystemClock(),

@@ -1,8 +1,9 @@
 """Compress a session that grew too long: what it says is summed up, and it goes on under another id.
 
-The order is fixed: everything pending is stored; the engine shortens; the task list and the context of kept messages
-come along; the prompt is built anew; results on the shelf are linked; then one commit ends the old session and begins
-the new one. Until that commit the old session is untouched, and whatever fails leaves it so.
+The order is fixed: everything pending is stored; the engine shortens; what the agent's parts keep and the context of
+kept messages come along; the prompt is built anew; the parts make ready, so that large results are linked; then one
+commit ends the old session and begins the new one. Until that commit the old session is untouched, and whatever fails
+leaves it so.
 """
 
 import inspect
@@ -26,7 +27,7 @@ from hermes.ops import SessionRecord as Record
 from hermes.runtime.prompt import SYSTEM_MESSAGE
 from hermes.runtime.session.context_watch import ContextWatch
 from hermes.runtime.session.history import from_record
-from hermes.runtime.session.session_move import carry_grants, carry_results, carry_tasks, rename_session
+from hermes.runtime.setup.environment_setup import rename_session
 from hermes.scope import TurnScope
 from hermes.seams import ContextEngine, Sink
 from hermes.tools.files.file_memory import forget_shown
@@ -91,11 +92,11 @@ class Compression:
     """Compresses the sessions of one agent. `prompt` builds the prompt of the session that takes over."""
 
     def __init__(
-        self, parts: "Assembly", prompt: Callable[[str, str | None], Awaitable[str]], watch: ContextWatch
+        self, assembly: "Assembly", prompt: Callable[[str, str | None], Awaitable[str]], watch: ContextWatch
     ) -> None:
-        self._parts = parts
+        self._assembly = assembly
         self._prompt = prompt
-        self._engine: ContextEngine = parts.options.session.context_engine or self._configured()
+        self._engine: ContextEngine = assembly.options.session.context_engine or self._configured()
         self._watch = watch
         watch.uses(self._engine)
         self._asked_by: CompressionRequest | None = None
@@ -130,7 +131,7 @@ class Compression:
         if shorter is None:
             await self._note_failure(wish, record)
             return None
-        kept = carry_tasks(before, shorter, self._parts.services.memo)
+        kept = self._assembly.services.parts.keep(before, shorter)
         return await self._rotated(wish, record, before, kept)
 
     async def _shortened(self, wish: CompressionRequest, messages: list[JsonObject]) -> list[Message] | None:
@@ -150,8 +151,7 @@ class Compression:
     async def _rotated(
         self, wish: CompressionRequest, record: Record, before: Sequence[Message], kept: list[Message]
     ) -> Compressed:
-        parts, old = self._parts, record.session_id
-        services = parts.services
+        services, old = self._assembly.services, record.session_id
         new, now = services.ids.session(), services.clock.now()
         config = wish.model_config if wish.model_config is not None else dict(record.model_config or {})
         system = await self._prompt(new, config.get(SYSTEM_MESSAGE))
@@ -168,12 +168,8 @@ class Compression:
         )
         last_row = record.messages[-1].id or 0 if record.messages else 0
         begun = SessionContinued(session_id=old, child=child, last_row=last_row, at=now)
-        drop = await carry_results(parts, old, new)
-        try:
+        async with services.parts.around_move(old, new):
             await services.store.commit(begun, *_rows(new, kept, _contexts(record, kept)), *self._streak(new))
-        except StoreError:
-            await drop()
-            raise
         made = await services.store.load(new)
         if made is None:
             raise StoreError(f"session {new!r} was stored and cannot be read")
@@ -195,12 +191,12 @@ class Compression:
 
     async def _settle_in(self, wish: CompressionRequest, before: Sequence[Message], old: str, made: Record) -> None:
         """Whoever knows the session by its id learns the new one; files that were shown may be shown again."""
-        parts = self._parts
-        parts.store.follow(made)
-        forget_shown(parts.services.memo)
+        services = self._assembly.services
+        self._assembly.store.follow(made)
+        forget_shown(services.memo)
         self._watch.moved(old, [to_dict(message) for message in before], made.session_id)
-        await carry_grants(parts, old, made.session_id)
-        await rename_session(parts.services.environment, made.session_id, wish.scope)
+        await services.parts.session_moved(old, made.session_id)
+        await rename_session(services.environment, made.session_id, wish.scope)
 
     # -- whether ------------------------------------------------------------------------------------------------------
 
@@ -227,13 +223,13 @@ class Compression:
 
     def _summary_window(self) -> int | None:
         try:
-            return self._parts.helper.window(TASK)
+            return self._assembly.auxiliary.window(TASK)
         except HermesError:
             return None  # it is told when it is asked
 
     def _check_once(self, wish: CompressionRequest) -> None:
         """Say, once, when the model for summaries reads less than it will be given."""
-        window, own = self._summary_window(), self._parts.client.window.tokens
+        window, own = self._summary_window(), self._assembly.client.window.tokens
         if self._is_checked or not window:
             return
         self._is_checked = True
@@ -252,9 +248,9 @@ class Compression:
             told = f"{self.why_not}; nothing was left out, and the conversation goes on as it was"
             wish.sink.emit(StatusChanged("warning", told))
             until = getattr(engine, "cool_down_until", 0.0)
-            error = self._parts.services.redactor.redact(engine.last_error)
+            error = self._assembly.services.redactor.redact(engine.last_error)
             changes = {"compression_failure_cooldown_until": until, "compression_failure_error": error}
-        await self._parts.services.store.commit(SessionChanged(record.session_id, changes))
+        await self._assembly.services.store.commit(SessionChanged(record.session_id, changes))
 
     def _streak(self, session_id: str) -> list[StoreOp]:
         count = getattr(self._engine, "idle_compressions", 0)
@@ -262,7 +258,7 @@ class Compression:
 
     async def _settled(self, session_id: str) -> Record | None:
         """The session; calls that a crash left open are answered first."""
-        store = self._parts.services.store
+        store = self._assembly.services.store
         record = await store.load(session_id)
         if record is None or not record.open_calls:
             return record
@@ -272,21 +268,21 @@ class Compression:
     # -- the default engine -------------------------------------------------------------------------------------------
 
     def _configured(self) -> ContextEngine:
-        if self._parts.settings.of(context_section.Section).engine == "none":
+        if self._assembly.settings.of(context_section.Section).engine == "none":
             raise UserError(
                 "context.engine is 'none', so nothing is compressed; see: hermes config explain context.engine"
             )
         return self._compressor()
 
     def _compressor(self) -> ContextCompressor:
-        section = self._parts.settings.of(compression_section.Section)
+        section = self._assembly.settings.of(compression_section.Section)
         return ContextCompressor(
             self._summarise,
             threshold_percent=section.threshold,
             protect_first_n=section.protect_first_n,
             protect_last_n=section.protect_last_n,
             summary_target_ratio=section.target_ratio,
-            now=self._parts.services.clock.now,
+            now=self._assembly.services.clock.now,
         )
 
     async def _summarise(self, request: SummaryRequest) -> str:
@@ -300,7 +296,7 @@ class Compression:
             on_main=request.on_main,
             on_status=self._asked_by.sink.emit,
         )
-        return await self._parts.helper.ask(question, self._asked_by.scope)
+        return await self._assembly.auxiliary.ask(question, self._asked_by.scope)
 
 
 def _rows(session_id: str, kept: Sequence[Message], contexts: Mapping[int, str]) -> list[StoreOp]:

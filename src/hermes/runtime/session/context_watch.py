@@ -5,17 +5,28 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hermes.config.sections import compression as compression_section
+from hermes.config.sections import context as context_section
 from hermes.context.limits import CHARS_PER_TOKEN, threshold_tokens
 from hermes.seams import ContextEngine, Sink
 from hermes.types import StatusChanged, ToolDefinition, Usage
 
 if TYPE_CHECKING:
+    from hermes.config.settings import Settings
     from hermes.models.client import ModelClient
+    from hermes.runtime.options import AgentOptions
     from hermes.runtime.turn import Turn
 
 MIN_WORTH = 4  # fewer messages than these hold nothing that could be summed up
 AGAIN_AFTER = 1.1  # how much a prompt has to grow until it is tried once more to shorten it
 log = logging.getLogger("hermes")
+
+
+def compress_share(options: "AgentOptions", settings: "Settings") -> float | None:
+    """The share of the window that a session may fill; None when it is never compressed by itself."""
+    section = settings.of(compression_section.Section)
+    has_engine = options.session.context_engine is not None or settings.of(context_section.Section).engine != "none"
+    return section.threshold if section.enabled and has_engine else None
 
 
 class ContextWatch:
@@ -27,7 +38,7 @@ class ContextWatch:
 
     def __init__(self, client: "ModelClient", share: float | None, own: ContextEngine | None) -> None:
         self._client = client
-        self._share = share  # of the window, that a session may fill; None: it is never compressed by itself
+        self.share = share  # of the window, that a session may fill; None: it is never compressed by itself
         self._own = own
         self._engine = own
         self._model: tuple[Any, ...] = ()  # as the engine was told
@@ -81,14 +92,14 @@ class ContextWatch:
     async def is_full(self, turn: "Turn") -> bool:
         """Whether the session is to be compressed before its next request."""
         is_worth = len(turn.history.dicts) >= MIN_WORTH
-        if self._share is None or not (is_worth or self._own is not None):
+        if self.share is None or not (is_worth or self._own is not None):
             return False
         if is_worth:
             # Where there is something to shorten, the window must be known before the request; else beside it.
             await self._client.learn_window()
         tokens = self.tokens(turn)
         if self._own is None:
-            wants = tokens >= threshold_tokens(self._client.window.tokens, self._share)
+            wants = tokens >= threshold_tokens(self._client.window.tokens, self.share)
         else:
             self.introduce()
             wants = self._wants(turn, tokens)

@@ -8,39 +8,41 @@ from hermes.ops import SessionChanged, SessionCreated, SessionRecord, StoreOp
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.prompt import SYSTEM_MESSAGE
 from hermes.runtime.setup.assembly import Assembly
-from hermes.seams import ToolView
+from hermes.tools.view import SessionView
 
 PROMPT_OPTIONS = "prompt_options"  # the key of a session's model_config: keywords that its prompt was made with
 _OF_PROMPT = ("skip_context_files", "load_soul_identity", "pass_session_id")
 
 
-def created(parts: Assembly, session_id: str, system: str, view: ToolView, config: dict[str, Any]) -> list[StoreOp]:
+def created(
+    assembly: Assembly, session_id: str, system: str, view: SessionView, config: dict[str, Any]
+) -> list[StoreOp]:
     """The rows of a session that begins."""
-    asked = parts.options.session
+    asked = assembly.options.session
     return [
         SessionCreated(
             session_id=session_id,
             source=asked.platform or "cli",
-            model=parts.client.model.name,
+            model=assembly.client.model.name,
             model_config=config,
             system_prompt=system,
-            tool_definitions=parts.frozen(view),
+            tool_definitions=view.to_json(),
             user_id=asked.user_id,
             parent_session_id=asked.parent_session_id,
-            cwd=parts.services.environment.cwd,
-            started_at=parts.services.clock.now(),
+            cwd=assembly.services.environment.cwd,
+            started_at=assembly.services.clock.now(),
         ),
-        *_origin(parts.options, session_id),
+        *_origin(assembly.options, session_id),
     ]
 
 
-def reopened(parts: Assembly, record: SessionRecord, system: str, view: ToolView) -> list[StoreOp]:
+def reopened(record: SessionRecord, system: str, view: SessionView) -> list[StoreOp]:
     """What changes in the row of a session that goes on."""
     changes: dict[str, Any] = {"ended_at": None, "end_reason": None} if record.ended else {}
     if not record.system_prompt:
         changes["system_prompt"] = system
     if not record.tool_definitions:
-        changes["tool_definitions"] = parts.frozen(view)
+        changes["tool_definitions"] = view.to_json()
     return [SessionChanged(record.session_id, changes)] if changes else []
 
 

@@ -3,7 +3,7 @@
 import inspect
 import logging
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
@@ -12,13 +12,20 @@ from hermes.redact import Redactor
 from hermes.runtime.facade import caller
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.setup.process import ProcessParts
+from hermes.scope import TurnScope
 from hermes.seams import Environment, EventStore
-from hermes.tools.environments.background import background_of
 from hermes.tools.environments.factory import EnvironmentRequest, Overrides, create_environment
 from hermes.tools.terminal.sudo import AskPassword
 
 log = logging.getLogger(__name__)
 NO_MESSAGES = 2**62  # a row id that no message reaches: only the head of the session is read
+
+
+@runtime_checkable
+class NamesSession(Protocol):
+    """An environment that tells commands which session they run for."""
+
+    async def goes_on_as(self, session_id: str, scope: TurnScope) -> None: ...
 
 
 class Workplace(NamedTuple):
@@ -30,7 +37,7 @@ class Workplace(NamedTuple):
 
 
 def environment_for(
-    options: AgentOptions, settings: Settings, parts: ProcessParts, workplace: Workplace
+    options: AgentOptions, settings: Settings, process: ProcessParts, workplace: Workplace
 ) -> Environment:
     """The environment of the session."""
     section = settings.of(terminal.Section)
@@ -40,7 +47,7 @@ def environment_for(
     return create_environment(
         EnvironmentRequest(
             settings=section,
-            supervisor=parts.supervisor,
+            supervisor=process.supervisor,
             home=settings.home,
             environ=settings.environ,
             secrets=settings.secrets,
@@ -48,14 +55,14 @@ def environment_for(
             task_id=session_id,
             session_id=session_id,
             overrides=Overrides(cwd=options.tools.cwd or known),
-            run_blocking=parts.pool.run,
+            run_blocking=process.pool.run,
             redactor=workplace.redactor,
-            ask_password=_asking(options, parts),
+            ask_password=_asking(options, process),
         )
     )
 
 
-def _asking(options: AgentOptions, parts: ProcessParts) -> AskPassword | None:
+def _asking(options: AgentOptions, process: ProcessParts) -> AskPassword | None:
     callback = options.callbacks.sudo_password_callback
     if callback is None:
         return None
@@ -68,7 +75,7 @@ def _asking(options: AgentOptions, parts: ProcessParts) -> AskPassword | None:
             elif (waiting := caller.get()) is not None:
                 said = await waiting.call(callback, prompt)
             else:
-                said = await parts.pool.run(callback, prompt)
+                said = await process.pool.run(callback, prompt)
         except Exception:  # the border to the caller's code: nobody has answered
             log.exception("sudo_password_callback failed; the command runs without a password")
             return None
@@ -94,22 +101,11 @@ async def reach(environment: Environment) -> str:
     return ""
 
 
-async def end_background(environment: Environment, *session_ids: str) -> None:
-    """The session is over, under all the ids it had: stop what it still runs in the background."""
-    for session_id in session_ids:
-        try:
-            ended = await background_of(environment).end_session(session_id)
-        except ToolError as error:
-            log.warning("background processes of %s could not be stopped: %s", session_id, error)
-        else:
-            if ended:
-                log.info("stopped %s background process(es) of %s", ended, session_id)
-
-
-async def news_from_background(environment: Environment, *session_ids: str) -> str:
-    """What background processes of the session have to tell since the last turn, under all the ids it had."""
+async def rename_session(environment: Environment, session_id: str, scope: TurnScope) -> None:
+    """Commands see the new id in HERMES_SESSION_ID; one that cannot be told is no reason to stop."""
+    if not isinstance(environment, NamesSession):
+        return
     try:
-        told = await background_of(environment).notices(*session_ids)
+        await environment.goes_on_as(session_id, scope)
     except ToolError as error:
-        return f"[Background processes cannot be asked: {error}]"
-    return "\n".join(told)
+        log.warning("commands still see the old session id: %s", error)

@@ -12,6 +12,7 @@ from hermes.config.sections import model as model_section
 from hermes.config.sections import spending as spending_section
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
+from hermes.dicts import from_dict
 from hermes.errors import UserError
 from hermes.models.attempts import Caps, ClientOptions, SpendGuard
 from hermes.models.providers.credentials import pool_from
@@ -19,8 +20,11 @@ from hermes.models.providers.local import PROBES_FILE
 from hermes.models.providers.metadata import price_list
 from hermes.models.providers.resolve import PARETO_ROUTER, ModelQuery, resolve_model, seconds
 from hermes.models.providers.windows import WindowMemory, Windows
+from hermes.redact import Redactor
 from hermes.runtime.options import AgentOptions, ModelOptions
-from hermes.seams import HttpStream, Model, RequestOptions, Supervisor
+from hermes.runtime.redaction import clean_message
+from hermes.runtime.requests import build_units
+from hermes.seams import HttpStream, Model, RequestOptions, Supervisor, Unit
 from hermes.spend import Cap
 from hermes.types import JsonObject
 
@@ -73,6 +77,11 @@ def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
             memory, paths.cache_dir(settings.home) / PROBES_FILE, settings.of(context_section.Section).assumed_window
         ),
     )
+
+
+def prefill(model: ModelOptions, redactor: Redactor) -> tuple[Unit, ...]:
+    """What every conversation of the agent begins with."""
+    return tuple(build_units([clean_message(from_dict(raw), redactor) for raw in model.prefill_messages or ()]))
 
 
 def request_options(options: AgentOptions, settings: Settings) -> RequestOptions:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes.config.sections import state as state_section
 from hermes.config.settings import Settings
+from hermes.errors import UserError
 from hermes.models.http.loop_http import LoopHttp
 from hermes.models.providers.windows import WindowMemory
 from hermes.runtime.session.history_cache import HistoryCache
@@ -19,6 +20,8 @@ from hermes.state.stores import Durability, open_store, place_of
 from hermes.tools.calling.pool import DaemonPool
 
 if TYPE_CHECKING:
+    from hermes.runtime.options import AgentOptions
+    from hermes.seams import EventStore
     from hermes.state.queries import SessionStore
     from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
@@ -88,6 +91,19 @@ class ProcessParts:
         async with asyncio.TaskGroup() as group:
             for store in stores:
                 group.create_task(store.close())
+
+
+def store_of(options: "AgentOptions", settings: Settings, process: ProcessParts) -> "EventStore":
+    """The store that an agent was given, else the one of its home."""
+    given = options.session.session_db
+    if options.session.store is not None:
+        return options.session.store
+    if given is None:
+        return process.store(settings)
+    found: EventStore | None = getattr(given, "store", None)
+    if found is None:
+        raise UserError("session_db must be a hermes.state.SessionDB")
+    return found
 
 
 shared = ProcessParts()

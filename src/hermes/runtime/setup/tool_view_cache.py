@@ -1,17 +1,27 @@
-"""Views of tools that sessions of this process share: equal definitions are chosen, parsed and compiled once."""
+"""The tools that a session is offered. Sessions of this process share equal views: chosen, parsed and compiled once."""
 
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from hermes.config.sections import agent as agent_section
+from hermes.config.settings import Settings
+from hermes.ops import SessionRecord
 from hermes.tools.registration.availability import CACHE_S
-from hermes.tools.registration.definitions import ViewRequest, permitted
-from hermes.tools.registry import registry
+from hermes.tools.registration.definitions import ViewRequest, has_foreign_files, permitted, project_of, session_tools
+from hermes.tools.registration.manifest import ensure_builtins
+from hermes.tools.registry import Registered, registry
 from hermes.tools.view import SessionView
+
+if TYPE_CHECKING:
+    from hermes.runtime.context import Services
+    from hermes.runtime.options import ToolOptions
 
 MAX_VIEWS = 16
 
@@ -65,6 +75,62 @@ class ToolViewCache:
         if known is None or known[0] is not request.settings or known[1] != conditions:
             known = self._permits = (request.settings, conditions, permitted(request))
         return self.of(definitions).restricted(known[2])
+
+
+class SessionTools:
+    """The views of one agent's session."""
+
+    def __init__(self, cache: ToolViewCache, wanted: "ToolOptions", settings: Settings, services: "Services") -> None:
+        self._cache = cache
+        self._wanted = wanted
+        self._settings = settings
+        self._services = services
+        self._last: tuple[object, tuple[Any, ...], SessionView] | None = None  # of tools that parts have brought
+        # Where the session stood when the agent was made; a `cd` later moves no tools.
+        environment = services.environment
+        is_here = environment.kind == "local"
+        self._project = project_of(Path(environment.cwd), settings.home) if is_here else None
+
+    async def view(self, record: SessionRecord | None) -> SessionView:
+        """The session's frozen view: as it was stored, else made now from the toolsets asked for.
+
+        What was stored stays on offer; what is asked for now, and what the settings switch off, decides what may run.
+        """
+        stored = record.tool_definitions if record else None
+        request = self._asked(await self._services.parts.tools(record), is_new=not stored)
+        is_shared = not has_foreign_files(self._settings.home, self._project)
+        if is_shared and not request.brought:
+            if stored:
+                if not registry.is_filled:
+                    ensure_builtins()
+                return self._cache.within(request, stored)
+            if (chosen := self._cache.chosen(request)) is not None:
+                return self._cache.of(chosen)
+        made_of, last = (stored, *_conditions(request)), self._last
+        if stored and is_shared and last is not None and last[0] is request.brought and last[1] == made_of:
+            return last[2]
+        # In a thread: it may execute tool files and wait for availability checks.
+        definitions, own = await self._services.pool.run(session_tools, request, stored)
+        if is_shared and not request.brought and registry.generation == made_of[1]:
+            self._cache.choose(request, definitions)
+        view = SessionView.from_json(definitions, registry, own) if own else self._cache.of(definitions)
+        view = view.restricted(permitted(request, own)) if stored else view
+        self._last = (request.brought, made_of, view)
+        return view
+
+    def _asked(self, brought: Mapping[str, Registered], *, is_new: bool) -> ViewRequest:
+        wanted = self._wanted
+        off = self._settings.of(agent_section.Section).disabled_toolsets
+        named = wanted.disabled_toolsets or ()
+        return ViewRequest(
+            home=self._settings.home,
+            settings=self._settings.mapping,
+            enabled=wanted.default_toolsets if is_new and wanted.enabled_toolsets is None else wanted.enabled_toolsets,
+            disabled=tuple(dict.fromkeys((*named, *off))),
+            project=self._project,
+            window_tokens=self._services.window(),
+            brought=brought,
+        )
 
 
 def _conditions(request: ViewRequest) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from hermes.config.sections.auxiliary import TitleTask
 from hermes.errors import HermesError
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryQuestion
 from hermes.ops import SessionChanged
+from hermes.runtime.parts import Joining, Part, TurnFacts
 from hermes.scope import TurnScope
 from hermes.seams import EventStore
 
@@ -23,25 +24,29 @@ _MARKUP = "#*_`\"'“”„«» \t"
 _log = logging.getLogger(__name__)
 
 
-class Titles:
+class Titles(Part):
     """Makes titles in tasks of its own. An answer never waits for one, and none outlives `close`."""
 
-    def __init__(self, helper: AuxiliaryClient, store: EventStore) -> None:
-        self._helper = helper
+    def __init__(self, auxiliary: AuxiliaryClient, store: EventStore) -> None:
+        self._auxiliary = auxiliary
         self._store = store
         self._held: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
-    def begin(self, session_id: str, asked: str, answered: str) -> None:
+    @classmethod
+    def join(cls, agent: Joining) -> "Titles | None":
+        return cls(agent.auxiliary, agent.services.store) if agent.options.session.auto_title else None
+
+    def turn_ended(self, turn: TurnFacts, answer: str | None) -> None:
         """Start on a title; whatever goes wrong with it is logged and changes nothing."""
-        if not asked.strip() or not answered.strip():
+        if turn.title or answer is None or not turn.said.strip() or not answer.strip():
             return
         task = asyncio.get_running_loop().create_task(
-            self._make(session_id, asked, answered), name=f"title {session_id}"
+            self._make(turn.session_id, turn.said, answer), name=f"title {turn.session_id}"
         )
         self._held.add(task)
         task.add_done_callback(self._held.discard)
 
-    async def close(self, wait_s: float = 0.0) -> None:
+    async def close(self, *ended: str, wait_s: float = 0.0) -> None:
         """Give titles under way `wait_s` to be done; then drop them."""
         here = [task for task in self._held if task.get_loop() is asyncio.get_running_loop()]
         if not here:
@@ -53,7 +58,7 @@ class Titles:
             await asyncio.wait(late)
 
     async def _make(self, session_id: str, asked: str, answered: str) -> None:
-        task = self._helper.task(TASK)
+        task = self._auxiliary.task(TASK)
         assert isinstance(task, TitleTask)
         if not task.enabled:
             return
@@ -61,7 +66,7 @@ class Titles:
         quoted = f"User: {asked[:MAX_QUOTED_CHARS]}\n\nAssistant: {answered[:MAX_QUOTED_CHARS]}"
         question = AuxiliaryQuestion(task=TASK, system=system, text=quoted, session_id=session_id, max_tokens=2_000)
         try:
-            title = clean_title(await self._helper.ask(question, TurnScope("title")))
+            title = clean_title(await self._auxiliary.ask(question, TurnScope("title")))
             if title:
                 await self._name(session_id, title)
         except HermesError as error:
@@ -87,3 +92,6 @@ def clean_title(text: str) -> str:
     visible = "".join(char for char in line if unicodedata.category(char) not in ("Cc", "Cf", "Cs"))
     bare = re.sub(r"^(title|titel)\s*:\s*", "", visible.strip(_MARKUP), flags=re.IGNORECASE).strip(_MARKUP)
     return re.sub(r"\s+", " ", bare).rstrip(".").strip()[:MAX_TITLE_CHARS].strip()
+
+
+part = Titles

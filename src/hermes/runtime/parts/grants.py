@@ -1,0 +1,28 @@
+"""Grants: what a person allowed for a session stays allowed when it goes on under another id."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from hermes.runtime.parts import Joining, Part
+
+
+class SessionGrants(Part):
+    """Carries them along. The gate is who reads them, and denies what it cannot read them for."""
+
+    def __init__(self, home: Path, in_thread: Callable[..., Awaitable[Any]]) -> None:
+        self._home = home
+        self._in_thread = in_thread
+
+    @classmethod
+    def join(cls, agent: Joining) -> "SessionGrants":
+        return cls(agent.settings.home, agent.services.pool.run)
+
+    async def session_moved(self, old: str, new: str) -> None:
+        from hermes.tools.approval.grants import HomeGrants, approvals_file  # noqa: PLC0415 - for sessions that move
+
+        if approvals_file(self._home).exists():
+            await self._in_thread(HomeGrants(self._home).carry, old, new)
+
+
+part = SessionGrants
