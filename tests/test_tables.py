@@ -37,6 +37,14 @@ def test_an_entry_is_loaded_by_its_name_and_a_broken_one_costs_only_itself(table
         table.load("missing")
 
 
+def test_an_entry_from_elsewhere_can_be_taken_out_again_and_a_file_cannot(table: Table[str]) -> None:
+    table.add("extra", "from a plugin")
+    table.remove("extra")
+    assert table.names() == ["broken", "help", "long-name"]
+    with pytest.raises(KeyError):
+        table.remove("help")
+
+
 def test_an_entry_from_elsewhere_is_added_once(table: Table[str]) -> None:
     table.add("extra", "from a plugin")
     assert table.load("extra") == "from a plugin"

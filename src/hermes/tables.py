@@ -50,6 +50,10 @@ class Table(Generic[Entry]):
             raise ValueError(f"{name!r} is already in the table {self._package}")
         self._added[name] = entry
 
+    def remove(self, name: str) -> None:
+        """Take out an entry that was added; `KeyError` when there is none by that name."""
+        del self._added[name]
+
     @cached_property
     def _files(self) -> dict[str, Path]:
         spec = find_spec(self._package)

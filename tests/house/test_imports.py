@@ -1,5 +1,6 @@
 """Importing Hermes only defines things, and `hermes --version` imports next to nothing."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -183,6 +184,13 @@ def test_printing_at_import_is_seen(tmp_path: Path) -> None:
     (tmp_path / "src/acting/__init__.py").write_text("print('hello')")
 
     assert probe(tmp_path / "src", "acting", tmp_path)[1] == "hello\n"
+
+
+def test_putting_an_agent_together_takes_few_modules() -> None:
+    """A capability joins as a part (`runtime/parts/`), not by one more import here."""
+    tree = ast.parse((SRC / "hermes/runtime/setup/assembly.py").read_text())
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert 10 < sum(len(node.names) if isinstance(node, ast.Import) else 1 for node in found) <= 25
 
 
 def test_asking_for_the_version_imports_the_named_few() -> None:
