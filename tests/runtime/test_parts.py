@@ -183,7 +183,7 @@ async def test_a_broken_part_is_told_once_and_the_turn_goes_on(
     assert (result["final_response"], result["completed"], RAN) == ("Done.", True, ["a", "b"])
     assert (await agent.arun_conversation("And?"))["final_response"] == "Again."
     (told,) = warnings(sink)
-    assert told.startswith(f"the part 'brittle' failed in {method.partition(',')[0]} (")
+    assert told.startswith(f"the part 'brittle' failed in {method.replace('afterwards', 'on leaving')} (")
     assert {"raises": "ValueError: boom", "hangs": "no answer within 0.05 s"}.get(how, "it was cancelled") in told
     assert next(type(one) for one in sink.events if isinstance(one, TurnStarted | StatusChanged)) is TurnStarted
     model.assert_finished()
@@ -245,7 +245,7 @@ async def test_a_part_that_cannot_keep_anything_leaves_a_compression_as_it_is(
 
 @pytest.mark.parametrize(
     ("method", "answer"),
-    [("context", 5), ("news", b"x"), ("result", {"a": 1}), ("tools", None), ("tools", ["no tool"])],
+    [("context", 5), ("news", b"x"), ("result", {"a": 1}), ("tools", 5), ("tools", ["no tool"])],
 )
 async def test_an_answer_of_the_wrong_kind_is_the_parts_own_fault(
     make_agent: MakeAgent, join: Callable[[str, type[Part]], None], method: str, answer: Any
@@ -457,6 +457,65 @@ async def test_a_part_around_a_call_sees_it_begin_and_end_and_cannot_hide_what_i
     model = ScriptedModel(calls("note", text="a"), calls("read_file", path="gone.txt"), says("Done."))
     await make_agent(model).arun_conversation("Go")
     assert (seen, RAN) == (["before", "after"], ["a"])
+
+
+async def test_tools_that_could_not_be_had_are_asked_for_again_in_the_next_turn(
+    make_agent: MakeAgent, join: Callable[[str, type[Part]], None]
+) -> None:
+    class Server(Part):
+        asked = 0
+
+        async def tools(self, session: SessionRecord | None) -> Sequence[Registered]:
+            self.asked += 1
+            if self.asked == 1:
+                raise OSError("not up yet")
+            return []
+
+    join("brittle", Server)
+    agent = make_agent(says("a"), says("b"), says("c"))
+    for _ in range(3):
+        await agent.arun_conversation("Hi")
+    server = (await agent._assembled()).services.parts.by_name["brittle"]
+    assert isinstance(server, Server)
+    assert server.asked == 2
+
+
+async def test_a_part_leaves_every_call_that_it_entered_also_when_it_was_late_once(
+    make_agent: MakeAgent, join: Callable[[str, type[Part]], None]
+) -> None:
+    left: list[str] = []
+    noted = asyncio.Event()
+
+    class Uneven(Part):
+        limit_s = LIMIT_S
+
+        @asynccontextmanager
+        async def around(self, call: CallContext) -> AsyncIterator[None]:
+            if call.asked.name == "second":
+                await asyncio.Event().wait()
+            yield
+            left.append(call.asked.name)
+
+    async def first(_args: dict[str, Any], **_: Any) -> str:
+        await asyncio.wait_for(noted.wait(), 10)
+        return "{}"
+
+    async def second(_args: dict[str, Any], **_: Any) -> str:
+        noted.set()
+        return "{}"
+
+    traits = Traits(effects=lambda _a, _c: Effects())
+    for handler in (first, second):
+        name = handler.__name__
+        schema = {"name": name, "description": name}
+        registry.register(name=name, toolset="testing", schema=schema, handler=handler, is_async=True, traits=traits)
+    try:
+        join("uneven", Uneven)
+        await make_agent(calls("first") + calls("second"), says("Done.")).arun_conversation("Go")
+    finally:
+        registry.deregister("first")
+        registry.deregister("second")
+    assert left == ["first"]
 
 
 async def test_a_tool_of_a_part_never_takes_the_name_of_another(

@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -14,7 +12,7 @@ from hermes.errors import ToolError, UserError
 from hermes.runtime.parts import PARTS, Joining, Part, TurnFacts
 from hermes.runtime.prompt import TIERS, Tier
 from hermes.seams import PromptSource
-from hermes.tools.registry import Registered, registry
+from hermes.tools.registry import Registered, ToolEntry, registry
 from hermes.types import Content, Event, ImagePart, JsonObject, Message, StatusChanged
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from hermes.runtime.session.history import History
 
 NO_EYES = "looking at a picture takes a model, and there is none to ask here"
+NO_JUDGE = "and nothing may run that it cannot judge"
 _METHODS = tuple(name for name, value in vars(Part).items() if callable(value) and not name.startswith("_"))
 _OVERRIDDEN: dict[type[Part], tuple[str, ...]] = {}  # a cache: every agent asks for the same ones
 log = logging.getLogger("hermes")
@@ -34,11 +33,16 @@ class PartFault(Struct, frozen=True):
     text: str
 
 
+class _Joined(NamedTuple):
+    name: str
+    part: Part
+
+
 class JoinedParts:
     """Asks, in the order of their names, the parts that override a method; a part that does not costs nothing.
 
     A fault is told once for each part and method, to `tell` or, while there is nobody, in `untold`. A part that gave no
-    answer in time is not waited for again before the next turn.
+    answer in time is not asked the same again before the next turn.
     """
 
     def __init__(self, parts: Mapping[str, Part] | None = None) -> None:
@@ -61,21 +65,20 @@ class JoinedParts:
             except UserError:
                 raise  # a setting that is wrong is told by itself
             except Exception as error:  # noqa: BLE001 - the border to a part's code; it is logged below
-                fault = self._failed(name, "join", f"{type(error).__name__}: {error}", error)
+                fault = self._failed(name, "join", _words(error), error)
                 part = _Absent(fault) if kind.refusal is not Part.refusal else None
             if part is not None:
                 self.by_name[name] = part
         self._find_overriding()
 
     def _find_overriding(self) -> None:
-        found: dict[str, tuple[tuple[str, Part], ...]] = dict.fromkeys(_METHODS, ())
-        for one in sorted(self.by_name.items()):
-            for method in _overridden(type(one[1])):
-                found[method] += (one,)
-        self._overriding = found
+        self._overriding: dict[str, tuple[_Joined, ...]] = dict.fromkeys(_METHODS, ())
+        for name, part in sorted(self.by_name.items()):
+            for method in _overridden(type(part)):
+                self._overriding[method] += (_Joined(name, part),)
 
     def begin(self) -> None:
-        """A turn begins: who came too late in the last one may try again."""
+        """A piece of work begins: who came too late in the last one may try again."""
         self.tell = None
         self._late.clear()
 
@@ -83,17 +86,13 @@ class JoinedParts:
 
     def prompt(self) -> list[PromptSource]:
         """What the parts say in the system prompt."""
-        found: list[PromptSource] = []
-        for name, part in self._overriding["prompt"]:
-            sources = self._at_once(name, "prompt", self._sources, name, part)
-            found += () if isinstance(sources, PartFault) else sources
-        return found
+        lists = [self._at_once(one, "prompt", self._sources, one) for one in self._overriding["prompt"]]
+        return [source for found in lists if not isinstance(found, PartFault) for source in found]
 
-    def _sources(self, name: str, part: Part) -> list[PromptSource]:
+    def _sources(self, one: _Joined) -> list[PromptSource]:
         """Where in the prompt a part wants its words is read here, where it still is its own fault."""
-        return [
-            _PartSource(str(one.name), TIERS[TIERS.index(one.tier)], one, self, name, part) for one in part.prompt()
-        ]
+        found = one.part.prompt()
+        return [_PartSource(str(source.name), TIERS[TIERS.index(source.tier)], source, self, one) for source in found]
 
     async def tools(self, session: "SessionRecord | None") -> Mapping[str, Registered]:
         """The tools of the parts, by name: the same object until one of them says that its own have changed.
@@ -101,129 +100,123 @@ class JoinedParts:
         The name of a tool belongs to whoever had it first: the registry, then the parts in their order.
         """
         parts = self._overriding["tools"]
-        generations = tuple([self._at_once(name, "tools", lambda part=part: part.generation) for name, part in parts])
+        generations = tuple([self._at_once(one, "tools", getattr, one.part, "generation") for one in parts])
         if generations == self._generations:
             return self._brought
-        self._generations = generations
-        for name, part in parts:
-            tools = await self._asked(name, part, "tools", part.tools, session)
-            if isinstance(tools, list | tuple):
-                self._tools[name] = tools
-            elif not isinstance(tools, PartFault):  # either way, those it had stay
-                self._failed(name, "tools", f"it answered with {type(tools).__name__} in place of a list")
-        self._brought = {}
-        for name, tools in self._tools.items():
-            for tool in tools:
-                named = tool.entry.name if isinstance(tool, Registered) else repr(tool)
-                if not isinstance(tool, Registered) or registry.get(named) or named in self._brought:
-                    self._failed(name, "tools", f"{named} is left out, since it is no tool or the name is taken")
+        self._generations, self._brought = generations, {}
+        for one in parts:
+            tools = await self._given(one, "tools", list | tuple, session)
+            if tools is None:  # those it had stay, and it is asked again in the next turn
+                self._generations = ()
+            else:
+                self._tools[one.name] = tools
+            for tool in self._tools.get(one.name, ()):
+                if _is_tool(tool) and registry.get(tool.entry.name) is None and tool.entry.name not in self._brought:
+                    self._brought[tool.entry.name] = tool
                 else:
-                    self._brought[named] = tool
+                    self._failed(one.name, "tools", f"left out, as it is no tool or its name is taken: {tool!r}")
         return self._brought
 
     def history_read(self, history: "History") -> None:
-        for name, part in self._overriding["history_read"]:
-            self._at_once(name, "history_read", part.history_read, history)
+        for one in self._overriding["history_read"]:
+            self._at_once(one, "history_read", one.part.history_read, history)
 
     # -- a turn ------------------------------------------------------------------------------------------------------
 
     async def context(self, turn: TurnFacts) -> list[str]:
         """Words of the parts beside the user's message."""
         parts = self._overriding["context"]
-        return [text for name, part in parts if (text := await self._words(name, part, "context", part.context, turn))]
+        return [words for one in parts if (words := await self._given(one, "context", str, turn))]
 
     async def news(self, *session_ids: str) -> list[str]:
         """Words of the parts beside the results of a round."""
         parts = self._overriding["news"]
-        return [
-            text for name, part in parts if (text := await self._words(name, part, "news", part.news, *session_ids))
-        ]
+        return [words for one in parts if (words := await self._given(one, "news", str, *session_ids))]
 
     async def turn_ended(self, turn: TurnFacts, answer: str | None) -> None:
-        for name, part in self._overriding["turn_ended"]:
-            await self._asked(name, part, "turn_ended", part.turn_ended, turn, answer)
-
-    async def _words(self, name: str, part: Part, method: str, *asked: Any) -> str:
-        text = await self._asked(name, part, method, *asked)
-        if text is None or isinstance(text, str):
-            return text or ""
-        if not isinstance(text, PartFault):
-            self._failed(name, method, f"it answered with {type(text).__name__} in place of text")
-        return ""
+        for one in self._overriding["turn_ended"]:
+            await self._asked(one, "turn_ended", turn, answer)
 
     # -- a call ------------------------------------------------------------------------------------------------------
 
     async def refusal(self, call: "CallContext") -> str | None:
         """Why the call must not run, or None. A part that has a say and does not answer says no."""
-        for name, part in self._overriding["refusal"]:
-            reason = await self._asked(name, part, "refusal", part.refusal, call)
+        for one in self._overriding["refusal"]:
+            reason = await self._asked(one, "refusal", call)
             if reason is None:
                 continue
             if not isinstance(reason, str | PartFault):
-                reason = self._failed(name, "refusal", f"it answered with {type(reason).__name__} in place of a reason")
-            return reason if isinstance(reason, str) else f"{reason.text}, and nothing may run that it cannot judge"
+                reason = self._failed(one.name, "refusal", f"the answer is no reason, but {type(reason).__name__}")
+            if isinstance(reason, PartFault):
+                return f"{reason.text}, {NO_JUDGE}"
+            return reason or f"the part {one.name!r} refuses it, and does not say why"
         return None
 
     def around(self, call: "CallContext") -> AbstractAsyncContextManager[None] | None:
         """What the parts do before and after the call; None when that is nothing."""
-        parts = self._overriding["around"]
-        return self._within([(name, part, part.around, (call,)) for name, part in parts], "around") if parts else None
+        return self._within("around", call) if self._overriding["around"] else None
 
     async def result(self, call: "CallContext", content: Content, duration_ms: float) -> Content:
         """What the model reads of a call."""
-        for name, part in self._overriding["result"]:
-            changed = await self._asked(name, part, "result", part.result, call, content, duration_ms)
-            if isinstance(changed, str | tuple):
-                content = changed
-            elif changed is not None and not isinstance(changed, PartFault):
-                self._failed(name, "result", f"it answered with {type(changed).__name__} in place of content")
+        for one in self._overriding["result"]:
+            changed = await self._given(one, "result", str | tuple, call, content, duration_ms)
+            content = content if changed is None else changed
         return content
 
     async def look(self, call: "CallContext", image: ImagePart, question: str) -> str:
         """The answer of the first part that can look at pictures; what it raises is the call's error."""
-        for _, part in self._overriding["look"]:
-            return await part.look(call, image, question)
+        for one in self._overriding["look"]:
+            return await one.part.look(call, image, question)
         raise ToolError(NO_EYES)
 
     # -- a session that moves, and the end ---------------------------------------------------------------------------
 
     def keep(self, before: Sequence[Message], kept: list[Message]) -> list[Message]:
         """`kept`, and what the parts add to it."""
-        for name, part in self._overriding["keep"]:
-            more = self._at_once(name, "keep", part.keep, before, kept)
-            if isinstance(more, list) and all(isinstance(one, Message) for one in more):
+        for one in self._overriding["keep"]:
+            more = self._at_once(one, "keep", one.part.keep, before, kept)
+            if isinstance(more, list) and all(isinstance(message, Message) for message in more):
                 kept = more
             elif not isinstance(more, PartFault):
-                self._failed(name, "keep", "it answered with something else than messages")
+                self._failed(one.name, "keep", "the answer is no list of messages")
         return kept
 
     def around_move(self, old: str, new: str) -> AbstractAsyncContextManager[None]:
         """What the parts do before and after it is stored that the session goes on as `new`."""
-        parts = self._overriding["around_move"]
-        return self._within([(name, part, part.around_move, (old, new)) for name, part in parts], "around_move")
+        return self._within("around_move", old, new)
 
     async def session_moved(self, old: str, new: str) -> None:
-        for name, part in self._overriding["session_moved"]:
-            await self._asked(name, part, "session_moved", part.session_moved, old, new)
+        for one in self._overriding["session_moved"]:
+            await self._asked(one, "session_moved", old, new)
 
     async def close(self, *ended: str) -> None:
         self.begin()
-        for name, part in self._overriding["close"]:
-            await self._asked(name, part, "close", part.close, *ended)
+        for one in self._overriding["close"]:
+            await self._asked(one, "close", *ended)
 
     # -- the border --------------------------------------------------------------------------------------------------
 
-    async def _asked(
-        self, name: str, part: Part, method: str, ask: Callable[..., Awaitable[Any] | None], *args: Any
+    async def _given(
+        self, one: _Joined, method: str, kind: Any, *args: Any, ask: Callable[..., Any] | None = None
     ) -> Any:
+        """The part's answer if it is of this kind; None when there is none."""
+        answer = await self._asked(one, method, *args, ask=ask)
+        if answer is None or isinstance(answer, kind):
+            return answer
+        if not isinstance(answer, PartFault):
+            self._failed(one.name, method, f"the answer is {type(answer).__name__}")
+        return None
+
+    async def _asked(self, one: _Joined, method: str, *args: Any, ask: Callable[..., Any] | None = None) -> Any:
         """The part's answer, or a `PartFault`. A cancellation of who asks passes through."""
-        if (late := self._late.get((name, method))) is not None:
+        name, part = one
+        if self._late and (late := self._late.get((name, method))) is not None:
             return late
         task, limit = asyncio.current_task(), None
         assert task is not None
         cancels = task.cancelling()
         try:
-            asked = ask(*args)
+            asked = (ask or getattr(part, method))(*args)
             if asked is None:
                 return None
             async with asyncio.timeout(part.limit_s) as limit:
@@ -236,18 +229,18 @@ class JoinedParts:
             if task.cancelling() > cancels:
                 raise asyncio.CancelledError from error
             if limit is None or not limit.expired():
-                return self._failed(name, method, f"{type(error).__name__}: {error}", error)
-            self._late[name, method] = self._failed(name, method, f"no answer within {part.limit_s:g} s", error)
-            return self._late[name, method]
+                return self._failed(name, method, _words(error), error)
+            fault = self._failed(name, method, f"no answer within {part.limit_s:g} s", error)
+            return self._late.setdefault((name, method), fault)
         if task.cancelling() > cancels:
             raise asyncio.CancelledError  # the turn was stopped meanwhile, and the part kept that to itself
         return answer
 
-    def _at_once(self, name: str, method: str, ask: Callable[..., Any], *args: Any) -> Any:
+    def _at_once(self, one: _Joined, method: str, ask: Callable[..., Any], *args: Any) -> Any:
         try:
             return ask(*args)
         except Exception as error:  # noqa: BLE001 - the border to a part's code; it is logged below
-            return self._failed(name, method, f"{type(error).__name__}: {error}", error)
+            return self._failed(one.name, method, _words(error), error)
 
     def _failed(self, name: str, method: str, why: str, error: BaseException | None = None) -> PartFault:
         fault = PartFault(f"the part {name!r} failed in {method} ({why})")
@@ -259,48 +252,36 @@ class JoinedParts:
         return fault
 
     @asynccontextmanager
-    async def _within(
-        self, parts: Sequence[tuple[str, Part, Callable[..., Any], tuple[Any, ...]]], method: str
-    ) -> AsyncIterator[None]:
+    async def _within(self, method: str, *args: Any) -> AsyncIterator[None]:
+        """Enter what the parts put around something, leave it in the opposite order; neither can end what is inside."""
         async with AsyncExitStack() as stack:
-            for name, part, make, args in parts:
-                manager = self._at_once(name, method, make, *args)
-                if manager is not None and not isinstance(manager, PartFault):
-                    await stack.enter_async_context(_Surrounding(self, name, part, method, manager))
+            for one in self._overriding[method]:
+                manager = self._at_once(one, method, getattr(one.part, method), *args)
+                if manager is None or isinstance(manager, PartFault):
+                    continue
+                if not isinstance(await self._asked(one, method, ask=manager.__aenter__), PartFault):
+                    stack.push_async_exit(_Leave(self, one, method, manager))
             yield
 
 
-def _overridden(kind: type[Part]) -> tuple[str, ...]:
-    if kind not in _OVERRIDDEN:
-        _OVERRIDDEN[kind] = tuple([one for one in _METHODS if getattr(kind, one) is not getattr(Part, one)])
-    return _OVERRIDDEN[kind]
+class _Leave(Struct, frozen=True):
+    """The way out of a part's context manager, once it was entered: what it raises or hides is its own affair."""
 
+    parts: JoinedParts
+    one: _Joined
+    method: str
+    manager: AbstractAsyncContextManager[None]
 
-class _Surrounding:
-    """A context manager of a part, that can only fail for itself."""
+    async def __call__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        async def leave() -> None:
+            try:
+                await self.manager.__aexit__(kind, error, trace)
+            except BaseException as raised:
+                if raised is not error:
+                    raise
 
-    def __init__(
-        self, parts: JoinedParts, name: str, part: Part, method: str, manager: AbstractAsyncContextManager[None]
-    ) -> None:
-        self._asked = partial(parts._asked, name, part, method)
-        self._manager = manager
-        self._is_entered = False
-
-    async def __aenter__(self) -> None:
-        self._is_entered = not isinstance(await self._asked(self._manager.__aenter__), PartFault)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._is_entered:
-            await self._asked(self._left, kind, error, trace)
-
-    async def _left(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
-            await self._manager.__aexit__(kind, error, trace)
-        except BaseException as raised:
-            if raised is not error:
-                raise
+        # A name of its own: who came too late to enter for one call is still to leave for another.
+        await self.parts._asked(self.one, f"{self.method}, on leaving", ask=leave)
 
 
 class _PartSource(Struct, frozen=True):
@@ -310,11 +291,10 @@ class _PartSource(Struct, frozen=True):
     tier: Tier
     source: PromptSource
     parts: JoinedParts
-    part_name: str
-    part: Part
+    one: _Joined
 
     async def text(self, session: JsonObject) -> str:
-        return await self.parts._words(self.part_name, self.part, "prompt", self.source.text, session)
+        return await self.parts._given(self.one, "prompt", str, session, ask=self.source.text) or ""
 
 
 class _Absent(Part):
@@ -324,4 +304,19 @@ class _Absent(Part):
         self._fault = fault
 
     async def refusal(self, call: "CallContext") -> str:
-        return f"{self._fault.text}, and nothing may run that it cannot judge"
+        return f"{self._fault.text}, {NO_JUDGE}"
+
+
+def _overridden(kind: type[Part]) -> tuple[str, ...]:
+    if kind not in _OVERRIDDEN:
+        _OVERRIDDEN[kind] = tuple([one for one in _METHODS if getattr(kind, one) is not getattr(Part, one)])
+    return _OVERRIDDEN[kind]
+
+
+def _is_tool(tool: Any) -> bool:
+    entry = tool.entry if isinstance(tool, Registered) else None
+    return isinstance(entry, ToolEntry) and type(entry.name) is str and type(entry.schema) is dict
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -67,9 +67,9 @@ class AgentSession:
     async def run(self, said: TurnInput, sink: Sink, scope: TurnScope) -> dict[str, Any]:
         """One turn, and the contract's result dict. `SessionMoved` when nothing of it is stored: it may begin anew."""
         assembly = self._assembly
-        record, history, pending = await self._past(said)
         parts = assembly.services.parts
         parts.begin()
+        record, history, pending = await self._past(said)
         parts.history_read(history)
         view = await assembly.tools.view(record)
         system = record.system_prompt if record and record.system_prompt else await self._prompt(said.system_message)
