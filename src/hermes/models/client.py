@@ -97,7 +97,7 @@ class ModelClient:
     @property
     def endpoint(self) -> Endpoint | None:
         """Where the next call goes, for a model that has an address."""
-        described = self.able.described
+        described = self.abilities.described
         return described.endpoint if described else None
 
     @property
@@ -124,7 +124,7 @@ class ModelClient:
     def _go_to(self, place: int) -> None:
         self._place = place
         self.model = self._chain[place]  # that the next call goes to
-        self.able = self._abilities[place]  # to do beside answering
+        self.abilities = self._abilities[place]  # to do beside answering
 
     def fall_back(self, why: str, on_status: Callable[[Notice], None] = lambda _: None) -> bool:
         """Go on with the next model of the chain; False when there is none."""
@@ -154,7 +154,7 @@ class ModelClient:
         try:
             while True:
                 try:
-                    model = self.able.preparing
+                    model = self.abilities.preparing
                     if model is not None and not model.is_ready:
                         await flight.prepare(model)
                     return await flight.attempt()
@@ -207,7 +207,7 @@ class _Flight(Struct, eq=False):
         except Exception as error:
             self.unwritten = (book.closing(attempt, "failed", error=repr(error)),)
             raise
-        remarking = client.able.remarking
+        remarking = client.abilities.remarking
         if remarking is not None and (remark := remarking.remark(response.usage)) is not None:
             self._plan.on_status(StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
@@ -398,7 +398,7 @@ class _Flight(Struct, eq=False):
         return self._request  # each attempt keeps to it from now on
 
     def _rotated(self, error: ProviderError) -> bool:
-        model = self._client.able.rotating
+        model = self._client.abilities.rotating
         if model is None or not (other := model.rotate(error)):
             return False
         self._plan.on_status(StatusChanged("retry", f"{_short(error)}; trying again with {other}"))
