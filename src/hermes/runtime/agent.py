@@ -45,6 +45,10 @@ class AIAgent:
         """The id that the session goes on under; a compression changes it."""
         return self._session.session_id
 
+    @session_id.setter
+    def session_id(self, session_id: str) -> None:
+        self._session.session_id = session_id
+
     @property
     def iteration_budget(self) -> IterationBudget:
         """The model calls of the newest turn, or those that were given to several agents."""

@@ -114,7 +114,8 @@ class JoinedParts:
                 if _is_tool(tool) and registry.get(tool.entry.name) is None and tool.entry.name not in self._brought:
                     self._brought[tool.entry.name] = tool
                 else:
-                    self._failed(one.name, "tools", f"left out, as it is no tool or its name is taken: {tool!r}")
+                    named = tool.entry.name if _is_tool(tool) else tool
+                    self._failed(one.name, "tools", f"{named!r} is left out: it is no tool, or its name is taken")
         return self._brought
 
     def history_read(self, history: "History") -> None:

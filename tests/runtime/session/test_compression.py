@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
+from hermes.config import paths
 from hermes.context.limits import threshold_tokens
 from hermes.context.marks import PREFIX, TASKS
 from hermes.context.summary import ROLE, SYSTEM_NOTE
@@ -28,6 +29,8 @@ from hermes.testing.fakes import KeepLast, MemorySink
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import Reply, calls, fault, says
 from hermes.testing.server import ScriptedServer
+from hermes.tools.approval.grants import HomeGrants
+from hermes.tools.approval.policy import Grant
 from hermes.tools.hooks import Hooks
 from hermes.tools.registry import registry, tool_result
 from hermes.types import ModelEvent, PrefixBroken, SessionRotated, StatusChanged, text_of
@@ -443,6 +446,21 @@ async def test_commands_see_the_id_of_the_session_that_goes_on(make_agent: MakeA
     result = await agent.arun_conversation("Which now?")
     told = [one["content"] for one in result["messages"] if one.get("tool_name") == "terminal"][-1]
     assert f"id={agent.session_id}" in told
+
+
+async def test_what_was_taken_back_after_a_compression_stays_so_for_who_follows_it(make_agent: MakeAgent) -> None:
+    grants = HomeGrants(paths.hermes_home())
+    grants.keep(Grant(scope="session", key="recursive delete", session_id="s"))
+    late = make_agent(says("hello"), says("late"))
+    await late.arun_conversation("Hi")
+    agent = make_agent(*answers(6))
+    await chat(agent, 6)
+    await agent.acompress()
+    assert len(await grants.given(agent.session_id)) == 1
+    grants.clear(agent.session_id)
+    await late.arun_conversation("Where am I?")
+    assert late.session_id == agent.session_id
+    assert await grants.given(agent.session_id) == []
 
 
 async def test_what_was_allowed_for_the_session_stays_allowed(make_agent: MakeAgent) -> None:

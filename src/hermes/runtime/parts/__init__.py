@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hermes.seams import PromptSource
     from hermes.tools.registry import Registered
 
-PART_LIMIT_S = 10.0
+PART_LIMIT_S = 5.0  # a caller that closes an agent waits for twice as long
 
 
 class Joining(Struct, frozen=True, kw_only=True):
@@ -112,7 +112,7 @@ class Part:
         """The session goes on as `new`, by a compression here or in another process."""
 
     def turn_ended(self, turn: TurnFacts, answer: str | None) -> Awaitable[None] | None:
-        """A turn is over and stored; `answer` is None when it came to none."""
+        """A turn is over and stored; `answer` is None when it came to none. Short: the caller waits for it."""
         return None
 
     async def close(self, *ended: str) -> None:

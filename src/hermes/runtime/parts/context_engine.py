@@ -8,7 +8,7 @@ from typing import Any
 from hermes.ops import SessionRecord
 from hermes.runtime.parts import Joining, Part
 from hermes.seams import ContextEngine
-from hermes.tools.registry import Registered, ToolEntry, registry
+from hermes.tools.registry import Registered, ToolEntry
 
 TOOLSET = "context_engine"
 log = logging.getLogger("hermes")
@@ -26,25 +26,20 @@ class EngineTools(Part):
         return cls(engine) if engine is not None and hasattr(engine, "get_tool_schemas") else None
 
     async def tools(self, session: SessionRecord | None) -> list[Registered]:
-        # An engine does not tell when its tools change, so they are asked for anew in every turn.
-        self.generation += 1
-        return engine_tools(self._engine)
-
-
-def engine_tools(engine: Any) -> list[Registered]:
-    """One whose name belongs to another tool, or that has none, is left out and logged."""
-    found: list[Registered] = []
-    for one in list(engine.get_tool_schemas()):
-        schema = one.get("function", one) if isinstance(one, dict) else {}
-        name = schema.get("name") if isinstance(schema, dict) else None
-        if not isinstance(name, str) or registry.get(name) is not None:
-            log.warning("a tool of the context engine is left out: its name is %r", name)
-            continue
-        handle: Callable[..., Any] = engine.handle_tool_call
-        is_async = inspect.iscoroutinefunction(handle)
-        entry = ToolEntry(name, TOOLSET, dict(schema), _handler(handle, name), is_async=is_async)
-        found.append(Registered(entry, source=f"context engine {getattr(engine, 'name', '')}"))
-    return found
+        self.generation += 1  # an engine does not tell when its tools change: they are asked for in every turn
+        engine: Any = self._engine
+        handle = engine.handle_tool_call
+        source, is_async = f"context engine {getattr(engine, 'name', '')}", inspect.iscoroutinefunction(handle)
+        found: list[Registered] = []
+        for one in engine.get_tool_schemas():
+            schema = one.get("function", one) if isinstance(one, dict) else {}
+            name = schema.get("name") if isinstance(schema, dict) else None
+            if isinstance(name, str):
+                entry = ToolEntry(name, TOOLSET, dict(schema), _handler(handle, name), is_async=is_async)
+                found.append(Registered(entry, source=source))
+            else:
+                log.warning("a tool of the context engine is left out: its name is %r", name)
+        return found
 
 
 def _handler(handle: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -1,6 +1,7 @@
 """Grants: what a person allowed for a session stays allowed when it goes on under another id."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,12 @@ class SessionGrants(Part):
     def join(cls, agent: Joining) -> "SessionGrants":
         return cls(agent.settings.home, agent.services.pool.run)
 
-    async def session_moved(self, old: str, new: str) -> None:
+    @asynccontextmanager
+    async def around_move(self, old: str, new: str) -> AsyncIterator[None]:
+        """Once, by who moves the session: to carry them again would bring back what was used up or revoked since."""
         from hermes.tools.approval.grants import HomeGrants, approvals_file  # noqa: PLC0415 - for sessions that move
 
+        yield
         if approvals_file(self._home).exists():
             await self._in_thread(HomeGrants(self._home).carry, old, new)
 

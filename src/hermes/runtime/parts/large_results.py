@@ -1,5 +1,7 @@
 """Large results: a session that goes on under another id opens those that were put on the shelf before."""
 
+import os
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,7 +36,7 @@ class LargeResults(Part):
         try:
             yield
         except StoreError:  # a cancellation says nothing: it may be stored all the same
-            await self._in_thread(_remove, target)
+            await self._in_thread(shutil.rmtree, target, True)
             raise
 
     async def session_moved(self, old: str, new: str) -> None:
@@ -43,9 +45,6 @@ class LargeResults(Part):
 
 def _link_all(source: Path, target: Path) -> None:
     """Every finished result of one folder in the other, without copying where the file system can do that."""
-    import os  # noqa: PLC0415 - for sessions that move
-    import shutil  # noqa: PLC0415
-
     if not source.is_dir():
         return
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -56,12 +55,6 @@ def _link_all(source: Path, target: Path) -> None:
             os.link(file, target / file.name)
         except OSError:
             shutil.copy2(file, target / file.name)
-
-
-def _remove(folder: Path) -> None:
-    import shutil  # noqa: PLC0415 - for moves that fail
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 part = LargeResults
