@@ -1,6 +1,7 @@
 """Registration tables: a capability adds itself by adding a file, so two pieces of work never edit the same one."""
 
 import importlib
+import os
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,10 +60,10 @@ class Table(Generic[Entry]):
         spec = find_spec(self._package)
         folders = list(spec.submodule_search_locations or []) if spec else []
         files = {
-            file.stem.rstrip("_").replace("_", "-"): file
+            name[:-3].rstrip("_").replace("_", "-"): Path(folder, name)
             for folder in folders
-            for file in Path(folder).glob("*.py")
-            if not file.stem.startswith("_")
+            for name in os.listdir(folder)  # noqa: PTH208 - several tables are read in every start
+            if name.endswith(".py") and not name.startswith("_")
         }
         taken = sorted(files.keys() & self._added.keys())
         if taken:
