@@ -117,7 +117,7 @@ def _parameters(value: Any, found: Any = None) -> str:
     except ValueError:
         return ""
     given = list(signature.parameters.values())
-    if inspect.isfunction(found) and given and given[0].name == "self":
+    if inspect.isfunction(found):  # in a class: what it is called on is not given
         given = given[1:]
     shown: list[str] = []
     is_named = False
