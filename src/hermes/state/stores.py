@@ -58,4 +58,6 @@ def _kind_of(place: Path | str) -> str:
 
 def _kinds() -> set[str]:
     with os.scandir(Path(__file__).parent) as entries:
-        return {entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("_")} | added.keys()
+        folders = [entry for entry in entries if entry.is_dir() and not entry.name.startswith("_")]
+    # One without modules is what a removed package left behind.
+    return {folder.name for folder in folders if Path(folder.path, "__init__.py").is_file()} | added.keys()
