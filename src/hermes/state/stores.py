@@ -4,9 +4,10 @@ Without an address it is SQLite, in `state.db` of the home. `state.dsn` names an
 here counts for nothing, and `hermes config check` says so.
 """
 
+import functools
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -56,8 +57,13 @@ def _kind_of(place: Path | str) -> str:
     return kind if mark else ""
 
 
-def _kinds() -> set[str]:
+def _kinds() -> Set[str]:
+    return _folders() | added.keys()
+
+
+@functools.cache
+def _folders() -> frozenset[str]:
     with os.scandir(Path(__file__).parent) as entries:
         folders = [entry for entry in entries if entry.is_dir() and not entry.name.startswith("_")]
     # One without modules is what a removed package left behind.
-    return {folder.name for folder in folders if Path(folder.path, "__init__.py").is_file()} | added.keys()
+    return frozenset(folder.name for folder in folders if Path(folder.path, "__init__.py").is_file())

@@ -41,11 +41,6 @@ def connect(path: Path, *, durability: Durability, writer: bool, vfs: str | None
     return conn
 
 
-def data_version(conn: sqlite3.Connection) -> int:
-    """A number that changes when another connection has written to the file."""
-    return int(conn.execute("PRAGMA data_version").fetchone()[0])
-
-
 def copy_file(source: Path, target: Path) -> None:
     """A consistent and private copy, also while sessions are being written."""
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:

@@ -8,8 +8,10 @@ character stands alone as well, so that a single character is found as the begin
 import re
 import unicodedata
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hermes.state.queries import SearchFilter
+if TYPE_CHECKING:
+    from hermes.state.queries import SearchFilter
 
 _CJK = (
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -104,7 +106,7 @@ def parse(text: str) -> Query | None:
     return Query(tuple(f"({' '.join(terms)})" for terms in branches), tuple(words.values()))
 
 
-def filtered(match: str, only: SearchFilter) -> str:
+def filtered(match: str, only: "SearchFilter") -> str:
     """The match expression for messages that also pass `only`, as far as the index can tell."""
     expression = f"{{content}} : ({match})"
     letters = "".join(ROLE_LETTERS.values()) + "o"

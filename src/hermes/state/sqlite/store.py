@@ -11,7 +11,7 @@ from hermes.scope import unbroken
 from hermes.state.blobs import BlobFolder
 from hermes.state.owner import this_process
 from hermes.state.session_versions import Version, Versions
-from hermes.state.sqlite.connection import JournalMode, connect, data_version, is_damage
+from hermes.state.sqlite.connection import JournalMode, connect, is_damage
 from hermes.state.sqlite.ledger_sums import Sums
 from hermes.state.sqlite.pool import ReadPool
 from hermes.state.sqlite.read import load_session
@@ -85,8 +85,12 @@ class SqliteStore:
         """The state that a session is in, to be compared with an earlier one; None when it cannot be told at once."""
         if self._file.mode != "wal":
             return None  # the file itself would have to be read
+
+        def now(conn: sqlite3.Connection) -> Version:
+            return self._versions.of(session_id, self._file.opened, conn.execute("PRAGMA data_version").fetchone()[0])
+
         try:
-            seen = self._writer.look(lambda conn: self._versions.of(session_id, self._file.opened, data_version(conn)))
+            seen = self._writer.look(now)
         except (sqlite3.Error, OSError):  # whoever reads the session is told
             return None
         return None if seen is None else seen[0]
