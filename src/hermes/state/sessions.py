@@ -1,4 +1,8 @@
-"""`SessionDB`: the store as plain synchronous calls with dicts, for surfaces, scripts and plugins."""
+"""`SessionDB`: the store as plain synchronous calls with dicts, for surfaces, scripts and plugins.
+
+The class has no SQL and no base classes: it asks the queries of its store. Many of its calls are functions of the files
+that own their subject, and are named here one by one, so that this page is the list of what there is.
+"""
 
 import time
 import uuid
@@ -7,17 +11,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hermes.config.paths import hermes_home, state_file
+from hermes.config.paths import hermes_home
 from hermes.ops import AttemptClosed, AttemptOpened
 from hermes.state import session_gateways, session_lineage, session_messages, session_upkeep, titles
 from hermes.state.codec import decode_json
 from hermes.state.queries import TOKENS, Row, SessionFilter, SessionStore
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.session_calls import change_session, find_session, refuse_unknown, session_filter
-from hermes.state.stores import open_store
+from hermes.state.stores import open_store, place_of
 from hermes.types import Usage
 
 PREVIEW_CHARS = 60
+MAX_TRIES = 16
 
 _COUNTED = (*TOKENS, "api_call_count", "estimated_cost_usd", "actual_cost_usd")
 _PRICED = ("cost_status", "cost_source", "pricing_version")
@@ -35,7 +40,7 @@ class SessionDB:
 
     def __init__(self, db_path: Path | str | None = None, *, store: SessionStore | None = None) -> None:
         self._owns_store = store is None
-        self.store = store or open_store(state_file(hermes_home()) if db_path is None else db_path)
+        self.store = store or open_store(place_of(hermes_home()) if db_path is None else db_path)
         self.db_path = self.store.path or Path()
         self.queries = self.store.queries
         self.clock: Callable[[], float] = time.time
@@ -165,12 +170,13 @@ class SessionDB:
         clean = titles.sanitize_title(title)
         if clean is None:
             return False
-        while self.get_session(session_id) is not None:
+        is_nameless = SessionFilter(ids=(session_id,), equal={"title": None})
+        for tries_left in reversed(range(MAX_TRIES)):
             try:
-                is_nameless = SessionFilter(ids=(session_id,), equal={"title": None})
                 return bool(self.queries.change_sessions(is_nameless, {"title": self.get_next_title_in_lineage(clean)}))
-            except ValueError:
-                continue  # another process has taken it in this very moment
+            except ValueError:  # another process has taken it in this very moment
+                if not tries_left:
+                    raise
         return False
 
     def get_session_title(self, session_id: str) -> str | None:
