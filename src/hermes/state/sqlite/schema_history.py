@@ -2,7 +2,8 @@
 
 SQLite writes a row with the columns that its table had then, and adding a column rewrites none. So the rows of one
 table have as many shapes as there are entries here that name it. **A new table or column is one new entry at the end**,
-never a change of an older one; tests/state/test_schema_history.py fails as long as this page and `schema` disagree.
+never a change of an older one; tests/state/sqlite/test_schema_history.py fails as long as this page and
+`schema` disagree.
 """
 
 HISTORY: tuple[dict[str, str], ...] = (
