@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     if name == "AIAgent":
-        from hermes.runtime.agent import AIAgent  # noqa: PLC0415 - `hermes --version` loads none of it
+        from hermes.runtime.agent import AIAgent  # `hermes --version` loads none of it
 
         return AIAgent
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,7 +30,7 @@ class Table(Generic[Entry]):
         file = self._files.get(name)
         if file is None:
             return ((getattr(self._added.get(name), "__doc__", None) or "").splitlines() or [""])[0]
-        import ast  # noqa: PLC0415 - paid by lists and help
+        import ast  # paid by lists and help
 
         doc = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
         return (doc or "").split("\n", 1)[0]

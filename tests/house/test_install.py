@@ -42,7 +42,7 @@ def required_names(requirements: list[str]) -> set[str]:
 def _holds(marker: str) -> bool:
     if not marker:
         return True
-    from packaging.markers import Marker  # noqa: PLC0415 - a part of pytest's own installation
+    from packaging.markers import Marker  # a part of pytest's own installation
 
     return Marker(marker).evaluate({"extra": ""})
 

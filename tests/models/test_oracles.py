@@ -48,7 +48,7 @@ def test_boto3_sends_what_we_send(monkeypatch: pytest.MonkeyPatch) -> None:
     for message in body["messages"]:
         for block in message["content"]:
             if "image" in block:
-                import base64  # noqa: PLC0415
+                import base64
 
                 block["image"]["source"]["bytes"] = base64.b64decode(block["image"]["source"]["bytes"])
     with ServerThread([says("ok")]) as server:

@@ -322,7 +322,7 @@ async def test_a_provider_without_streams_is_asked_for_whole_answers(http: HttpC
     def reply(got: Any) -> Reply:
         return says("whole") if not got.json["stream"] else fault("no_streams")
 
-    from hermes.testing.server import FAULTS, Failing  # noqa: PLC0415
+    from hermes.testing.server import FAULTS, Failing
 
     async def no_streams(failing: Failing) -> None:
         await failing.error(400, "unsupported", "Streaming is not supported for this model")

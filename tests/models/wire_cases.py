@@ -152,7 +152,7 @@ def _converse_shape() -> Any:
 
 
 def converse_oracle(body: JsonObject) -> None:
-    from botocore.validate import ParamValidator  # type: ignore[import-untyped]  # noqa: PLC0415 - botocore has no types
+    from botocore.validate import ParamValidator  # type: ignore[import-untyped]  # botocore has no types
 
     report = ParamValidator().validate({"modelId": "m", **body}, _converse_shape())
     assert not report.has_errors(), report.generate_report()

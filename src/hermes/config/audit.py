@@ -138,7 +138,7 @@ def _documented_keys() -> dict[str, list[tuple[str, ...]]]:
 
 
 def _nearest(path: tuple[str, ...], siblings: Iterable[str]) -> str | None:
-    from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+    from difflib import get_close_matches  # only when something is wrong
 
     prefix = ".".join(path[:-1])
     below = {pattern[len(path) - 1] for pattern in _patterns(path[0]) if len(pattern) >= len(path)} - {"*", "**"}

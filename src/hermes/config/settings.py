@@ -198,9 +198,9 @@ class Settings:
 
 def unknown_key(key: str) -> ConfigError:
     """The error for a key nobody knows, with the nearest that exists."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+    from difflib import get_close_matches  # only when something is wrong
 
-    from hermes.config.audit import every_key  # noqa: PLC0415
+    from hermes.config.audit import every_key
 
     names = list(every_key())
     near = get_close_matches(key, names, n=1) or [name for name in names if name.rpartition(".")[2] == key]

@@ -107,7 +107,7 @@ def _type_at(annotated: Any, walk: tuple[str, ...]) -> Any:
 def _read_value(text: str, kind: Any, key: str) -> Any:
     if "${" in text:
         return text  # a reference is kept as it is written
-    import yaml  # noqa: PLC0415 - writing is rare
+    import yaml  # writing is rare
 
     wanted = bare(kind)
     holds_more = get_origin(wanted) in (tuple, dict) or struct_inside(kind)[0] is not None
@@ -145,7 +145,7 @@ def _open(file: Path) -> Any:
         document = _ruamel().load(file.read_text(encoding="utf-8-sig"))
         if document is not None:
             return document
-    from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
+    from ruamel.yaml.comments import CommentedMap
 
     return CommentedMap()
 
@@ -169,7 +169,7 @@ def _save(file: Path, document: Any) -> None:
 
 
 def _ruamel() -> Any:
-    from ruamel.yaml import YAML  # noqa: PLC0415 - reading never needs it
+    from ruamel.yaml import YAML  # reading never needs it
 
     yaml = YAML()
     yaml.preserve_quotes = True

@@ -50,7 +50,7 @@ def read_tree(file: Path, kept: Path | None = None) -> Tree:
 
 def parse(file: Path) -> Tree:
     """Parse `file`; a fault in it is a `ConfigError` naming the line."""
-    import yaml  # noqa: PLC0415 - a start without a changed config.yaml does not pay for it
+    import yaml  # a start without a changed config.yaml does not pay for it
 
     text = _text(file)
     try:
@@ -75,7 +75,7 @@ def parse(file: Path) -> Tree:
 
 def line_of(file: Path, path: tuple[str, ...]) -> int | None:
     """The line on which the key `path` stands, or the nearest key above it that does."""
-    import yaml  # noqa: PLC0415 - only when something is wrong
+    import yaml  # only when something is wrong
 
     try:
         node = yaml.compose(_text(file), Loader=_loader())
@@ -98,7 +98,7 @@ def line_of(file: Path, path: tuple[str, ...]) -> int | None:
 
 def _refuse_bottomless(text: str) -> None:
     """Raise where nesting has no end, or none in sight: the library would follow it until the process dies."""
-    import yaml  # noqa: PLC0415
+    import yaml
 
     above: list[str | None] = []  # the anchors of what is open
     for event in yaml.parse(text, Loader=_loader()):
@@ -163,7 +163,7 @@ def _holds_secret(value: Any, name: str = "") -> bool:
         return any(_holds_secret(item, name) for item in value)
     if not isinstance(value, str) or not value or value.startswith("${"):
         return False
-    from hermes.redact import Redactor  # noqa: PLC0415 - only when config.yaml has changed
+    from hermes.redact import Redactor  # only when config.yaml has changed
 
     return is_secret(name) or Redactor().holds_secret(value)
 
@@ -171,7 +171,7 @@ def _holds_secret(value: Any, name: str = "") -> bool:
 @cache
 def _loader() -> Any:
     """PyYAML's safe loader, in C where there is one, that refuses a key standing twice."""
-    import yaml  # noqa: PLC0415
+    import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -116,7 +116,7 @@ def _split(text: str, file: Path) -> tuple[Mapping[str, Any], str]:
     """The head between two lines of dashes, and what follows it."""
     if not text.startswith("---"):
         return {}, text
-    import yaml  # noqa: PLC0415 - for skills that have a head
+    import yaml  # for skills that have a head
 
     head, dashes, body = text[3:].partition("\n---")
     try:

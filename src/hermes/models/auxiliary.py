@@ -126,7 +126,7 @@ def _claim(main: Model) -> Claim:
 
 def _refuse_unfit(image: ImagePart, model: Model) -> None:
     """Raise for a picture that would be left out of the request: an answer about nothing is worse than none."""
-    from hermes.models.wires.content import MB, max_image_bytes  # noqa: PLC0415 - otherwise loaded with the first transport
+    from hermes.models.wires.content import MB, max_image_bytes  # otherwise loaded with the first transport
 
     described = Abilities.of(model).described
     limit = max_image_bytes(described.endpoint.api_mode) if described else None

@@ -212,6 +212,6 @@ class AIAgent:
     def _log_sink(self) -> Sink | None:
         if not self._options.callbacks.verbose_logging or self._options.callbacks.quiet_mode:
             return None
-        from hermes.runtime.sinks import LogSink  # noqa: PLC0415 - for who asks
+        from hermes.runtime.sinks import LogSink  # for who asks
 
         return LogSink(self._options.callbacks)

@@ -125,7 +125,7 @@ def _named(args: JsonObject) -> tuple[str, ...]:
 
 
 def _of_command(base: Touch, command: str, workdir: str) -> Touch | None:
-    from hermes.tools.approval import analyse  # noqa: PLC0415 - a parser that only commands need
+    from hermes.tools.approval import analyse  # a parser that only commands need
 
     cwd = str(Path(base.cwd, Path(workdir).expanduser())) if workdir else base.cwd
     analysis = analyse(command, cwd=cwd, home=str(Path.home()))

@@ -144,7 +144,7 @@ class CallContext(Struct, frozen=True, kw_only=True):
 
     def nested(self) -> NestedCalls:
         """For calls that this call makes itself."""
-        from hermes.runtime.nested_calls import KernelCalls  # noqa: PLC0415 - it is built on this module
+        from hermes.runtime.nested_calls import KernelCalls  # it is built on this module
 
         return KernelCalls(self)
 

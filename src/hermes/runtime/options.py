@@ -167,7 +167,7 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
     grouped: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
     for name, value in keywords.items():
         if name not in _OWNER:
-            from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+            from difflib import get_close_matches  # only when something is wrong
 
             near = get_close_matches(name, _OWNER, n=1)
             raise TypeError(f"AIAgent has no keyword {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))

@@ -106,7 +106,7 @@ def zone_of(name: str) -> tzinfo | None:
     """The time zone of this name, None for the machine's own; `ConfigError` when there is none."""
     if not name:
         return None
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - for who names one
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # for who names one
 
     try:
         return ZoneInfo(name)

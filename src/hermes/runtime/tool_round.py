@@ -93,7 +93,7 @@ async def _run_round(turn: Turn, calls: Sequence[ToolCall]) -> None:
 
 @cache  # the statement costs as much as a hundred others, also when all is imported
 def _run_calls() -> Callable[..., Awaitable[list[ToolResult]]]:
-    from hermes.runtime.tool_executor import run_calls  # noqa: PLC0415 - paid by the first turn that uses tools
+    from hermes.runtime.tool_executor import run_calls  # paid by the first turn that uses tools
 
     return run_calls
 
@@ -112,7 +112,7 @@ def _steered(turn: Turn, round_: "ToolRound", results: Sequence[ToolResult]) -> 
     said = turn.steer.take() if results else ""
     if not said:
         return results
-    from hermes.tools.results.tool_result import with_note  # noqa: PLC0415 - paid by the first turn that uses tools
+    from hermes.tools.results.tool_result import with_note  # paid by the first turn that uses tools
 
     words = f"[The user says meanwhile: {said}]"
     fresh = [result for result in results if result.call_id not in round_.kept]

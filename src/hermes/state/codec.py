@@ -25,7 +25,7 @@ Column = str | bytes | None
 
 def sha256(data: bytes) -> str:
     """The name of some bytes."""
-    import hashlib  # noqa: PLC0415 - loads a large library, and most commits have no blobs
+    import hashlib  # loads a large library, and most commits have no blobs
 
     return hashlib.sha256(data).hexdigest()
 

@@ -58,7 +58,7 @@ def seconds(value: Any, default: float) -> float:
     if isinstance(value, int | float):
         return float(value)
     if isinstance(value, str):
-        from datetime import datetime  # noqa: PLC0415 - only imports of foreign rows need it
+        from datetime import datetime  # only imports of foreign rows need it
 
         try:
             return datetime.fromisoformat(value).timestamp()

@@ -38,8 +38,8 @@ def place_of(home: Path, settings: "Settings | None" = None) -> Path | str:
     """Where the sessions of a home are, for `open_store`."""
     others = _kinds() - {DEFAULT}
     if others:  # else no address is of a kind that is here, and nobody pays for reading it
-        from hermes.config.load import load_settings  # noqa: PLC0415 - as above
-        from hermes.config.sections.state import Section  # noqa: PLC0415 - as above
+        from hermes.config.load import load_settings  # as above
+        from hermes.config.sections.state import Section  # as above
 
         address = (settings or load_settings(home)).of(Section).dsn
         if _kind_of(address) in others:

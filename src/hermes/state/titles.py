@@ -15,7 +15,7 @@ def sanitize_title(title: str | None) -> str | None:
     """
     if title is None:
         return None
-    import unicodedata  # noqa: PLC0415 - a start does not pay for it
+    import unicodedata  # a start does not pay for it
 
     spaced = re.sub(r"\s+", " ", title)
     visible = "".join(char for char in spaced if unicodedata.category(char) not in ("Cc", "Cf", "Cs"))

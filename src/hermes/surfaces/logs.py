@@ -76,7 +76,7 @@ def logging_as_set(settings: "Settings", tell: Callable[[str], None]) -> Iterato
 
     `tell` speaks to the person at once: what befell the session file is not left to be found in a log.
     """
-    from hermes.config.sections import logging_, security  # noqa: PLC0415 - paid by whoever logs
+    from hermes.config.sections import logging_, security  # paid by whoever logs
 
     log, wants_redaction = settings.of(logging_.Section), settings.of(security.Section).redact_secrets
     handlers = start_logging(
@@ -183,8 +183,8 @@ def _tag(record: logging.LogRecord) -> bool:
 
 def redactor(environ: Mapping[str, str] | None = None, secrets: Mapping[str, str] | None = None) -> "Redactor":
     """A redactor that knows the values of .env, and those of the environment whose names tell that they are secret."""
-    from hermes.redact import Redactor  # noqa: PLC0415 - compiling its patterns is left to who logs
-    from hermes.tools.environments.command_env import is_secret_name  # noqa: PLC0415
+    from hermes.redact import Redactor  # compiling its patterns is left to who logs
+    from hermes.tools.environments.command_env import is_secret_name
 
     made = Redactor()
     made.register_all({**(environ or {}), **(secrets or {})}, is_secret_name)

@@ -165,7 +165,7 @@ class MemoryStore:
     @property
     def queries(self) -> "MemoryQueries":
         """What `SessionDB` asks."""
-        from hermes.testing.memory_queries import MemoryQueries  # noqa: PLC0415 - it knows this module
+        from hermes.testing.memory_queries import MemoryQueries  # it knows this module
 
         return MemoryQueries(self)
 

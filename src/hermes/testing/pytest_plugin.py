@@ -34,7 +34,7 @@ def hermes_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def scripted_model() -> "Iterator[Callable[..., ScriptedModel]]":
     """Make models that play a script; one that was not played to its end fails the test."""
-    from hermes.testing.model import ScriptedModel  # noqa: PLC0415
+    from hermes.testing.model import ScriptedModel
 
     made: list[ScriptedModel] = []
 
@@ -50,7 +50,7 @@ def scripted_model() -> "Iterator[Callable[..., ScriptedModel]]":
 @pytest.fixture
 def scripted_server() -> "Iterator[Callable[..., ScriptedServer]]":
     """Start providers that play a script; one that saw a mistake, or has replies left, fails the test."""
-    from hermes.testing.server import ServerThread  # noqa: PLC0415
+    from hermes.testing.server import ServerThread
 
     started: list[ScriptedServer] = []
     with ExitStack() as running:
@@ -67,7 +67,7 @@ def scripted_server() -> "Iterator[Callable[..., ScriptedServer]]":
 @pytest.fixture
 def hermes_agent(hermes_workspace: Path) -> "Iterator[Callable[..., AIAgent]]":
     """Make agents that work in the workspace; the model is the first argument, the rest is `AIAgent`'s own."""
-    from hermes import AIAgent  # noqa: PLC0415
+    from hermes import AIAgent
 
     made: list[AIAgent] = []
 

@@ -288,7 +288,7 @@ class ToolRegistry:
 
     def _all(self) -> dict[str, Registered]:
         if not self.is_filled:
-            from hermes.tools.registration.manifest import ensure_builtins  # noqa: PLC0415 - it fills the process's registry
+            from hermes.tools.registration.manifest import ensure_builtins  # it fills the process's registry
 
             ensure_builtins()
         return self._tools
@@ -329,7 +329,7 @@ class ToolRegistry:
 
         A handler that takes `**kw` is handed every keyword given here.
         """
-        from hermes.tools.calling.dispatch import dispatch_now  # noqa: PLC0415 - the registry stays free of the pipeline
+        from hermes.tools.calling.dispatch import dispatch_now  # the registry stays free of the pipeline
 
         return dispatch_now(self, name, args, kwargs)
 

@@ -49,7 +49,7 @@ class SessionView:
     @classmethod
     def of(cls, *tools: Registered) -> "SessionView":
         """A view of exactly these tools, availability unasked."""
-        from hermes.tools.registry import offered_schema  # noqa: PLC0415
+        from hermes.tools.registry import offered_schema
 
         ordered = sorted(tools, key=lambda tool: tool.entry.name)
         return cls(
@@ -102,7 +102,7 @@ class SessionView:
         return (self._validators.get(name) or self._validator(name)).check(args)
 
     def _validator(self, name: str) -> "Validator":
-        from hermes.tools.calling.validation import Validator  # noqa: PLC0415 - jsonschema-rs is imported on first use
+        from hermes.tools.calling.validation import Validator  # jsonschema-rs is imported on first use
 
         definition = self._by_name.get(name)
         if definition is None:
@@ -151,7 +151,7 @@ class SessionView:
 
 @cache  # the statement costs as much as a hundred others, also when all is imported
 def _invoke() -> Callable[[Registered, JsonObject, ToolContext, list[str]], Coroutine[Any, Any, Content]]:
-    from hermes.tools.calling.dispatch import invoke  # noqa: PLC0415 - a view that is only shown needs no pipeline
+    from hermes.tools.calling.dispatch import invoke  # a view that is only shown needs no pipeline
 
     return invoke
 

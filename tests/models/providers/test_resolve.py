@@ -183,7 +183,7 @@ def test_several_keys_make_a_pool(tmp_path: Path) -> None:
 
 
 def test_a_refused_key_rests_in_other_processes_too(tmp_path: Path) -> None:
-    from hermes.errors import ProviderError  # noqa: PLC0415
+    from hermes.errors import ProviderError
 
     file = AuthFile(tmp_path / "auth.json")
     for key in ("a", "b"):

@@ -214,6 +214,6 @@ async def test_bad_calls_get_one_clear_sentence(room: Room) -> None:
 
 
 def test_both_tools_are_registered_in_the_terminal_toolset() -> None:
-    import hermes.tools.builtin.process  # noqa: F401, PLC0415 - importing registers
+    import hermes.tools.builtin.process  # noqa: F401 - importing registers
 
     assert set(registry.get_tool_names_for_toolset("terminal")) >= {"terminal", "process"}

@@ -41,7 +41,7 @@ class SystemClock:
     """Real time."""
 
     def __init__(self) -> None:
-        import time  # noqa: PLC0415
+        import time
 
         self.now = time.time
         self.monotonic = time.perf_counter

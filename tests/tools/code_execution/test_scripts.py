@@ -556,6 +556,6 @@ async def test_without_tools_it_is_plain_python(tmp_path: Path) -> None:
 
 
 def test_file_tools_are_a_part_of_the_seven() -> None:
-    from hermes.tools.code_execution.stubs import CALLABLE  # noqa: PLC0415
+    from hermes.tools.code_execution.stubs import CALLABLE
 
     assert set(FILE_TOOLS) < CALLABLE

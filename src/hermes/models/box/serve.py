@@ -32,7 +32,7 @@ def _start(file: str, options: dict[str, Any]) -> Any:
     library = Path(sys.prefix, "lib", "libgomp.so.1")
     if library.exists():  # the launcher put it there, because the system has none
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    import xllamacpp  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
+    import xllamacpp  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an extra
 
     params = xllamacpp.CommonParams()
     params.model.path = file

@@ -120,7 +120,7 @@ class HttpClient:
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: Body, waits: "_Waits"
     ) -> "aiohttp.ClientResponse":
-        import aiohttp  # noqa: PLC0415 - 150 ms that only a process which talks to a server pays
+        import aiohttp  # 150 ms that only a process which talks to a server pays
 
         connect_s, kind = waits.limit("connect")
         try:
@@ -155,7 +155,7 @@ class HttpClient:
         aiohttp's own `trust_env` asks again for every request, in executor threads: that doubles a short exchange.
         """
         if address not in self._proxies:
-            from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - slow to import, as aiohttp is
+            from urllib.request import getproxies, proxy_bypass  # slow to import, as aiohttp is
 
             scheme, _, rest = address.partition("://")
             host = rest.partition("/")[0]
@@ -165,10 +165,10 @@ class HttpClient:
     def _open(self) -> "aiohttp.ClientSession":
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed:
-            import aiohttp  # noqa: PLC0415 - see `_send`
+            import aiohttp  # see `_send`
 
-            from hermes.models.http.aiohttp_parts import DaemonResolver  # noqa: PLC0415 - as this does
-            from hermes.models.http.request import PromptRequest, PromptResponse  # noqa: PLC0415 - it imports aiohttp
+            from hermes.models.http.aiohttp_parts import DaemonResolver  # as this does
+            from hermes.models.http.request import PromptRequest, PromptResponse  # it imports aiohttp
 
             self._loop = loop
             self._session = aiohttp.ClientSession(
@@ -251,14 +251,14 @@ async def _read(answer: "aiohttp.ClientResponse", size: int, address: str, *, or
 
 @lru_cache(maxsize=16)
 def _connecting(seconds: float) -> "aiohttp.ClientTimeout":
-    import aiohttp  # noqa: PLC0415 - see `_send`
+    import aiohttp  # see `_send`
 
     return aiohttp.ClientTimeout(connect=seconds)
 
 
 @cache
 def _lost() -> tuple[type[Exception], ...]:
-    import aiohttp  # noqa: PLC0415 - see `_send`
+    import aiohttp  # see `_send`
 
     return (aiohttp.ClientError, OSError)
 
@@ -274,7 +274,7 @@ def _reason(error: "aiohttp.ClientError") -> str:
 def _sendable(body: Body) -> "bytes | Payload | None":
     if isinstance(body, bytes) and len(body) <= _WHOLE_BODY_BYTES:
         return body or None
-    from hermes.models.http.aiohttp_parts import LargeBody  # noqa: PLC0415 - it imports aiohttp
+    from hermes.models.http.aiohttp_parts import LargeBody  # it imports aiohttp
 
     return LargeBody((body,) if isinstance(body, bytes) else body)
 
@@ -283,7 +283,7 @@ def _verbatim(url: str) -> "str | URL":
     """`url` so that its escapes are sent as they are: a signature covers them, and aiohttp would undo some."""
     if "%" not in url or not url.isascii() or " " in url:
         return url
-    from yarl import URL  # noqa: PLC0415 - comes with aiohttp
+    from yarl import URL  # comes with aiohttp
 
     return URL(url, encoded=True)
 

@@ -59,7 +59,7 @@ class LoopHttp:
 
 async def _life() -> "AsyncGenerator[HttpClient]":
     """A client that is closed when its loop shuts down: loops close the generators that are still open."""
-    from hermes.models.http.client import HttpClient  # noqa: PLC0415 - a process that talks to no model pays nothing
+    from hermes.models.http.client import HttpClient  # a process that talks to no model pays nothing
 
     client = HttpClient()
     try:

@@ -237,7 +237,7 @@ class AuthFile:
         if os.name != "posix":
             yield
             return
-        import fcntl  # noqa: PLC0415 - not on Windows
+        import fcntl  # not on Windows
 
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self._file.with_name(f".{self._file.name}.lock")).open("w") as lock:

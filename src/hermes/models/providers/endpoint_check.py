@@ -52,7 +52,7 @@ def require_model(result: CheckResult, name: str) -> None:
     """`ProviderError` with the nearest name when the provider lists models and this one is not among them."""
     if not result.models or name in result.models:
         return
-    from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+    from difflib import get_close_matches  # only when something is wrong
 
     near = get_close_matches(name, result.models, n=3, cutoff=0.4)
     hint = f"; near it: {', '.join(near)}" if near else ""

@@ -95,7 +95,7 @@ def usual_address(settings: Settings, entry: ProviderEntry) -> str:
     if entry.base_url_env and (set_by := settings.lookup(entry.base_url_env)):
         return set_by
     if entry.kind == "aws":
-        from hermes.models.wires.bedrock_converse import bedrock_url  # noqa: PLC0415 - only who uses it
+        from hermes.models.wires.bedrock_converse import bedrock_url  # only who uses it
 
         return bedrock_url(region(settings))
     return entry.base_url or (auth_file(settings).address(entry.id) if entry.kind == "oauth" else "")
@@ -103,7 +103,7 @@ def usual_address(settings: Settings, entry: ProviderEntry) -> str:
 
 def region(settings: Settings) -> str:
     """The AWS region."""
-    from hermes.config.sections import bedrock  # noqa: PLC0415 - a start pays for its own provider alone
+    from hermes.config.sections import bedrock  # a start pays for its own provider alone
 
     section = settings.of(bedrock.Section)
     return section.region or settings.lookup("AWS_REGION") or settings.lookup("AWS_DEFAULT_REGION") or ""

@@ -95,7 +95,7 @@ def resolve_model(settings: Settings, http: HttpStream, asked: ModelQuery | None
 def wrapped(found: Resolved, http: HttpStream, cache_dir: Any, environ: Mapping[str, str] | None = None) -> Model:
     """The model of `found`; one on this machine is asked what it is before its first call."""
     if found.entry.kind == "box":
-        from hermes.models.box.model import BoxModel  # noqa: PLC0415 - only who uses it
+        from hermes.models.box.model import BoxModel  # only who uses it
 
         return BoxModel(found.endpoint, http, paths.root_home(environ))
     model: HttpModel = make_model(found.endpoint, http)
@@ -181,7 +181,7 @@ def _require_sign_in(settings: Settings, target: Target) -> None:
 def _named(wanted: str) -> ProviderEntry:
     entry = find_provider(wanted)
     if entry is None:
-        from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+        from difflib import get_close_matches  # only when something is wrong
 
         near = get_close_matches(wanted, providers(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; see: hermes model --list"
@@ -297,7 +297,7 @@ def _mode(text: str) -> ApiMode | None:
 def _quirks(settings: Settings, entry: ProviderEntry, mode: ApiMode, name: str) -> Quirks:
     quirks, lowered = entry.quirks, name.lower()
     if "claude" in lowered and mode != "codex_responses" and entry.kind not in ("any", "local"):
-        from hermes.config.sections import prompt_caching  # noqa: PLC0415 - see `region`
+        from hermes.config.sections import prompt_caching  # see `region`
 
         ttl = settings.of(prompt_caching.Section).cache_ttl
         quirks = replace(quirks, cache_markers=True, cache_ttl=ttl)
@@ -317,7 +317,7 @@ def _routing(settings: Settings, asked: ModelQuery, entry: ProviderEntry) -> Jso
                 "use openrouter, or leave the routing out"
             )
         return {}
-    from hermes.config.sections import openrouter, provider_routing  # noqa: PLC0415 - see `region`
+    from hermes.config.sections import openrouter, provider_routing  # see `region`
 
     section, score = settings.of(provider_routing.Section), settings.of(openrouter.Section).min_coding_score
     given = {name: value for name, value in msgspec.to_builtins(section).items() if value}
@@ -330,7 +330,7 @@ def _routing(settings: Settings, asked: ModelQuery, entry: ProviderEntry) -> Jso
 def _cache_headers(settings: Settings, entry: ProviderEntry) -> dict[str, str]:
     if entry.id != "openrouter":
         return {}
-    from hermes.config.sections import openrouter  # noqa: PLC0415 - see `region`
+    from hermes.config.sections import openrouter  # see `region`
 
     section = settings.of(openrouter.Section)
     if not section.response_cache:
@@ -339,7 +339,7 @@ def _cache_headers(settings: Settings, entry: ProviderEntry) -> dict[str, str]:
 
 
 def _guardrail(settings: Settings) -> JsonObject:
-    from hermes.config.sections import bedrock  # noqa: PLC0415 - see `region`
+    from hermes.config.sections import bedrock  # see `region`
 
     guardrail = settings.of(bedrock.Section).guardrail
     if not guardrail.guardrail_identifier:

@@ -44,7 +44,7 @@ def any_json(data: bytes | msgspec.Raw) -> Any:
 def _mended(data: bytes, error: Exception) -> bytes:
     if isinstance(error, RecursionError):
         raise _unreadable(error) from error
-    import json  # noqa: PLC0415 - paid by the first answer that needs mending
+    import json  # paid by the first answer that needs mending
 
     try:
         found = json.loads(

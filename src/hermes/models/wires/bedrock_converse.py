@@ -165,7 +165,7 @@ class _Signer:
 
     def __init__(self, endpoint: Endpoint) -> None:
         try:
-            import botocore.session  # type: ignore[import-untyped]  # noqa: PLC0415 - the extra `bedrock`
+            import botocore.session  # type: ignore[import-untyped]  # the extra `bedrock`
         except ImportError as error:
             raise MissingPart(
                 "Bedrock without an API key needs boto3: pip install 'hermes-runtime[bedrock]', "
@@ -175,9 +175,9 @@ class _Signer:
         self._region = endpoint.region or DEFAULT_REGION
 
     def signed(self, url: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
-        from botocore.auth import SigV4Auth  # type: ignore[import-untyped]  # noqa: PLC0415
-        from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # noqa: PLC0415
+        from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
+        from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
+        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 
         try:
             credentials = self._session.get_credentials()

@@ -184,7 +184,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             return min(float(told) / unit, _FOREVER_S)
     if "retry-after" not in found:
         return None
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - slow to import, and hardly ever needed
+    from email.utils import parsedate_to_datetime  # slow to import, and hardly ever needed
 
     try:
         when = parsedate_to_datetime(found["retry-after"])

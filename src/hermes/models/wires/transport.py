@@ -230,17 +230,17 @@ def without_stream(request: ModelRequest) -> ModelRequest:
 def make_model(endpoint: Endpoint, http: HttpStream) -> HttpModel:
     """The model at `endpoint`."""
     if endpoint.api_mode == "anthropic_messages":
-        from hermes.models.wires.anthropic_messages import anthropic_messages  # noqa: PLC0415
+        from hermes.models.wires.anthropic_messages import anthropic_messages
 
         return anthropic_messages(endpoint, http)
     if endpoint.api_mode == "codex_responses":
-        from hermes.models.wires.codex_responses import codex_responses  # noqa: PLC0415
+        from hermes.models.wires.codex_responses import codex_responses
 
         return codex_responses(endpoint, http)
     if endpoint.api_mode == "bedrock_converse":
-        from hermes.models.wires.bedrock_converse import bedrock_converse  # noqa: PLC0415
+        from hermes.models.wires.bedrock_converse import bedrock_converse
 
         return bedrock_converse(endpoint, http)
-    from hermes.models.wires.chat_completions import chat_completions  # noqa: PLC0415
+    from hermes.models.wires.chat_completions import chat_completions
 
     return chat_completions(endpoint, http)

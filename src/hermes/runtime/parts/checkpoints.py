@@ -25,7 +25,7 @@ class CheckpointPart(Part):
         is_asked = "checkpoints_enabled" in options.given
         if not (options.tools.checkpoints_enabled if is_asked else agent.settings.of(checkpoints.Section).enabled):
             return None
-        from hermes.runtime.call_checkpoints import call_checkpoints  # noqa: PLC0415 - for sessions that take them
+        from hermes.runtime.call_checkpoints import call_checkpoints  # for sessions that take them
 
         return cls(call_checkpoints(options, agent.settings, agent.process))
 

@@ -22,7 +22,7 @@ class SessionGrants(Part):
     @asynccontextmanager
     async def around_move(self, old: str, new: str) -> AsyncIterator[None]:
         """Once, by who moves the session: to carry them again would bring back what was used up or revoked since."""
-        from hermes.tools.approval.grants import HomeGrants, approvals_file  # noqa: PLC0415 - for sessions that move
+        from hermes.tools.approval.grants import HomeGrants, approvals_file  # for sessions that move
 
         yield
         if approvals_file(self._home).exists():

@@ -26,7 +26,7 @@ class CallHooks(Part):
     def join(cls, agent: Joining) -> "CallHooks":
         bus, settings = agent.services.hooks, agent.settings
         if "hooks" in settings.tree and isinstance(bus, Hooks):
-            from hermes.extensions.shell_hooks import HookPlace, join  # noqa: PLC0415 - for who has hooks
+            from hermes.extensions.shell_hooks import HookPlace, join  # for who has hooks
 
             environment = agent.services.environment
             # A hook runs outside the sandbox: what it calls by name is not looked for where commands can write.

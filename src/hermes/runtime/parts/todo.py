@@ -34,8 +34,8 @@ class TaskList(Part):
 
     def keep(self, before: Sequence[Message], kept: list[Message]) -> list[Message]:
         """`kept` with the open tasks, where the result that holds them was left out."""
-        from hermes.context.summary import extended, is_summary  # noqa: PLC0415 - paid by the first compression
-        from hermes.tools.builtin.todo import open_items  # noqa: PLC0415
+        from hermes.context.summary import extended, is_summary  # paid by the first compression
+        from hermes.tools.builtin.todo import open_items
 
         items = open_items(self._memo[MEMO] if MEMO in self._memo else restored_tasks(before))
         if not items or open_items(restored_tasks(kept)) == items:
@@ -49,8 +49,8 @@ class TaskList(Part):
 
 def restored_tasks(messages: Sequence[Message]) -> list[dict[str, str]]:
     """The task list as a history left it: in its newest result, or in a summary that came after that."""
-    from hermes.context.summary import is_summary  # noqa: PLC0415 - only who has tasks needs it
-    from hermes.tools.builtin.todo import restore  # noqa: PLC0415
+    from hermes.context.summary import is_summary  # only who has tasks needs it
+    from hermes.tools.builtin.todo import restore
 
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]

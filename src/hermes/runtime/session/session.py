@@ -111,7 +111,7 @@ class AgentSession:
 
     async def compress(self, focus: str | None, sink: Sink, scope: TurnScope) -> dict[str, Any]:
         """Sum up the session now; what came of it, or why nothing did."""
-        from hermes.runtime.session.compression import CompressionRequest  # noqa: PLC0415 - paid by the first compression
+        from hermes.runtime.session.compression import CompressionRequest  # paid by the first compression
 
         assembly = self._assembly
         assembly.services.parts.begin()
@@ -264,7 +264,7 @@ class AgentSession:
 
     async def _prompt_after(self, session_id: str, told: str | None) -> str:
         """The prompt of the session that a compression begins: as it would be today, and a word about that."""
-        from hermes.context.summary import SYSTEM_NOTE  # noqa: PLC0415 - paid by the first compression
+        from hermes.context.summary import SYSTEM_NOTE  # paid by the first compression
 
         return await self._prompt(told, FixedText("8-summary", "volatile", SYSTEM_NOTE), session_id=session_id)
 
@@ -287,7 +287,7 @@ class AgentSession:
     # -- compression -------------------------------------------------------------------------------------------------
 
     def _compressing(self) -> "Compression":
-        from hermes.runtime.session.compression import Compression  # noqa: PLC0415 - paid by the first compression
+        from hermes.runtime.session.compression import Compression  # paid by the first compression
 
         if self._compression is None:
             self._compression = Compression(self._assembly, self._prompt_after, self._watching())
@@ -301,7 +301,11 @@ class AgentSession:
 
     async def _make_room(self, said: TurnInput, turn: Turn, refused: ProviderError | None) -> bool:
         """Compress the session of a turn that is under way; the turn goes on in the one that took its place."""
-        from hermes.runtime.session.turn_rotation import CallerWords, compress_turn, named_window  # noqa: PLC0415 - paid by the first one
+        from hermes.runtime.session.turn_rotation import (  # paid by the first one
+            CallerWords,
+            compress_turn,
+            named_window,
+        )
 
         if refused is not None and (named := named_window(refused)) is not None:
             turn.client.refused_window(named)

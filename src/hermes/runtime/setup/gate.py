@@ -44,8 +44,8 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _gate(self) -> Gate:
-        from hermes.tools.approval.contract import asks_nothing, desk  # noqa: PLC0415 - paid by the first action that is decided
-        from hermes.tools.approval.gate_setup import disk_view, make_gate  # noqa: PLC0415
+        from hermes.tools.approval.contract import asks_nothing, desk  # paid by the first action that is decided
+        from hermes.tools.approval.gate_setup import disk_view, make_gate
 
         home, settings, kind, run = self.settings.home, self.settings.mapping, self.environment.kind, self.pool.run
         sight = disk_view(home, settings, kind, self._workspace if kind == "local" else self.environment.cwd)
@@ -71,7 +71,7 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
     def _judge(self) -> "Judge | None":
         if self.settings.of(approvals_section.Section).mode != "smart":
             return None
-        from hermes.tools.approval.judge import judge_with  # noqa: PLC0415 - only smart mode needs it
+        from hermes.tools.approval.judge import judge_with  # only smart mode needs it
 
         async def ask_model(system: str, text: str, question: "ApprovalQuestion", scope: TurnScope) -> str:
             asked = auxiliary.AuxiliaryQuestion(
@@ -83,7 +83,7 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _ask(callback: Callable[..., Any], in_pool: Callable[..., Awaitable[Any]]) -> "Ask":
-    from hermes.tools.approval.queue import ask_callback  # noqa: PLC0415
+    from hermes.tools.approval.queue import ask_callback
 
     async def run(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         """In a thread of the pool: one that never answers is left behind when the turn is over.

@@ -51,7 +51,7 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     """Those of `chain` that are served by a process of our own, told who starts it. The agent closes them."""
     if all(model.provider != BOX_PROVIDER for model in chain):
         return ()
-    from hermes.models.box.model import BoxModel  # noqa: PLC0415 - only who uses it
+    from hermes.models.box.model import BoxModel  # only who uses it
 
     boxes = tuple(model for model in chain if isinstance(model, BoxModel))
     for box in boxes:

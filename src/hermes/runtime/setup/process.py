@@ -73,7 +73,7 @@ class ProcessParts:
 
     @property
     def supervisor(self) -> "ProcessSupervisor":
-        from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415 - paid by the first command
+        from hermes.tools.supervisor.supervisor import ProcessSupervisor  # paid by the first command
 
         with self._lock:
             if self._supervisor is None:

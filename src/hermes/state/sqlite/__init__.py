@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 def open_store(place: Path | str, durability: "Durability") -> "SqliteStore":
     """The store in the file at `place`."""
-    from hermes.state.sqlite.store import SqliteStore  # noqa: PLC0415 - one part of this folder needs no other
+    from hermes.state.sqlite.store import SqliteStore  # one part of this folder needs no other
 
     return SqliteStore(place, durability=durability)

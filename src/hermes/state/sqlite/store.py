@@ -147,7 +147,7 @@ class SqliteStore:
     @property
     def queries(self) -> "SqliteQueries":
         """What `SessionDB` asks."""
-        from hermes.state.sqlite.queries import SqliteQueries  # noqa: PLC0415 - a turn does without
+        from hermes.state.sqlite.queries import SqliteQueries  # a turn does without
 
         return SqliteQueries(self)
 
@@ -157,13 +157,13 @@ class SqliteStore:
 
     def search_sync(self, search: "Search") -> list[dict[str, Any]]:
         """`search` for a plain thread."""
-        from hermes.state.sqlite.search import find  # noqa: PLC0415 - a start does not pay for it
+        from hermes.state.sqlite.search import find  # a start does not pay for it
 
         return self.read(lambda conn: find(conn, search, self.blobs.get))
 
     def index_all(self) -> int:
         """Index everything that is not indexed yet; how many messages that was."""
-        from hermes.state.sqlite import search_index  # noqa: PLC0415 - a start does not pay for it
+        from hermes.state.sqlite import search_index  # a start does not pay for it
 
         total = 0
         while count := self.write(lambda conn: search_index.index_batch(conn, self.blobs.get, INDEX_BATCH)[1]):
@@ -178,7 +178,7 @@ class SqliteStore:
 
     def rebuild_index(self) -> int:
         """Make the index anew from the messages; how many it holds."""
-        from hermes.state.sqlite import search_index  # noqa: PLC0415 - a start does not pay for it
+        from hermes.state.sqlite import search_index  # a start does not pay for it
 
         self.write(search_index.reset)
         return self.index_all()
@@ -203,7 +203,7 @@ class SqliteStore:
     @property
     def message_line(self) -> "MessageLine":
         """What waits for its turn, session by session."""
-        from hermes.state.sqlite.message_line import SqliteMessageLine  # noqa: PLC0415 - a start does not pay for it
+        from hermes.state.sqlite.message_line import SqliteMessageLine  # a start does not pay for it
 
         return SqliteMessageLine(self)
 

@@ -201,7 +201,7 @@ class Plan:
         for session_id, totals in self._totals.items():
             totals.add(conn, session_id)
         for moved in self._moved:  # what waits follows, once all else is there
-            from hermes.state.sqlite.message_line import move  # noqa: PLC0415 - a start does not pay for it
+            from hermes.state.sqlite.message_line import move  # a start does not pay for it
 
             move(conn, moved.session_id, moved.child.session_id)
         if self._versions is not None:

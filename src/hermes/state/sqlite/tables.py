@@ -84,7 +84,7 @@ def migrate(conn: sqlite3.Connection, path: Path) -> Path | None:
             _adopt(conn)
         create(conn)
         if version:
-            from hermes.state.sqlite.message_line import adopt_old_lines  # noqa: PLC0415 - once for each file
+            from hermes.state.sqlite.message_line import adopt_old_lines  # once for each file
 
             adopt_old_lines(conn)
     except BaseException:

@@ -180,7 +180,7 @@ class WriteFile:
             return False
         conn = self.begin()
         try:
-            from hermes.state.sqlite import search_index  # noqa: PLC0415 - a start does not pay for it
+            from hermes.state.sqlite import search_index  # a start does not pay for it
 
             self._mark, _ = search_index.index_batch(conn, self._fetch, INDEX_BATCH)
         except BaseException:
@@ -237,7 +237,7 @@ class WriteFile:
             self.seal()
 
     def _look_through(self) -> None:
-        from hermes.state.sqlite.examine import faults_of  # noqa: PLC0415 - rarely needed
+        from hermes.state.sqlite.examine import faults_of  # rarely needed
 
         faults = faults_of(self._path, self._vfs)
         if faults:
@@ -254,7 +254,7 @@ class WriteFile:
         self.opened += 1
 
     def _salvage(self) -> None:
-        from hermes.state.sqlite.salvage import salvage  # noqa: PLC0415 - rarely needed
+        from hermes.state.sqlite.salvage import salvage  # rarely needed
 
         self.salvaged = salvage(self._path)
         self._note(self.salvaged.sentence(), logging.ERROR)
@@ -294,7 +294,7 @@ class WriteFile:
                     f"the file was brought to schema {schema.SCHEMA_VERSION}; the old one is kept at {str(copy)!r}"
                 )
         if not self._is_sealed or not tables.is_sound(conn):  # whether its words are all there cannot be told
-            from hermes.state.sqlite import search_index  # noqa: PLC0415 - rarely needed
+            from hermes.state.sqlite import search_index  # rarely needed
 
             conn.execute("BEGIN IMMEDIATE")
             search_index.reset(conn)

@@ -29,7 +29,7 @@ class Menu(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+            from difflib import get_close_matches  # only when something is wrong
 
             near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
             hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
@@ -72,7 +72,7 @@ def app(ctx: click.Context, /, version: bool, oneshot: str | None, **options: An
     cli: Cli = ctx.obj
     cli.chat = {name: value for name, value in options.items() if value not in (None, False, ())}
     if version:
-        from hermes import __version__  # noqa: PLC0415
+        from hermes import __version__
 
         cli.out.line(f"hermes {__version__}")
         return 0
@@ -80,7 +80,7 @@ def app(ctx: click.Context, /, version: bool, oneshot: str | None, **options: An
         if oneshot is not None:
             raise click.UsageError("-z stands alone; leave out the command.", ctx)
         return None
-    from hermes.surfaces.cli.chat import run_chat  # noqa: PLC0415
+    from hermes.surfaces.cli.chat import run_chat
 
     return run_chat(cli, {**options, "oneshot": oneshot})
 

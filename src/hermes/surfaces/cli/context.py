@@ -34,7 +34,7 @@ class Cli:
 
     def settings(self, flags: Mapping[str, Any] | None = None, *, ignore_file: bool = False) -> "Settings":
         """The settings, with those of the command line on top; a warning they carry is shown once."""
-        from hermes.config.load import load_settings  # noqa: PLC0415 - many commands need none
+        from hermes.config.load import load_settings  # many commands need none
 
         settings = load_settings(self.home, environ=self.environ, flags=flags, ignore_file=ignore_file)
         if self._settings is None:

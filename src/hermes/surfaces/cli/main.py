@@ -17,26 +17,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _tell_version() -> int:
-    from hermes import __version__  # noqa: PLC0415
+    from hermes import __version__
 
     try:
         sys.stdout.write(f"hermes {__version__}\n")
         sys.stdout.flush()
     except OSError as error:
-        from hermes.surfaces.cli.output import Output  # noqa: PLC0415 - only when something is wrong
-        from hermes.surfaces.cli.start import give_up  # noqa: PLC0415
+        from hermes.surfaces.cli.output import Output  # only when something is wrong
+        from hermes.surfaces.cli.start import give_up
 
         return give_up(Output(sys.stdout, sys.stderr, {}), error)
     return 0
 
 
 def _run_chat(words: list[str]) -> int:
-    from hermes.surfaces.cli import gc_at_start  # noqa: PLC0415 - so that the version costs nothing
+    from hermes.surfaces.cli import gc_at_start  # so that the version costs nothing
 
     gc_at_start.begin()
     try:
         if any(word.startswith(("-q", "--query")) for word in words):
-            from hermes.models.http.preload import preload  # noqa: PLC0415
+            from hermes.models.http.preload import preload
 
             preload()
         return _run(words)
@@ -45,7 +45,7 @@ def _run_chat(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from hermes.surfaces.cli.start import run  # noqa: PLC0415 - see above
+    from hermes.surfaces.cli.start import run  # see above
 
     return run(words)
 

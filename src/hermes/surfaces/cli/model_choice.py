@@ -153,7 +153,7 @@ def _ask_file(cli: Cli) -> Choice:
 
 
 def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> Choice:
-    from hermes.surfaces.cli.model_discovery import ready_file  # noqa: PLC0415 - brings what starts processes
+    from hermes.surfaces.cli.model_discovery import ready_file  # brings what starts processes
 
     return Choice(provider="local", model=str(ready_file(cli, text, is_tried=is_tried) or ""))
 

@@ -146,7 +146,7 @@ def find_model(cli: Cli, settings: Settings) -> Pick:
     found = _by_key(settings) or asyncio.run(_by_server(usual_places(settings)))
     if found is not None:
         return found
-    from hermes.surfaces.cli.model_choice import is_interactive  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import is_interactive
 
     if is_interactive():
         return _by_asking(cli)
@@ -211,8 +211,8 @@ async def _answers(place: ServerPlace) -> bool:
 
 async def _served(place: ServerPlace) -> Pick | None:
     """What the server at `place` offers; None where it is no model server, as many on these ports are not."""
-    from hermes.models.http.client import HttpClient  # noqa: PLC0415 - only where something listens
-    from hermes.models.providers.server_facts import look  # noqa: PLC0415
+    from hermes.models.http.client import HttpClient  # only where something listens
+    from hermes.models.providers.server_facts import look
 
     http = HttpClient()
     try:
@@ -238,10 +238,10 @@ async def _served(place: ServerPlace) -> Pick | None:
 
 
 def _by_asking(cli: Cli) -> Pick:
-    import click  # noqa: PLC0415
+    import click
 
-    from hermes.surfaces.cli.model_choice import Choice, ask_choice, save_choice  # noqa: PLC0415
-    from hermes.surfaces.cli.model_discovery import can_be_had  # noqa: PLC0415 - brings what starts processes
+    from hermes.surfaces.cli.model_choice import Choice, ask_choice, save_choice
+    from hermes.surfaces.cli.model_discovery import can_be_had  # brings what starts processes
 
     cli.out.note(f"{NOTHING_FOUND[0].upper()}{NOTHING_FOUND[1:]}.")
     answer = "1"
@@ -280,6 +280,6 @@ def _check_box(cli: Cli, settings: Settings, *, is_quiet: bool) -> None:
 
 
 def _ensure_box(cli: Cli, file: Path | None, reason: str) -> None:
-    from hermes.surfaces.cli.model_discovery import ensure_box  # noqa: PLC0415 - brings what starts processes
+    from hermes.surfaces.cli.model_discovery import ensure_box  # brings what starts processes
 
     ensure_box(cli, file, reason)

@@ -41,7 +41,7 @@ class Output:
 
     def json(self, value: Any) -> None:
         """One line of JSON."""
-        import msgspec  # noqa: PLC0415 - plain output does without it
+        import msgspec  # plain output does without it
 
         self._put(msgspec.json.encode(value).decode("utf-8", "replace") + "\n")
         self.flush()
@@ -151,7 +151,7 @@ def width_of(text: str) -> int:
     """Columns that `text` takes; a CJK character takes two."""
     if text.isascii():
         return len(text)
-    from wcwidth import wcswidth  # noqa: PLC0415 - plain ASCII does without it
+    from wcwidth import wcswidth  # plain ASCII does without it
 
     return max(0, wcswidth(text))
 

@@ -10,14 +10,14 @@ _CTRL_C = b"\x03"
 
 async def ask_password(prompt: str) -> str | None:
     """What was typed, or None when there is no terminal or nobody answered; a prompt line on screen steps aside."""
-    from prompt_toolkit.application import run_in_terminal  # noqa: PLC0415 - for the few who are asked
+    from prompt_toolkit.application import run_in_terminal  # for the few who are asked
 
     return await run_in_terminal(lambda: read_password(prompt), in_executor=True)
 
 
 def read_password(prompt: str, limit_s: float = LIMIT_S) -> str | None:
     """Read one line from the terminal without showing it. Ctrl-C and Ctrl-D are no answer."""
-    import termios  # noqa: PLC0415 - Windows has none
+    import termios  # Windows has none
 
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)

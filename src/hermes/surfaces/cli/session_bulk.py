@@ -156,7 +156,7 @@ def _exported(db: "SessionDB", ids: list[str], lineage: str) -> Iterator[Mapping
 def _texts(cli: Cli, exported: Iterator[Mapping[str, Any]], options: Mapping[str, Any]) -> Iterator[str]:
     """Each session as the text to be written."""
     if options["redact"]:
-        from hermes.surfaces.logs import redactor  # noqa: PLC0415
+        from hermes.surfaces.logs import redactor
 
         settings = cli.settings()
         exported = map(redactor(settings.environ, settings.secrets).redact_all, exported)
@@ -181,7 +181,7 @@ def _prompts(session: Mapping[str, Any]) -> Iterator[str]:
 
 def _write(file: Path, texts: Iterator[str]) -> None:
     """Write to a file only its owner can read; it appears when it is whole."""
-    from hermes.config.paths import write_private  # noqa: PLC0415
+    from hermes.config.paths import write_private
 
     write_private(file, "".join(texts))
 

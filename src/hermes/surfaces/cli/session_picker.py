@@ -84,7 +84,7 @@ def pick_session(
 
 def _layout(picker: Picker) -> Layout:
     def size() -> tuple[int, int]:
-        from prompt_toolkit.application import get_app  # noqa: PLC0415
+        from prompt_toolkit.application import get_app
 
         rows, columns = get_app().output.get_size()
         return max(1, rows - PREVIEW_LINES - 4), columns

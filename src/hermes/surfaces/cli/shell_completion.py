@@ -15,7 +15,7 @@ OFFERED = 50
 
 def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     """The newest sessions whose id or title begins with what was typed; bash would not quote a title of two words."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - paid by whoever completes one
+    from click.shell_completion import CompletionItem  # paid by whoever completes one
 
     cli = ctx.find_object(Cli)
     if cli is None:
@@ -29,7 +29,7 @@ def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: s
 
 def matching_skills(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """The skills whose name begins with what was typed."""
-    from hermes.extensions.skills import Skills  # noqa: PLC0415 - paid by whoever completes one
+    from hermes.extensions.skills import Skills  # paid by whoever completes one
 
     cli = ctx.find_object(Cli)
     return [name for name in Skills(cli.settings()).files() if name.startswith(incomplete)] if cli else []

@@ -87,10 +87,10 @@ def chosen_home(environ: Mapping[str, str], profile: str | None, *, making: bool
 
 
 def _dispatch(cli: Cli, command: "Command | None", words: list[str], name: str) -> int:
-    import click  # noqa: PLC0415 - `--version` and a bad profile do without it
+    import click  # `--version` and a bad profile do without it
 
     if command is None:
-        from hermes.surfaces.cli.app import APP  # noqa: PLC0415
+        from hermes.surfaces.cli.app import APP
 
         command = APP
     try:
@@ -130,7 +130,7 @@ def _complete(cli: Cli, app: "Command") -> None:
     """Answer the shell's question for completions, when this run is one."""
     asked = cli.environ.get("_HERMES_COMPLETE")
     if asked:
-        from click.shell_completion import shell_complete  # noqa: PLC0415
+        from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(app, {"obj": cli}, "hermes", "_HERMES_COMPLETE", asked))
 
@@ -148,7 +148,7 @@ def _code_of(error: HermesError) -> Exit:
 
 
 def _show_usage(cli: Cli, error: "UsageError") -> None:
-    from click.exceptions import NoArgsIsHelpError  # noqa: PLC0415
+    from click.exceptions import NoArgsIsHelpError
 
     if isinstance(error, NoArgsIsHelpError):
         cli.out.note(error.format_message())
@@ -159,7 +159,7 @@ def _show_usage(cli: Cli, error: "UsageError") -> None:
 
 
 def _fault(cli: Cli, error: Exception) -> Exit:
-    from hermes.surfaces.logs import log_fault  # noqa: PLC0415 - only when something is wrong
+    from hermes.surfaces.logs import log_fault  # only when something is wrong
 
     file = log_fault(cli.home, error)
     where = f"; the details are in {file}" if file else ""

@@ -20,7 +20,7 @@ def open_sessions(cli: Cli, *, make: bool = False) -> "Iterator[SessionDB | None
     if not make and not has_sessions(place):
         yield None
         return
-    from hermes.state import SessionDB  # noqa: PLC0415 - paid by whoever has sessions
+    from hermes.state import SessionDB  # paid by whoever has sessions
 
     paths.made(cli.home)
     with SessionDB(place) as db:

@@ -80,6 +80,6 @@ def __getattr__(name: str) -> Any:
     """The functions that need the settings are loaded when one of them is asked for; analysing needs none."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hermes.tools.approval import contract  # noqa: PLC0415
+    from hermes.tools.approval import contract
 
     return getattr(contract, name)

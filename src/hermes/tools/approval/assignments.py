@@ -107,8 +107,8 @@ def _carries_code(name: str, value: str, scope: Scope, run: AnalysisRun) -> None
     language = _CODE_VARIABLES.get(name)
     if language is None or not value:
         return
-    from hermes.tools.approval.effects.code import inline  # noqa: PLC0415 - code sets variables, too
-    from hermes.tools.approval.text_with_commands import look_at_text  # noqa: PLC0415 - as above
+    from hermes.tools.approval.effects.code import inline  # code sets variables, too
+    from hermes.tools.approval.text_with_commands import look_at_text  # as above
 
     cmd = Command(language, [name], scope, NOTHING, (name,), run)
     made = run.files.get(resolve(value.removeprefix("@"), scope, run))

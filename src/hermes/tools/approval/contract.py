@@ -285,7 +285,7 @@ def _settled(action: Action, callback: Callback | None) -> SettledQuestion:
 
     The gate works on the tools' own loop: the caller may be any thread, also one whose loop stands still meanwhile.
     """
-    from hermes.tools.calling.outside_agent import outside  # noqa: PLC0415 - paid by the first decision
+    from hermes.tools.calling.outside_agent import outside  # paid by the first decision
 
     settings, session_key, run = load_settings(), action.session_id, outside.pool.run
     is_remote = callback is None and (_in_chat(action) or desk.queue.is_registered(session_key))

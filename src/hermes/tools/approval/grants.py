@@ -202,7 +202,7 @@ def _same(grant: Grant) -> tuple[str, ...]:
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
     """Hold the lock beside `file`, which keeps other processes and threads from changing it meanwhile."""
-    import fcntl  # noqa: PLC0415 - the package must import where there is none
+    import fcntl  # the package must import where there is none
 
     paths.made(file.parent)
     handle = os.open(file.with_name(f".{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -97,7 +97,7 @@ def ask_on(
 def discard_typed() -> None:
     """Forget what was typed before the question was on the screen: it was not meant for it."""
     try:
-        import termios  # noqa: PLC0415 - not on every system
+        import termios  # not on every system
 
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     except (ImportError, OSError, ValueError):

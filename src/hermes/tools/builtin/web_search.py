@@ -47,7 +47,7 @@ async def _search(
 ) -> list[Found]:
     if provider.package:
         return results_of(provider, {"results": await ctx.in_thread(_ddgs, query, limit)}, limit)
-    from hermes.tools.web.service_requests import ask  # noqa: PLC0415 - this module is imported to see whether it can be used
+    from hermes.tools.web.service_requests import ask  # this module is imported to see whether it can be used
 
     return results_of(provider, await ask(request_of(provider, web, query, limit), provider.name), limit)
 

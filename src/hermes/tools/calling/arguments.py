@@ -184,7 +184,7 @@ def repair_name(name: str, known: Iterable[str]) -> str | None:
         for candidate in (guess, guess.removesuffix("_tool")):
             if candidate in names:
                 return candidate
-    from difflib import get_close_matches  # noqa: PLC0415 - most names are right
+    from difflib import get_close_matches  # most names are right
 
     near = get_close_matches(snake, sorted(names), n=2, cutoff=_CLOSE)
     return near[0] if len(near) == 1 else None

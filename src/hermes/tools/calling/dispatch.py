@@ -71,7 +71,7 @@ def dispatch_now(registry: ToolRegistry, name: str, args: JsonObject, keywords: 
     try:
         handler = resolved(tool)
         if "ctx" not in keywords and takes_context(handler):
-            from hermes.tools.calling.outside_agent import outside  # noqa: PLC0415 - it is built on this module
+            from hermes.tools.calling.outside_agent import outside  # it is built on this module
 
             return outside.dispatch(tool, args, keywords)
         value = call_now(tool, args, keywords if _takes(handler).is_open else fitting(tool, handler, keywords))

@@ -174,7 +174,7 @@ class DirectCalls:
 
     def gate(self, settings: "Settings", sight: "DiskView", redactor: "Redactor") -> "ApprovalGate":
         """The gate of `settings`: nobody is here to be asked, and the store of the home keeps its decisions."""
-        from hermes.tools.approval.gate_setup import make_gate  # noqa: PLC0415
+        from hermes.tools.approval.gate_setup import make_gate
 
         with self._lock:
             store = self._store(settings.home)
@@ -232,7 +232,7 @@ class OutsideContext:
 
     def nested(self) -> NestedCalls:
         """For calls that this call makes itself."""
-        from hermes.tools.code_execution.nested_outside_agent import OutsideCalls  # noqa: PLC0415 - it is built on this module
+        from hermes.tools.code_execution.nested_outside_agent import OutsideCalls  # it is built on this module
 
         return OutsideCalls(self)
 
@@ -279,13 +279,13 @@ class OutsideContext:
 
 
 def _make_place(task_id: str, outside: DirectCalls) -> _CallPlace:
-    from hermes.config.load import load_settings  # noqa: PLC0415 - only built-ins need any of this
-    from hermes.config.sections import terminal  # noqa: PLC0415
-    from hermes.tools.approval.gate_setup import disk_view  # noqa: PLC0415
-    from hermes.tools.environments.command_env import redactor_of  # noqa: PLC0415
-    from hermes.tools.environments.factory import EnvironmentRequest, create_environment  # noqa: PLC0415
-    from hermes.tools.files.file_memory import REDACTOR  # noqa: PLC0415
-    from hermes.tools.supervisor.supervisor import ProcessSupervisor  # noqa: PLC0415
+    from hermes.config.load import load_settings  # only built-ins need any of this
+    from hermes.config.sections import terminal
+    from hermes.tools.approval.gate_setup import disk_view
+    from hermes.tools.environments.command_env import redactor_of
+    from hermes.tools.environments.factory import EnvironmentRequest, create_environment
+    from hermes.tools.files.file_memory import REDACTOR
+    from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
     settings = load_settings()
     redactor, pool, here = redactor_of(settings), outside.pool, str(Path.cwd())

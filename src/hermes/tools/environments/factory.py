@@ -65,8 +65,8 @@ def host_folder(making: EnvironmentRequest) -> str:
 
 
 def _local(making: EnvironmentRequest) -> Environment:
-    from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: PLC0415 - only what is used
-    from hermes.tools.environments.sandbox import SandboxOptions  # noqa: PLC0415
+    from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # only what is used
+    from hermes.tools.environments.sandbox import SandboxOptions
 
     settings, folder = making.settings, host_folder(making)
     sandbox = SandboxOptions(
@@ -94,7 +94,7 @@ def _local(making: EnvironmentRequest) -> Environment:
 
 
 def _ssh(making: EnvironmentRequest) -> Environment:
-    from hermes.tools.environments.ssh import SshEnvironment, SshOptions  # noqa: PLC0415
+    from hermes.tools.environments.ssh import SshEnvironment, SshOptions
 
     settings = making.settings
     options = SshOptions(
@@ -107,7 +107,7 @@ def _ssh(making: EnvironmentRequest) -> Environment:
 
 
 def _docker(making: EnvironmentRequest) -> Environment:
-    from hermes.tools.environments.docker import DockerEnvironment, DockerOptions  # noqa: PLC0415
+    from hermes.tools.environments.docker import DockerEnvironment, DockerOptions
 
     settings = making.settings
     options = DockerOptions(
@@ -133,7 +133,7 @@ def _docker(making: EnvironmentRequest) -> Environment:
 
 
 def _singularity(making: EnvironmentRequest) -> Environment:
-    from hermes.tools.environments.singularity import SingularityEnvironment, SingularityOptions  # noqa: PLC0415
+    from hermes.tools.environments.singularity import SingularityEnvironment, SingularityOptions
 
     settings = making.settings
     options = SingularityOptions(
@@ -147,7 +147,7 @@ def _singularity(making: EnvironmentRequest) -> Environment:
 
 
 def _modal(making: EnvironmentRequest) -> Environment:
-    from hermes.tools.environments.modal_ import ModalEnvironment, ModalOptions  # noqa: PLC0415
+    from hermes.tools.environments.modal_ import ModalEnvironment, ModalOptions
 
     settings = making.settings
     options = ModalOptions(
@@ -163,7 +163,7 @@ def _modal(making: EnvironmentRequest) -> Environment:
 
 
 def _daytona(making: EnvironmentRequest) -> Environment:
-    from hermes.tools.environments.daytona_ import DaytonaEnvironment, DaytonaOptions  # noqa: PLC0415
+    from hermes.tools.environments.daytona_ import DaytonaEnvironment, DaytonaOptions
 
     settings = making.settings
     options = DaytonaOptions(
@@ -186,8 +186,8 @@ def _skills(making: EnvironmentRequest, home: str) -> tuple[str, ...]:
 
 
 def _common(making: EnvironmentRequest, *, is_synced: bool = False) -> "Common":
-    from hermes.tools.environments.remote import Common  # noqa: PLC0415
-    from hermes.tools.environments.sync import Synced  # noqa: PLC0415
+    from hermes.tools.environments.remote import Common
+    from hermes.tools.environments.sync import Synced
 
     return Common(
         synced=Synced(making.home / "skills", "~/.hermes/skills") if is_synced else None,

@@ -109,7 +109,7 @@ def project_of(folder: Path, home: Path) -> Path | None:
 
 def _load_foreign(request: ViewRequest, custom: Mapping[str, Toolset]) -> dict[str, Registered]:
     """Execute the files of the home and of the project; the project's tools."""
-    from hermes.tools.registration.user_files import project_tools  # noqa: PLC0415 - paid by who has such files
+    from hermes.tools.registration.user_files import project_tools  # paid by who has such files
 
     own: dict[str, Registered] = {}
     found = load_home(request.home, _names_asked(request.enabled, custom))
@@ -123,7 +123,7 @@ def _load_foreign(request: ViewRequest, custom: Mapping[str, Toolset]) -> dict[s
 
 def load_home(home: Path, wanted: Iterable[str] | None = None) -> "LoadedFile":
     """Execute the tool files of a home; with `wanted`, only those that may belong to one of these toolsets."""
-    from hermes.tools.registration.user_files import load_folder  # noqa: PLC0415 - see above
+    from hermes.tools.registration.user_files import load_folder  # see above
 
     return load_folder(home / "tools", "home", registry, wanted)
 

@@ -77,7 +77,7 @@ def make(enabled: Sequence[str] | None, disabled: Sequence[str], *, quiet: bool)
 
 
 def _settings() -> Any:
-    from hermes.config.load import load_settings  # noqa: PLC0415 - reading the configuration is not always needed
+    from hermes.config.load import load_settings  # reading the configuration is not always needed
 
     return load_settings().mapping
 

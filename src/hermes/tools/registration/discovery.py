@@ -69,7 +69,7 @@ def discover_builtin_tools(tools_dir: Path | str | None = None) -> list[str]:
     With `tools_dir`, the files of that folder are loaded as user tools are.
     """
     if tools_dir is not None:
-        from hermes.tools.registration.user_files import load_folder  # noqa: PLC0415 - built-ins alone need none of it
+        from hermes.tools.registration.user_files import load_folder  # built-ins alone need none of it
 
         return [path.stem for path in load_folder(Path(tools_dir), "home").loaded]
     imported: list[str] = []

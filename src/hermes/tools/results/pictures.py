@@ -75,7 +75,7 @@ def to_show(data: bytes, name: str) -> ImagePart:
 
 def _smaller(data: bytes, name: str) -> bytes:
     try:
-        from PIL import Image, ImageOps  # noqa: PLC0415 - an extra, for large pictures only
+        from PIL import Image, ImageOps  # an extra, for large pictures only
     except ImportError as error:
         if _base64_size(data) <= MAX_BASE64:
             return data

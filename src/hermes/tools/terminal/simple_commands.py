@@ -29,8 +29,8 @@ def segments(command: str) -> list[Segment]:
 
     The gate looks at the same text before it runs, and asks about one that cannot be told apart.
     """
-    from hermes.tools.approval.effects_model import Budget, TooIntricate  # noqa: PLC0415 - as the next one
-    from hermes.tools.approval.grammar import parse, pieces  # noqa: PLC0415 - a parser that only commands need
+    from hermes.tools.approval.effects_model import Budget, TooIntricate  # as the next one
+    from hermes.tools.approval.grammar import parse, pieces  # a parser that only commands need
 
     found: list[Segment] = []
     with contextlib.suppress(TooIntricate):

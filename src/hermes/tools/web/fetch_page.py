@@ -110,8 +110,8 @@ class Fetcher:
 
     async def _get(self, target: FetchTarget) -> "WebPage | str":
         """The page, or where it redirects to."""
-        import aiohttp  # noqa: PLC0415 - 150 ms that only a process which fetches pays
-        from yarl import URL  # noqa: PLC0415 - comes with aiohttp
+        import aiohttp  # 150 ms that only a process which fetches pays
+        from yarl import URL  # comes with aiohttp
 
         proxy = await self.in_thread(_proxy, target.scheme, f"{target.host}:{target.port}")
         addresses = target.addresses
@@ -180,7 +180,7 @@ def _address(target: FetchTarget) -> "URL":
 
     A literal is put where a numeric spelling stood: nobody reads that a second time.
     """
-    from yarl import URL  # noqa: PLC0415 - comes with aiohttp
+    from yarl import URL  # comes with aiohttp
 
     url = URL(target.url)
     if numeric(target.host):
@@ -192,7 +192,7 @@ def _address(target: FetchTarget) -> "URL":
 
 @functools.cache
 def _resolver_class() -> Any:
-    from aiohttp.abc import AbstractResolver, ResolveResult  # noqa: PLC0415 - see `_get`
+    from aiohttp.abc import AbstractResolver, ResolveResult  # see `_get`
 
     class Pinned(AbstractResolver):
         """Knows the checked addresses and asks nobody."""

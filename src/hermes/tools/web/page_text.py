@@ -85,9 +85,9 @@ def _html(text: str, url: str) -> PageText:
     if not text.strip():
         raise ToolError("the page is empty")
     try:
-        import trafilatura  # noqa: PLC0415 - lxml and 1 s of imports, for those who read pages
+        import trafilatura  # lxml and 1 s of imports, for those who read pages
     except ImportError:
-        from hermes.tools.web.plain_html import plain_text  # noqa: PLC0415 - for an install without it
+        from hermes.tools.web.plain_html import plain_text  # for an install without it
 
         return PageText(_title(text), _found(plain_text(text, url)))
     if len(text) > MAX_ARTICLE_CHARS:
@@ -102,15 +102,15 @@ def _title(text: str) -> str:
     found = _TITLE.search(text[:200_000])
     if not found:
         return ""
-    import html  # noqa: PLC0415 - only for pages without an article
+    import html  # only for pages without an article
 
     return " ".join(html.unescape(found[1]).split())
 
 
 def _pdf(page: WebPage) -> PageText:
     try:
-        import pypdf  # noqa: PLC0415 - for those who read PDFs
-        from pypdf.errors import PyPdfError  # noqa: PLC0415
+        import pypdf  # for those who read PDFs
+        from pypdf.errors import PyPdfError
     except ImportError as error:
         raise MissingPart(f"reading PDF needs pypdf; {_INSTALL}") from error
     try:

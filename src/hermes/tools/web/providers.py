@@ -168,9 +168,9 @@ def missing(provider: SearchService, web: Mapping[str, Any]) -> str:
 
 def is_available() -> bool:
     """True when a search service can be asked with the settings of this home; `ToolError` says what is missing."""
-    from hermes.config.load import load_settings  # noqa: PLC0415 - only to answer this
-    from hermes.config.sections import web as web_section  # noqa: PLC0415
-    from hermes.config.values import plain  # noqa: PLC0415
+    from hermes.config.load import load_settings  # only to answer this
+    from hermes.config.sections import web as web_section
+    from hermes.config.values import plain
 
     web = plain(load_settings().of(web_section.Section))
     choose(web)
@@ -205,8 +205,8 @@ def _belongs(provider: SearchService, base: str) -> bool:
     """Whether the key is for this address: the service's own, or one that stands where the key does."""
     if not provider.base or base == provider.base:
         return True
-    from hermes.config.load import load_settings  # noqa: PLC0415 - for who has an address of their own
-    from hermes.config.sections.web import Section  # noqa: PLC0415
+    from hermes.config.load import load_settings  # for who has an address of their own
+    from hermes.config.sections.web import Section
 
     beside = next((layer for layer in reversed(load_settings().layers(Section)) if layer.get(provider.key)), None)
     if beside is None:

@@ -33,7 +33,7 @@ async def ask(call: ServiceCall, name: str, timeout_s: float = TIMEOUT_S) -> Any
 
 
 async def _send(call: ServiceCall, name: str) -> tuple[int, bytes]:
-    import aiohttp  # noqa: PLC0415 - 150 ms that only a process which searches pays
+    import aiohttp  # 150 ms that only a process which searches pays
 
     scheme, _, rest = call.url.partition("://")
     host = rest.partition("/")[0]

@@ -11,15 +11,15 @@ from hermes.surfaces.cli.context import Cli
 
 def run_chat(cli: Cli, options: Mapping[str, Any]) -> int:
     """Run a conversation with the options of the command line; the exit code."""
-    from hermes.surfaces.cli.chat.headless import answer  # noqa: PLC0415 - help and mistakes do without the kernel
-    from hermes.surfaces.cli.chat.wish import wish_from  # noqa: PLC0415
+    from hermes.surfaces.cli.chat.headless import answer  # help and mistakes do without the kernel
+    from hermes.surfaces.cli.chat.wish import wish_from
 
     given = {name: value for name, value in options.items() if value not in (None, False, ())}
     wish = wish_from({**cli.chat, **given})
     if wish.question is None and not wish.as_json and not wish.quiet and is_terminal(sys.stdin):
         if wish.wait:
             raise UsageError("--wait is for a question (-q); in a conversation, what you type can wait.")
-        from hermes.surfaces.cli.interactive import run_interactive  # noqa: PLC0415 - a question does without it
+        from hermes.surfaces.cli.interactive import run_interactive  # a question does without it
 
         return run_interactive(cli, wish)
     return answer(cli, wish)

@@ -35,7 +35,7 @@ def prune_if_due(settings: Settings) -> str:
     wanted, place = settings.of(sessions_section.Section), place_of(settings.home, settings)
     if not wanted.auto_prune or not has_sessions(place):
         return ""
-    from hermes.state import SessionDB  # noqa: PLC0415 - for homes that prune
+    from hermes.state import SessionDB  # for homes that prune
 
     try:
         with SessionDB(place) as db:

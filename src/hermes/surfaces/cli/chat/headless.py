@@ -82,7 +82,7 @@ async def _somewhere(run: _Run) -> int:
     """Run the turn in a worktree of its own, if one is asked for."""
     if not run.wish.worktree:
         return await _turn(run)
-    from hermes.surfaces.cli.worktrees import in_worktree  # noqa: PLC0415 - rare
+    from hermes.surfaces.cli.worktrees import in_worktree  # rare
 
     async with in_worktree(run.cli.out, run.settings, shared.supervisor, is_quiet=run.wish.quiet) as place:
         with bound_settings(place.settings):
@@ -104,7 +104,7 @@ async def _turn(run: _Run) -> int:
     )
     session_tag.set(agent.session_id)
     if wish.yolo:
-        from hermes.tools.approval.contract import enable_session_yolo  # noqa: PLC0415 - rare, and brings the gate
+        from hermes.tools.approval.contract import enable_session_yolo  # rare, and brings the gate
 
         enable_session_yolo(agent.session_id)
 
@@ -137,7 +137,7 @@ async def _turn(run: _Run) -> int:
 
 def _line(run: _Run, agent: AIAgent, listener: "_Listener") -> "SessionLine":
     """What waits for the session, and tells so."""
-    from hermes.surfaces.cli.chat.session_line import SessionLine  # noqa: PLC0415 - for who waits
+    from hermes.surfaces.cli.chat.session_line import SessionLine  # for who waits
 
     def tell(status: StatusChanged) -> None:
         if listener.lines is not None:
@@ -152,7 +152,7 @@ async def _question(run: _Run, skills: str | None) -> Any:
     """What the model is asked. A session that goes on keeps its prompt, so skills reach it with the question."""
     text = run.words
     if "@" in text:
-        from hermes.surfaces.cli.chat.references import referred, surroundings  # noqa: PLC0415 - paid by who refers
+        from hermes.surfaces.cli.chat.references import referred, surroundings  # paid by who refers
 
         text = await referred(text, surroundings(run.settings, run.cwd or str(Path.cwd()), run.wish.source))
     told = skills if run.session_id is not None else None
@@ -161,8 +161,8 @@ async def _question(run: _Run, skills: str | None) -> Any:
 
 def _save(run: _Run, result: dict[str, Any]) -> None:
     """The conversation as training data, in the folder where this was started."""
-    from hermes.surfaces.cli.chat.trajectory import saved  # noqa: PLC0415 - for who asks for it
-    from hermes.surfaces.cli.store import open_sessions  # noqa: PLC0415
+    from hermes.surfaces.cli.chat.trajectory import saved  # for who asks for it
+    from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(run.cli) as db:
         row = (db.get_session(str(result["session_id"])) if db else None) or {}
@@ -176,8 +176,8 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
     """Show a person who goes on with a session what was said last."""
     if session_id is None or wish.quiet or wish.as_json or not cli.out.stderr.isatty():
         return
-    from hermes.surfaces.cli.session_views import last_messages, said  # noqa: PLC0415
-    from hermes.surfaces.cli.store import open_sessions  # noqa: PLC0415
+    from hermes.surfaces.cli.session_views import last_messages, said
+    from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(cli) as db:
         assert db is not None
@@ -238,7 +238,7 @@ def _approval(cli: Cli, settings: Settings) -> "TerminalPrompt | None":
     """Someone to ask, when stdin and stderr are a terminal; else nobody, which means no."""
     if sys.stdin is None or not sys.stdin.isatty() or not cli.out.stderr.isatty():
         return None
-    from hermes.surfaces.cli.approval_prompt import TerminalPrompt  # noqa: PLC0415 - where nobody is, none of the gate
+    from hermes.surfaces.cli.approval_prompt import TerminalPrompt  # where nobody is, none of the gate
 
     return TerminalPrompt(cli.out, timeout_s=settings.of(approvals.Section).timeout)
 

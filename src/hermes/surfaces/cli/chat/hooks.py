@@ -10,7 +10,7 @@ def consent_to_hooks(cli: Cli, settings: Settings, *, may_ask: bool) -> None:
     """Ask about each hook that nobody has accepted yet; those that stay so do not run, and that is told."""
     if "hooks" not in settings.tree:
         return
-    from hermes.extensions.shell_hooks import accept, not_accepted  # noqa: PLC0415 - for who has hooks
+    from hermes.extensions.shell_hooks import accept, not_accepted  # for who has hooks
 
     for one in not_accepted(settings):
         which = f"{one.hook.command!r} ({one.event})"

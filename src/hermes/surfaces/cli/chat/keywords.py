@@ -85,12 +85,12 @@ def _if_unusual(settings: Settings, toolsets: Sequence[str]) -> "ToolReport | No
     """What tools there are, when these are not all among our own toolsets and those that the settings describe."""
     if not toolsets:
         return None
-    from hermes.tools.registration.groups import TOOLSETS, custom_groups  # noqa: PLC0415 - paid by who names some
+    from hermes.tools.registration.groups import TOOLSETS, custom_groups  # paid by who names some
 
     custom = custom_groups(settings.mapping)
     if all(name in TOOLSETS or name in custom for name in toolsets):
         return None
-    from hermes.surfaces.cli.toolview import report  # noqa: PLC0415 - executes the tool files of the home
+    from hermes.surfaces.cli.toolview import report  # executes the tool files of the home
 
     return report(settings.home, settings.mapping, Path.cwd())
 

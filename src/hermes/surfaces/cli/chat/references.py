@@ -42,7 +42,7 @@ def surroundings(settings: Settings, cwd: str, source: str) -> Surroundings:
     """Where a conversation with these settings looks its references up."""
 
     def skill(name: str) -> str:
-        from hermes.extensions.skills import Skills  # noqa: PLC0415 - paid by whoever names one
+        from hermes.extensions.skills import Skills  # paid by whoever names one
 
         book = Skills(settings, source)
         return book.text([book.load(name)], "")
@@ -114,7 +114,7 @@ def _skill(given: str, around: Surroundings) -> str:
 
 def _asked(tool: str, **args: Any) -> dict[str, Any]:
     """What a tool says, in a workplace of its own that is gone afterwards."""
-    from hermes.model_tools import close_task, handle_function_call  # noqa: PLC0415 - paid by whoever refers to something
+    from hermes.model_tools import close_task, handle_function_call  # paid by whoever refers to something
 
     task = f"reference-{secrets.token_hex(4)}"
     try:

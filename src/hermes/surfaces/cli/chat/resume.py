@@ -24,13 +24,13 @@ def resumed_session(cli: Cli, wish: Wish) -> str | None:
     place = place_of(cli.home)
     if not has_sessions(place):
         raise SessionNotFound("there are no sessions yet; start one with: hermes chat -q …")
-    from hermes.state import SessionDB  # noqa: PLC0415 - a new session does without it
+    from hermes.state import SessionDB  # a new session does without it
 
     with SessionDB(place) as db:
         found = db.resolve_resume_session_id(_wanted(db, wish))
         if not wish.fork:
             return found
-        from hermes.surfaces.cli.session_copy import copied  # noqa: PLC0415 - rare
+        from hermes.surfaces.cli.session_copy import copied  # rare
 
         copy = copied(db, found)
         if not wish.quiet and not wish.as_json:

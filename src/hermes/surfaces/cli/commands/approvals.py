@@ -45,7 +45,7 @@ def revoke(cli: Cli, ids: tuple[str, ...], everything: bool, as_json: bool) -> N
     """Take approvals back, by the ID that `list` shows. It holds at once, also for sessions that are running."""
     if bool(ids) == everything:
         raise click.UsageError("Name what to take back, or say --all.")
-    from hermes.tools.approval.grants import HomeGrants, forbid_again  # noqa: PLC0415 - help does without
+    from hermes.tools.approval.grants import HomeGrants, forbid_again  # help does without
 
     held = {row["id"]: row for row in _held(cli)}
     unknown = [one for one in ids if one not in held]
@@ -81,7 +81,7 @@ def why(cli: Cli, text: str | None, session_id: str | None, count: int, as_json:
     if not newest:
         cli.out.note("No such decision was made.")
         return
-    from hermes.tools.approval.question import visible  # noqa: PLC0415
+    from hermes.tools.approval.question import visible
 
     for row in newest:
         cli.out.line(f"{_when(row['at'])}  {row['verdict']}  {row['tool']} ({row['route']})")
@@ -90,7 +90,7 @@ def why(cli: Cli, text: str | None, session_id: str | None, count: int, as_json:
 
 
 def _held(cli: Cli) -> list[dict[str, Any]]:
-    from hermes.tools.approval.grants import KEPT_S, HomeGrants, read_allowlist  # noqa: PLC0415 - help does without
+    from hermes.tools.approval.grants import KEPT_S, HomeGrants, read_allowlist  # help does without
 
     rows: list[dict[str, Any]] = [
         {

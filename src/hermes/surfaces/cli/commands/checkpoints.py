@@ -40,7 +40,7 @@ def status(cli: Cli, limit: int = 20, as_json: bool = False) -> None:
     projects = facts["projects"]
     count = sum(each["snapshots"] for each in projects)
     cli.out.line(f"{count} snapshots of {len(projects)} projects, {facts['size_bytes'] / 1e6:.1f} MB")
-    from hermes.context.checkpoints.rollback import when  # noqa: PLC0415 - see `_run`
+    from hermes.context.checkpoints.rollback import when  # see `_run`
 
     rows = [
         [
@@ -67,7 +67,7 @@ def list_(cli: Cli, limit: int, as_json: bool) -> None:
     if not found:
         cli.out.note("There are no checkpoints; take them with: hermes chat --checkpoints …")
         return
-    from hermes.context.checkpoints.rollback import when  # noqa: PLC0415 - see `_run`
+    from hermes.context.checkpoints.rollback import when  # see `_run`
 
     rows = [[each.short_hash, when(each.timestamp), each.directory, each.reason] for each in found]
     cli.out.table(["SNAPSHOT", "TAKEN", "FOLDER", "BEFORE"], rows, flexible=3)
@@ -81,9 +81,9 @@ def rollback(cli: Cli, words: tuple[str, ...]) -> None:
 
     Files that you have changed since are kept; --force takes them back as well.
     """
-    import shlex  # noqa: PLC0415
+    import shlex
 
-    from hermes.context.checkpoints.rollback import rollback as go  # noqa: PLC0415 - see `_run`
+    from hermes.context.checkpoints.rollback import rollback as go  # see `_run`
 
     told = _run(cli, lambda made: go(made, str(Path.cwd()), shlex.join(words)))
     cli.out.line(told.text.rstrip("\n"))
@@ -127,10 +127,10 @@ def clear(cli: Cli, force: bool) -> None:
 
 def _run(cli: Cli, work: "Callable[[Checkpoints], Awaitable[Result]]") -> Result:
     """Do something with the home's checkpoints."""
-    from hermes.config.sections import checkpoints as section  # noqa: PLC0415 - `hermes --help` loads none of this
-    from hermes.config.values import plain  # noqa: PLC0415
-    from hermes.context.checkpoints import CheckpointLimits, Checkpoints  # noqa: PLC0415
-    from hermes.runtime.setup.process import ProcessParts  # noqa: PLC0415
+    from hermes.config.sections import checkpoints as section  # `hermes --help` loads none of this
+    from hermes.config.values import plain
+    from hermes.context.checkpoints import CheckpointLimits, Checkpoints
+    from hermes.runtime.setup.process import ProcessParts
 
     async def main() -> Any:
         parts = ProcessParts()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _matching_keys(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """For the shell: the keys that begin with what was typed."""
-    from hermes.config.audit import every_key  # noqa: PLC0415
+    from hermes.config.audit import every_key
 
     return [key for key in every_key() if key.startswith(incomplete)]
 
@@ -41,8 +41,8 @@ def config() -> None:
 @click.pass_obj
 def show(cli: Cli, everything: bool, as_json: bool) -> None:
     """Show what is set, or with --all every key there is. Secrets are masked."""
-    from hermes.config.audit import every_key  # noqa: PLC0415
-    from hermes.config.settings import Explanation  # noqa: PLC0415
+    from hermes.config.audit import every_key
+    from hermes.config.settings import Explanation
 
     settings = cli.settings()
     found: list[Explanation] = []
@@ -87,12 +87,12 @@ def set_(cli: Cli, key: str, value: str) -> None:
     Lists are written a,b or [a, b]; mappings {a: b}. Comments in the file stay.
     """
     if _is_variable(key):
-        from hermes.config.dotenv import set_env  # noqa: PLC0415
+        from hermes.config.dotenv import set_env
 
         set_env(paths.env_file(cli.home), key, value)
         cli.out.line(f"{key} is set in {paths.env_file(cli.home)}")
         return
-    from hermes.config.write import set_key, when_it_acts  # noqa: PLC0415
+    from hermes.config.write import set_key, when_it_acts
 
     written = set_key(cli.home, key, value)
     shown = "…" if is_secret(key) and "${" not in value else _text(written)
@@ -111,11 +111,11 @@ def set_(cli: Cli, key: str, value: str) -> None:
 def unset(cli: Cli, key: str) -> int:
     """Remove a key, so that its default acts again."""
     if _is_variable(key):
-        from hermes.config.dotenv import unset_env  # noqa: PLC0415
+        from hermes.config.dotenv import unset_env
 
         file, removed = paths.env_file(cli.home), unset_env(paths.env_file(cli.home), key)
     else:
-        from hermes.config.write import unset_key  # noqa: PLC0415
+        from hermes.config.write import unset_key
 
         file, removed = paths.config_file(cli.home), unset_key(cli.home, key)
     if not removed:
@@ -123,7 +123,7 @@ def unset(cli: Cli, key: str) -> int:
         return Exit.FAILED
     cli.out.write(f"{key} removed from {file}\n")
     if not _is_variable(key):
-        from hermes.config.write import when_it_acts  # noqa: PLC0415
+        from hermes.config.write import when_it_acts
 
         cli.out.note(when_it_acts(key))
     return Exit.ANSWERED
@@ -153,8 +153,8 @@ def explain(cli: Cli, key: str, as_json: bool) -> None:
 @click.pass_obj
 def check(cli: Cli, as_json: bool) -> int:
     """Check config.yaml and .env; exit code 1 when something must be mended."""
-    from hermes.config.dotenv import is_private  # noqa: PLC0415
-    from hermes.config.load import load_settings  # noqa: PLC0415
+    from hermes.config.dotenv import is_private
+    from hermes.config.load import load_settings
 
     problems: list[str] = []
     warnings: list[str] = []
@@ -186,7 +186,7 @@ def check(cli: Cli, as_json: bool) -> int:
 @click.pass_obj
 def migrate(cli: Cli) -> int:
     """Bring older spellings in config.yaml to the present ones; the old file stays beside it."""
-    from hermes.config.write import migrate as migrated  # noqa: PLC0415
+    from hermes.config.write import migrate as migrated
 
     done = migrated(cli.home)
     for line in done:
@@ -201,7 +201,7 @@ def migrate(cli: Cli) -> int:
 @click.pass_obj
 def edit(cli: Cli) -> int:
     """Open config.yaml in your editor, and check it afterwards."""
-    from hermes.config.load import load_settings  # noqa: PLC0415
+    from hermes.config.load import load_settings
 
     file = paths.config_file(cli.home)
     editor = cli.environ.get("VISUAL") or cli.environ.get("EDITOR")
@@ -209,7 +209,7 @@ def edit(cli: Cli) -> int:
         raise UserError(f"there is no terminal for an editor; the file is {file}, and `hermes config set` changes it")
     paths.made(cli.home)
     if not file.exists():
-        from hermes.config.paths import write_private  # noqa: PLC0415
+        from hermes.config.paths import write_private
 
         write_private(file, "# Settings of Hermes; all keys: hermes config show --all\n")
     click.edit(filename=str(file), editor=editor)
@@ -236,7 +236,7 @@ def env_path(cli: Cli) -> None:
 
 
 def _value(cli: Cli, key: str) -> Any:
-    from hermes.config.audit import section_names  # noqa: PLC0415
+    from hermes.config.audit import section_names
 
     settings = cli.settings()
     if _is_variable(key):
@@ -252,7 +252,7 @@ def _value(cli: Cli, key: str) -> Any:
 
 
 def _variable(cli: Cli, name: str) -> "Explanation":
-    from hermes.config.settings import Explanation, Source, masked  # noqa: PLC0415
+    from hermes.config.settings import Explanation, Source, masked
 
     settings = cli.settings()
     places = {"the environment": settings.environ.get(name), str(paths.env_file(cli.home)): settings.secrets.get(name)}
@@ -275,7 +275,7 @@ def _is_variable(key: str) -> bool:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value or '""'
-    import msgspec  # noqa: PLC0415
+    import msgspec
 
     return msgspec.json.encode(value).decode()
 

@@ -19,7 +19,7 @@ def demo(cli: Cli, yes: bool, fast: bool) -> int:
     The agent reads a small project in a scratch folder, runs its failing tests, finds the bug, asks you once, edits the
     file, runs the tests again and runs a script. The session stays, to look at, to search and to go on with.
     """
-    from hermes.surfaces.cli.demo.play import play  # noqa: PLC0415 - help does without the kernel
+    from hermes.surfaces.cli.demo.play import play  # help does without the kernel
 
     return play(cli, says_yes=yes, is_slow=not fast and cli.out.is_terminal)
 

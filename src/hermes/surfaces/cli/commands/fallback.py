@@ -58,7 +58,7 @@ def add(cli: Cli, /, model: str, first: bool, no_check: bool, **options: str) ->
     if entry in chain:
         raise UserError(f"{model} is in the chain already; see: hermes fallback list")
     if not no_check:
-        from hermes.surfaces.cli.model_choice import Choice, try_choice  # noqa: PLC0415
+        from hermes.surfaces.cli.model_choice import Choice, try_choice
 
         key = cli.settings().lookup(options["key_env"]) if options["key_env"] else ""
         if options["key_env"] and not key:

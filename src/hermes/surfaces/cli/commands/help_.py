@@ -46,7 +46,7 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
         explained = cli.settings().explain(words[0])
         cli.out.line(f"{explained.key}: {explained.description}")
     else:
-        from difflib import get_close_matches  # noqa: PLC0415
+        from difflib import get_close_matches
 
         near = get_close_matches(words[0], [*topic_names(), *COMMANDS.names()], n=1)
         hint = f" Did you mean: hermes help {near[0]}" if near else " See: hermes help topics"

@@ -33,7 +33,7 @@ def model(cli: Cli, /, **options: Any) -> int:
     Without anything, ask step by step in a terminal; elsewhere tell which model is in use. `hermes model local FILE`
     runs a GGUF file on this machine; without FILE, the small model in the box.
     """
-    from hermes.surfaces.cli.model_choice import Choice, adopt, ask_choice, is_interactive, save_choice  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import Choice, adopt, ask_choice, is_interactive, save_choice
 
     as_json: bool = options["as_json"]
     if options["source"] is not None:
@@ -59,7 +59,7 @@ def model(cli: Cli, /, **options: Any) -> int:
 
 
 def _show(cli: Cli, as_json: bool) -> int:
-    from hermes.models.providers.resolve import ModelQuery, resolve  # noqa: PLC0415
+    from hermes.models.providers.resolve import ModelQuery, resolve
 
     found = resolve(cli.settings(), ModelQuery())
     endpoint = found.endpoint
@@ -87,7 +87,7 @@ def _show(cli: Cli, as_json: bool) -> int:
 
 
 def _providers(cli: Cli, as_json: bool) -> int:
-    from hermes.models.providers.catalogue import providers  # noqa: PLC0415
+    from hermes.models.providers.catalogue import providers
 
     settings = cli.settings()
     rows = [
@@ -119,7 +119,7 @@ def _providers(cli: Cli, as_json: bool) -> int:
 
 
 def _models(cli: Cli, choice: "Choice", as_json: bool) -> int:
-    from hermes.surfaces.cli.model_choice import try_choice  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import try_choice
 
     _, result = try_choice(cli, choice, needs_model=False)
     if as_json:
@@ -133,7 +133,7 @@ def _models(cli: Cli, choice: "Choice", as_json: bool) -> int:
 
 
 def _update(cli: Cli, source: str) -> int:
-    from hermes.models.providers.metadata import update_metadata  # noqa: PLC0415
+    from hermes.models.providers.metadata import update_metadata
 
     table = update_metadata(paths.cache_dir(cli.home), _read(source))
     file = paths.cache_dir(cli.home) / "models.json"
@@ -142,19 +142,19 @@ def _update(cli: Cli, source: str) -> int:
 
 
 def _read(source: str) -> bytes:
-    from pathlib import Path  # noqa: PLC0415
+    from pathlib import Path
 
     if not source.startswith(("http://", "https://")):
         try:
             return Path(source).read_bytes()
         except OSError as error:
             raise UserError(f"cannot read {source}: {error.strerror}") from error
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
-    import msgspec  # noqa: PLC0415
+    import msgspec
 
-    from hermes.models.http.client import HttpClient  # noqa: PLC0415
-    from hermes.models.http.errors import HttpError  # noqa: PLC0415
+    from hermes.models.http.client import HttpClient
+    from hermes.models.http.errors import HttpError
 
     async def fetch() -> bytes:
         http = HttpClient()

@@ -35,7 +35,7 @@ class Sessions(Menu):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in BULK:
-            from hermes.surfaces.cli.session_bulk import COMMANDS  # noqa: PLC0415 - a list does without it
+            from hermes.surfaces.cli.session_bulk import COMMANDS  # a list does without it
 
             return COMMANDS[cmd_name]
         return super().get_command(ctx, cmd_name)
@@ -183,7 +183,7 @@ def repair(cli: Cli, check_only: bool, as_json: bool) -> int:
             cli.out.note(f"{file} was missing, and was made again from its log.")
     if check_only:
         return _check(cli, as_json=as_json)
-    from hermes.state import repair as repair_file  # noqa: PLC0415
+    from hermes.state import repair as repair_file
 
     report = repair_file(file)
     if as_json:
@@ -198,7 +198,7 @@ def repair(cli: Cli, check_only: bool, as_json: bool) -> int:
 
 
 def _check(cli: Cli, *, as_json: bool) -> int:
-    from hermes.surfaces.cli.doctor_checks.store import run as look  # noqa: PLC0415
+    from hermes.surfaces.cli.doctor_checks.store import run as look
 
     found = list(look(cli))
     sound = not any(each.status == "problem" for each in found)
@@ -228,7 +228,7 @@ def browse(cli: Cli, source: str | None = None, limit: int = 500) -> int:
         if not is_live:
             session_views.table(cli.out, found)
             return Exit.ANSWERED
-        from hermes.surfaces.cli.session_picker import pick_session  # noqa: PLC0415 - only this needs a live screen
+        from hermes.surfaces.cli.session_picker import pick_session  # only this needs a live screen
 
         chosen = pick_session(db, found)
     return Exit.CANCELLED if chosen is None else _go_on(cli, chosen)
@@ -244,7 +244,7 @@ def _go_on(cli: Cli, session: str) -> int:
         cli.out.line(session)
         cli.out.note(f"Go on with: hermes chat --resume {session} -q …")
         return Exit.ANSWERED
-    from hermes.surfaces.cli.chat import run_chat  # noqa: PLC0415 - brings the kernel
+    from hermes.surfaces.cli.chat import run_chat  # brings the kernel
 
     return run_chat(cli, {"resume": session})
 

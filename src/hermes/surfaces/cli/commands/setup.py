@@ -30,7 +30,7 @@ SECTIONS = ("model", "terminal", "tools")
 @click.pass_obj
 def setup(cli: Cli, /, **options: Any) -> int:
     """Set Hermes up, step by step; again for one section at any time. What is set stays unless you change it."""
-    from hermes.surfaces.cli.model_choice import Choice, adopt, is_interactive  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import Choice, adopt, is_interactive
 
     pairs = [_pair(text) for text in options["variables"]]
     words = {name: options[name] for name in ("provider", "base_url", "api_key")}
@@ -81,7 +81,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _ask_model(cli: Cli) -> None:
-    from hermes.surfaces.cli.model_choice import ask_choice, save_choice  # noqa: PLC0415
+    from hermes.surfaces.cli.model_choice import ask_choice, save_choice
 
     for line in save_choice(cli, *ask_choice(cli)):
         cli.out.line(line)

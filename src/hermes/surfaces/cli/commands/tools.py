@@ -145,7 +145,7 @@ def disable(cli: Cli, names: tuple[str, ...], platform: str | None) -> None:
 @click.pass_obj
 def trust(cli: Cli, folder: Path, remove: bool) -> None:
     """Let the tool files in FOLDER/.hermes/tools run in sessions that work there."""
-    from hermes.tools.registration.definitions import project_of  # noqa: PLC0415 - `hermes tools --help` needs none of it
+    from hermes.tools.registration.definitions import project_of  # `hermes tools --help` needs none of it
 
     if not remove and not folder.is_dir():
         raise UserError(f"There is no folder {str(folder)!r}.")
@@ -168,7 +168,7 @@ def _show(cli: Cli, label: str, text: str) -> None:
 
 
 def _report(cli: Cli, platform: str | None = None) -> "ToolReport":
-    from hermes.surfaces.cli.toolview import report  # noqa: PLC0415 - `hermes tools --help` needs none of it
+    from hermes.surfaces.cli.toolview import report  # `hermes tools --help` needs none of it
 
     return report(cli.home, cli.settings().mapping, Path.cwd(), platform)
 
@@ -181,7 +181,7 @@ def _key(cli: Cli, platform: str | None) -> str:
 
 
 def _toolsets(cli: Cli, platform: str | None) -> list[str]:
-    from hermes.surfaces.cli.toolview import toolsets_of  # noqa: PLC0415 - see above
+    from hermes.surfaces.cli.toolview import toolsets_of  # see above
 
     return toolsets_of(cli.settings().mapping, platform)
 
@@ -192,9 +192,9 @@ def _listed(cli: Cli, key: str) -> list[str]:
 
 
 def _save(cli: Cli, key: str, names: Sequence[str]) -> None:
-    import msgspec  # noqa: PLC0415 - only changes need it
+    import msgspec  # only changes need it
 
-    from hermes.config.write import set_key, unset_key  # noqa: PLC0415
+    from hermes.config.write import set_key, unset_key
 
     if not names and key in EMPTY_BY_DEFAULT:
         unset_key(cli.home, key)

@@ -32,7 +32,7 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
             rows = db.usage(by, time.time() - days * DAY_S)
     total = {name: sum(row[name] for row in rows) for name in ("calls", "failed", "uncounted", "unpriced")}
     cost = float(sum(row["cost_usd"] or 0 for row in rows))
-    from hermes.models.providers.metadata import snapshot  # noqa: PLC0415 - help does without it
+    from hermes.models.providers.metadata import snapshot  # help does without it
 
     taken = snapshot(paths.cache_dir(cli.home))
     if as_json:

@@ -12,9 +12,9 @@ RECENT = timedelta(days=1)
 
 
 def run(cli: Cli) -> Iterable[Finding]:
-    from hermes.runtime.setup.process import shared  # noqa: PLC0415 - brings the kernel
-    from hermes.tools.calling.loops import loops_held_up  # noqa: PLC0415
-    from hermes.tools.registry import registry  # noqa: PLC0415
+    from hermes.runtime.setup.process import shared  # brings the kernel
+    from hermes.tools.calling.loops import loops_held_up
+    from hermes.tools.registry import registry
 
     stuck = shared.pool.abandoned + loops_held_up() + registry.checks.abandoned
     if stuck:

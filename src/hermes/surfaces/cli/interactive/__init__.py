@@ -6,6 +6,6 @@ from hermes.surfaces.cli.context import Cli
 
 def run_interactive(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
-    from hermes.surfaces.cli.interactive.start_chat import converse  # noqa: PLC0415 - paid by whoever talks
+    from hermes.surfaces.cli.interactive.start_chat import converse  # paid by whoever talks
 
     return converse(cli, wish)

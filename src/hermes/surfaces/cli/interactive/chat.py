@@ -423,7 +423,7 @@ class Chat:
     def _mark_session(self) -> None:
         session_tag.set(self.session_id)
         if self.wish.yolo:
-            from hermes.tools.approval.contract import enable_session_yolo  # noqa: PLC0415 - rare, and brings the gate
+            from hermes.tools.approval.contract import enable_session_yolo  # rare, and brings the gate
 
             enable_session_yolo(self.session_id)
 

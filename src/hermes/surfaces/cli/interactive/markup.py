@@ -126,7 +126,7 @@ class Painter:
         return "".join(f"{line.rstrip()}\n" for line in file.getvalue().strip("\n").splitlines())
 
     def _console(self) -> "Console":
-        from rich.console import Console  # noqa: PLC0415 - paid by the first answer
+        from rich.console import Console  # paid by the first answer
 
         return Console(
             file=io.StringIO(),
@@ -142,8 +142,8 @@ class Painter:
 
 
 def _markdown(text: str) -> "RenderableType":
-    from rich.markdown import Heading, Markdown  # noqa: PLC0415 - paid by the first answer
-    from rich.text import Text  # noqa: PLC0415
+    from rich.markdown import Heading, Markdown  # paid by the first answer
+    from rich.text import Text
 
     class LeftHeading(Heading):
         """A heading at the left, as one line: a box around it costs three."""
@@ -158,8 +158,8 @@ def _markdown(text: str) -> "RenderableType":
 
 
 def _code(text: str, language: str) -> "RenderableType":
-    from rich.padding import Padding  # noqa: PLC0415 - paid by the first answer
-    from rich.syntax import Syntax  # noqa: PLC0415
+    from rich.padding import Padding  # paid by the first answer
+    from rich.syntax import Syntax
 
     drawn = Syntax(text, language or "text", theme="ansi_dark", background_color="default", word_wrap=True)
     return Padding(drawn, (0, 0, 0, 2))

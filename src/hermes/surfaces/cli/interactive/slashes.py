@@ -98,9 +98,9 @@ async def show_command(chat: "Chat", name: str, *words: str) -> None:
 
 def printed(cli: Cli, out: Output, name: str, words: tuple[str, ...]) -> str:
     """What the command prints, in the colours and the width of `out`; `UserError` when it fails."""
-    import click  # noqa: PLC0415
+    import click
 
-    from hermes.surfaces.cli.app import COMMANDS  # noqa: PLC0415
+    from hermes.surfaces.cli.app import COMMANDS
 
     text = io.StringIO()
     own = Output(text, text, cli.environ)

@@ -223,7 +223,7 @@ class TerminalFace:
 
     async def paste_picture(self) -> None:
         """Put the path of the clipboard's picture into the input line; the picture goes with the message."""
-        from hermes.surfaces.cli.interactive.clipboard import picture_from_clipboard  # noqa: PLC0415 - rare
+        from hermes.surfaces.cli.interactive.clipboard import picture_from_clipboard  # rare
 
         chat = self._chat
         assert chat is not None

@@ -63,7 +63,7 @@ def inline(cmd: Command, code: str) -> None:
             run.add("inline_code", f"run code that only exists while it runs with {cmd.name}")
         return
     if cmd.name in ("python", "pypy", "ipython", "jython", "micropython"):
-        from hermes.tools.approval.effects.python import judge_python  # noqa: PLC0415 - ast and a table, for Python only
+        from hermes.tools.approval.effects.python import judge_python  # ast and a table, for Python only
 
         judge_python(cmd, code)
         return

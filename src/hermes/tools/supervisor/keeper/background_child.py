@@ -184,7 +184,7 @@ class Held:
 
     def _keep(self, data: bytes) -> None:
         if self._clean is None and isinstance(self._secrets, list):
-            from hermes.tools.supervisor.keeper.clean_text import CleanText  # noqa: PLC0415 - the child runs meanwhile
+            from hermes.tools.supervisor.keeper.clean_text import CleanText  # the child runs meanwhile
 
             self._clean = CleanText(self._secrets)
         self._write_log(data if self._clean is None else self._clean.add(data))

@@ -44,7 +44,7 @@ def in_memory_file(data: bytes) -> int:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("hermes")
     else:
-        import tempfile  # noqa: PLC0415 - Linux does without
+        import tempfile  # Linux does without
 
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
