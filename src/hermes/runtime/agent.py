@@ -21,7 +21,7 @@ from hermes.seams import Sink
 if TYPE_CHECKING:
     from hermes.models.providers.windows import Window
 
-MAX_STARTS = 6  # of a turn whose session somebody else had while it was beginning
+MAX_STARTS = 10  # of a turn whose session somebody else had while it was beginning
 log = logging.getLogger("hermes")
 
 

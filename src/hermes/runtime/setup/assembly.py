@@ -93,7 +93,7 @@ async def assemble(
             pool=process.pool,
             environment=environment,
             store=store,
-            helper=auxiliary,
+            auxiliary=auxiliary,
             hooks=hooks,
         ),
         hooks=hooks,

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from hermes.config.sections import approvals as approvals_section
 from hermes.config.settings import Settings
-from hermes.models import auxiliary
-from hermes.models.auxiliary import AuxiliaryClient
+from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryQuestion
 from hermes.runtime.facade import caller
 from hermes.runtime.options import AgentOptions
 from hermes.scope import TurnScope
@@ -32,7 +31,7 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
     pool: DaemonPool
     environment: Environment
     store: EventStore
-    helper: AuxiliaryClient
+    auxiliary: AuxiliaryClient
     hooks: HookBus
 
     def __post_init__(self) -> None:
@@ -74,10 +73,10 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
         from hermes.tools.approval.judge import judge_with  # only smart mode needs it
 
         async def ask_model(system: str, text: str, question: "ApprovalQuestion", scope: TurnScope) -> str:
-            asked = auxiliary.AuxiliaryQuestion(
+            asked = AuxiliaryQuestion(
                 task="approval", system=system, text=text, session_id=question.action.session_id or None, max_tokens=512
             )
-            return await self.helper.ask(asked, scope)
+            return await self.auxiliary.ask(asked, scope)
 
         return judge_with(ask_model)
 
