@@ -395,6 +395,11 @@ def test_an_export_can_be_imported_elsewhere(db: SessionDB, tmp_path: Path) -> N
     lineage = db.export_session_lineage("b")
     assert lineage is not None
     assert [one["id"] for one in lineage["sessions"]] == ["a", "b"]
+    db.create_session("c", "cli", parent_session_id="gone")
+    assert db.export_session_lineage("gone") is None
+    lineage = db.export_session_lineage("c")
+    assert lineage is not None
+    assert [one["id"] for one in lineage["sessions"]] == ["c"]
 
 
 def test_auto_prune_runs_once_in_its_interval(db: SessionDB) -> None:

@@ -159,7 +159,10 @@ def _with_messages(db: "SessionDB", session: Row) -> Row:
 
 def _family(db: "SessionDB", session_id: str) -> list[str]:
     """A session, its ancestors, and all that grew out of any of them."""
-    found = dict.fromkeys(db.queries.lineage(session_id).ancestors)
+    line = SessionFilter(ids=db.queries.lineage(session_id).ancestors)
+    found = dict.fromkeys(ids_of(db.queries, line))  # a parent may be gone
+    if session_id not in found:
+        return []
     waiting = list(found)
     while waiting:
         children = ids_of(db.queries, SessionFilter(equal={"parent_session_id": waiting.pop()}))

@@ -60,3 +60,8 @@ def test_the_default_file_is_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with SessionDB() as db:
         assert db.db_path == tmp_path / "home" / "state.db"
     assert (tmp_path / "home" / "state.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_name_that_is_no_text_is_told_instead_of_looked_for(db: SessionDB) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        db.resolve_session_id("x\udcff")
