@@ -14,7 +14,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Of one example each: what a page shows is how the parts fit together, not something to build upon.
 ONLY_SHOWN = {
     "hermes.config.sections": {"agent"},
-    "hermes.state.repair": {"repair"},
     "hermes.tools.calling.pool": {"DaemonPool"},
     "hermes.tools.supervisor.supervisor": {"ProcessSupervisor"},
 }
