@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -213,13 +213,17 @@ class JoinedParts:
         name, part = one
         if self._late and (late := self._late.get((name, method))) is not None:
             return late
+        try:
+            asked = (ask or getattr(part, method))(*args)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as in `_at_once`; nobody cancels here
+            return self._failed(name, method, _words(error), error)
+        return None if asked is None else await self._answer(name, part, method, asked)
+
+    async def _answer(self, name: str, part: Part, method: str, asked: Awaitable[Any]) -> Any:
         task, limit = asyncio.current_task(), None
         assert task is not None
         cancels = task.cancelling()
         try:
-            asked = (ask or getattr(part, method))(*args)
-            if asked is None:
-                return None
             async with asyncio.timeout(part.limit_s) as limit:
                 answer = await asked
         except asyncio.CancelledError as error:

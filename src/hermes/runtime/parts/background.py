@@ -7,7 +7,7 @@ from hermes.config.sections import terminal
 from hermes.errors import ToolError
 from hermes.runtime.parts import Joining, Part, TurnFacts
 from hermes.seams import Environment
-from hermes.tools.environments.background import background_of
+from hermes.tools.environments.background import Background, background_of
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +27,17 @@ class BackgroundNews(Part):
         return cls(agent.services.environment, is_kept=agent.settings.of(terminal.Section).keep_background)
 
     def context(self, turn: TurnFacts) -> Awaitable[str] | None:
-        return None if turn.is_new else self._heard_meanwhile(turn)
+        is_quiet = turn.is_new or (not self._news and self._is_silent(*turn.earlier, turn.session_id))
+        return None if is_quiet else self._heard_meanwhile(turn)
 
-    async def news(self, *session_ids: str) -> str:
+    def news(self, *session_ids: str) -> Awaitable[str] | None:
+        return None if self._is_silent(*session_ids) else self._told(*session_ids)
+
+    def _is_silent(self, *session_ids: str) -> bool:
+        background: Background | None = getattr(self._environment, "background", None)
+        return background is not None and background.is_silent(*session_ids)
+
+    async def _told(self, *session_ids: str) -> str:
         try:
             told = await background_of(self._environment).notices(*session_ids)
         except ToolError as error:
@@ -52,7 +60,7 @@ class BackgroundNews(Part):
                     log.info("stopped %s background process(es) of %s", count, session_id)
 
     async def _heard_meanwhile(self, turn: TurnFacts) -> str:
-        news = await self.news(*turn.earlier, turn.session_id)
+        news = await self._told(*turn.earlier, turn.session_id)
         self._news = "\n".join(filter(None, (self._news, news)))
         return self._news
 

@@ -67,6 +67,10 @@ class Background(Protocol):
         """The end of it was shown; no notice of it is needed."""
         ...
 
+    def is_silent(self, *session_ids: str) -> bool:
+        """Whether `notices` has surely nothing to tell these; known without a look anywhere."""
+        ...
+
     async def notices(self, *session_ids: str) -> list[str]:
         """What there is to tell these sessions since the last time: ends, and output they watch for."""
         ...

@@ -147,8 +147,11 @@ class HeldProcesses:
     async def mark_seen(self, record: BackgroundRecord) -> None:
         await self._run_blocking((self._root / record.id / "seen").touch)
 
+    def is_silent(self, *session_ids: str) -> bool:
+        return self._without.issuperset(session_ids)
+
     async def notices(self, *session_ids: str) -> list[str]:
-        if self._without.issuperset(session_ids):
+        if self.is_silent(*session_ids):
             return []  # asked twice in every turn, and a look at the disk is not free
         told: list[str] = []
         records = [record for record in await self.records() if record.order.session_id in session_ids]

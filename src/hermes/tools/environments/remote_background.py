@@ -148,8 +148,11 @@ class RemoteProcesses:
     async def mark_seen(self, record: BackgroundRecord) -> None:
         self._seen.add(record.id)
 
+    def is_silent(self, *_session_ids: str) -> bool:
+        return not self._snapshot() or self._awaited == set()
+
     async def notices(self, *session_ids: str) -> list[str]:
-        if not self._snapshot() or self._awaited == set():
+        if self.is_silent():
             return []  # each look is a round trip
         awaited = [
             record
