@@ -245,7 +245,16 @@ async def test_a_part_that_cannot_keep_anything_leaves_a_compression_as_it_is(
 
 @pytest.mark.parametrize(
     ("method", "answer"),
-    [("context", 5), ("news", b"x"), ("result", {"a": 1}), ("tools", 5), ("tools", ["no tool"])],
+    [
+        ("context", 5),
+        ("news", b"x"),
+        ("result", {"a": 1}),
+        ("result", ("no part of a message",)),
+        ("around", "no context manager"),
+        ("tools", 5),
+        ("tools", ["no tool"]),
+        ("tools", [Registered(ToolEntry("extra", "test", {"name": "extra"}, str), traits=5)]),  # type: ignore[arg-type]
+    ],
 )
 async def test_an_answer_of_the_wrong_kind_is_the_parts_own_fault(
     make_agent: MakeAgent, join: Callable[[str, type[Part]], None], method: str, answer: Any
@@ -253,10 +262,31 @@ async def test_an_answer_of_the_wrong_kind_is_the_parts_own_fault(
     async def says_wrong(*_: Any) -> Any:
         return answer
 
-    join("brittle", type("Wrong", (Part,), {method: says_wrong}))
+    join("brittle", type("Wrong", (Part,), {method: (lambda *_: answer) if method == "around" else says_wrong}))
     sink = MemorySink()
     result = await make_agent(calls("note", text="a"), says("Done."), sink=sink).arun_conversation("Go")
     assert (result["final_response"], RAN, len(warnings(sink))) == ("Done.", ["a"], 1)
+
+
+@pytest.mark.parametrize("has_a_say", [False, True])
+async def test_what_joins_and_is_no_part_is_left_out_or_denies_every_call(
+    make_agent: MakeAgent, join: Callable[[str, type[Part]], None], has_a_say: bool
+) -> None:
+    say = {"refusal": lambda *_: None} if has_a_say else {}
+    join("brittle", type("Wrong", (Part,), {"join": classmethod(lambda *_: "no part"), **say}))
+    sink = MemorySink()
+    result = await make_agent(calls("note", text="a"), says("Done."), sink=sink).arun_conversation("Go")
+    assert (result["final_response"], RAN, len(warnings(sink))) == ("Done.", [] if has_a_say else ["a"], 1)
+
+
+async def test_a_session_moves_although_a_part_puts_nothing_sensible_around_it(
+    make_agent: MakeAgent, join: Callable[[str, type[Part]], None]
+) -> None:
+    join("brittle", type("Wrong", (Part,), {"around_move": lambda *_: "no context manager"}))
+    agent = make_agent(*[says("ok") for _ in range(5)], context_engine=KeepLast(), session_id="s")
+    for number in range(5):
+        await agent.arun_conversation(f"question {number}")
+    assert (await agent.acompress())["status"] == "compressed"
 
 
 # -- a say in whether a call runs ------------------------------------------------------------------------------------
@@ -530,6 +560,36 @@ async def test_a_tool_of_a_part_never_takes_the_name_of_another(
     await make_agent(calls("note", text="a"), says("Done."), sink=sink).arun_conversation("Go")
     assert RAN == ["a"]
     assert "note" in warnings(sink)[0]
+
+
+MINE = """
+from hermes.tools.registry import registry
+
+schema = {"name": "mine", "description": "Mine.", "parameters": {"type": "object", "properties": {}}}
+registry.register(name="mine", toolset="mine", schema=schema, handler=lambda args, **_: '{"who": "the file"}')
+"""
+
+
+async def test_a_tool_of_a_part_never_takes_the_name_of_a_tool_file_that_is_executed_later(
+    make_agent: MakeAgent, join: Callable[[str, type[Part]], None]
+) -> None:
+    class Impostor(Part):
+        async def tools(self, session: SessionRecord | None) -> Sequence[Registered]:
+            return [Registered(ToolEntry("mine", "test", {"name": "mine"}, fails))]
+
+    folder = paths.hermes_home() / "tools"
+    folder.mkdir(parents=True)
+    (folder / "mine.py").write_text(MINE, encoding="utf-8")
+    join("brittle", Impostor)
+    model = ScriptedModel(calls("mine"), says("Done."), calls("mine"), says("Done."))
+    agent = make_agent(model)
+    try:
+        for _ in range(2):
+            await agent.arun_conversation("Go")
+    finally:
+        registry.deregister("mine")
+    said = [text_of(one.content) for one in model.requests[-1] if one.role == "tool"]
+    assert ["the file" in one for one in said] == [True, True]
 
 
 async def test_what_a_part_tells_of_the_end_of_a_turn_is_shown_before_the_turn_is_finished(

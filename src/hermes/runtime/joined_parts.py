@@ -13,7 +13,8 @@ from hermes.runtime.parts import PARTS, Joining, Part, TurnFacts
 from hermes.runtime.prompt import TIERS, Tier
 from hermes.seams import PromptSource
 from hermes.tools.registry import Registered, ToolEntry, registry
-from hermes.types import Content, Event, ImagePart, JsonObject, Message, StatusChanged
+from hermes.tools.traits import Traits
+from hermes.types import Content, Event, ImagePart, JsonObject, Message, OpaquePart, StatusChanged, TextPart
 
 if TYPE_CHECKING:
     from hermes.ops import SessionRecord
@@ -62,6 +63,8 @@ class JoinedParts:
             kind = PARTS.load(name)
             try:
                 part = kind.join(agent)
+                if part is not None and not isinstance(part, Part):
+                    raise TypeError(f"what joins is no part, but {type(part).__name__}")
             except UserError:
                 raise  # a setting that is wrong is told by itself
             except Exception as error:  # noqa: BLE001 - the border to a part's code; it is logged below
@@ -161,7 +164,10 @@ class JoinedParts:
         """What the model reads of a call."""
         for one in self._overriding["result"]:
             changed = await self._given(one, "result", str | tuple, call, content, duration_ms)
-            content = content if changed is None else changed
+            if changed is not None and not _is_content(changed):
+                self._failed(one.name, "result", "the answer is no content")
+            elif changed is not None:
+                content = changed
         return content
 
     async def look(self, call: "CallContext", image: ImagePart, question: str) -> str:
@@ -261,7 +267,7 @@ class JoinedParts:
         """Enter what the parts put around something, leave it in the opposite order; neither can end what is inside."""
         async with AsyncExitStack() as stack:
             for one in self._overriding[method]:
-                manager = self._at_once(one, method, getattr(one.part, method), *args)
+                manager = self._at_once(one, method, _manager, one.part, method, *args)
                 if manager is None or isinstance(manager, PartFault):
                     continue
                 if not isinstance(await self._asked(one, method, ask=manager.__aenter__), PartFault):
@@ -318,9 +324,22 @@ def _overridden(kind: type[Part]) -> tuple[str, ...]:
     return _OVERRIDDEN[kind]
 
 
+def _manager(part: Part, method: str, *args: Any) -> AbstractAsyncContextManager[None] | None:
+    manager = getattr(part, method)(*args)
+    if manager is not None and not isinstance(manager, AbstractAsyncContextManager):
+        raise TypeError(f"the answer is no async context manager, but {type(manager).__name__}")
+    return manager
+
+
+def _is_content(answer: str | tuple[Any, ...]) -> bool:
+    return isinstance(answer, str) or all(isinstance(one, TextPart | ImagePart | OpaquePart) for one in answer)
+
+
 def _is_tool(tool: Any) -> bool:
-    entry = tool.entry if isinstance(tool, Registered) else None
-    return isinstance(entry, ToolEntry) and type(entry.name) is str and type(entry.schema) is dict
+    entry, traits = (tool.entry, tool.traits) if isinstance(tool, Registered) else (None, None)
+    if not (isinstance(entry, ToolEntry) and isinstance(traits, Traits)):
+        return False
+    return type(entry.name) is str and type(entry.schema) is dict
 
 
 def _words(error: BaseException) -> str:

@@ -65,14 +65,15 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     own: dict[str, Registered] = {}
     if has_foreign_files(request.home, request.project):
         own = _load_foreign(request, custom)
-    own |= request.brought
+    brought = _of_their_own(request.brought, own)
+    own |= brought
     if stored:
         return stored, own
     unknown: list[str] = []
     names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
     _tell_unknown(unknown)
     tools = {**registry.snapshot(), **own}
-    all_of_them = [definition_of(one["function"]) for one in offered(names | request.brought.keys(), own)]
+    all_of_them = [definition_of(one["function"]) for one in offered(names | brought.keys(), own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 
@@ -84,7 +85,15 @@ def permitted(request: ViewRequest, own: Mapping[str, Registered] | None = None)
     unknown: list[str] = []
     names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, own, unknown)
     _tell_unknown(unknown)
-    return frozenset(names | request.brought.keys())
+    return frozenset(names | {name for name, tool in request.brought.items() if own and own.get(name) is tool})
+
+
+def _of_their_own(brought: Mapping[str, Registered], theirs: Mapping[str, Registered]) -> dict[str, Registered]:
+    """The tools of parts but those whose name a file has, which may have been executed only now."""
+    taken = [name for name in brought if name in theirs or registry.get(name) is not None]
+    for name in taken:
+        log.warning("the tool %r of a part is left out: its name is taken by a tool file", name)
+    return {name: tool for name, tool in brought.items() if name not in taken}
 
 
 def _tell_unknown(toolsets: Sequence[str]) -> None:
