@@ -156,10 +156,15 @@ def leaves(*_: Any, **__: Any) -> str:
     raise SystemExit(0)
 
 
+async def cancels(*_: Any, **__: Any) -> str:
+    raise asyncio.CancelledError
+
+
 @pytest.mark.parametrize(
     ("callback", "scope", "decided_by"),
     [
         (raises, "timeout", "nobody"),
+        (cancels, "timeout", "nobody"),
         (leaves, "timeout", "nobody"),
         (lambda: "once", "timeout", "nobody"),
         (lambda *_, **__: "perhaps", "deny", "person"),
@@ -373,6 +378,11 @@ def test_a_plugins_rule_is_decided_by_the_gate_and_its_yes_holds_for_that_rule_a
         ("reboot", "deny", "effects", "person"),
         ("reboot", "allow", "grant", "policy"),
     ]
+
+
+def test_a_plugins_rule_may_quote_a_name_that_is_no_text(work: Path) -> None:
+    assert approval.request_tool_approval("note", "writes \udcff.txt")["status"] == "blocked"
+    assert [row["verdict"] for row in rows("default")] == ["deny"]
 
 
 @pytest.mark.parametrize("backend", ["podman", "Docker", "", "somewhere"])

@@ -158,6 +158,22 @@ def test_a_stuck_thread_does_not_delay_the_end_of_the_process(tmp_path: Path) ->
     assert (done.stdout, done.returncode) == ("left 1\n", 0), done.stderr
 
 
+FORKED = """
+import asyncio, os, sys
+from hermes.tools.calling.pool import DaemonPool
+
+pool = DaemonPool()
+asyncio.run(pool.run(len, "a"))
+if (child := os.fork()) == 0:
+    os._exit(asyncio.run(asyncio.wait_for(pool.run(len, "abc"), 20)))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_of_the_process_has_threads_of_its_own() -> None:
+    assert subprocess.run([sys.executable, "-c", FORKED], timeout=60, check=False).returncode == 3
+
+
 def test_sync_callers_share_one_loop_that_never_closes() -> None:
     async def where() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()

@@ -110,7 +110,7 @@ def prompt_dangerous_approval(
 
 def request_tool_approval(tool_name: str, reason: str, rule_key: str = "") -> dict[str, Any]:
     """Ask about a call that a plugin's rule wants a person to see; the yes is kept under `plugin_rule:…`."""
-    digest = hashlib.sha256(reason.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(reason.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     key = f"{PLUGIN_RULE}{rule_key or f'{tool_name}:{digest}'}"
     details = {"rule": key, "why": reason}
     answer = _checked(_action("tool", tool_name, tool_name, "local", details))

@@ -247,6 +247,12 @@ async def _guarded(waiting: Awaitable[str], scope: TurnScope, limit_s: float, fa
             return await waiting
     except TimeoutError:
         return failed
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        logger.warning("whoever was asked for approval left with a cancellation that nobody had asked for")
+        return failed
     except Exception:  # the border to a surface or a model: whatever fails there must not let the action through
         logger.exception("asking for approval failed")
         return failed

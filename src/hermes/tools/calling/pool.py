@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -87,13 +88,17 @@ class DaemonPool:
     def __init__(self, size: int = 32, name: str = "hermes-tool") -> None:
         self._size = size
         self._name = name
+        self._quick = Quick(50e-6)
+        self._made = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()  # guards the counters below and the state of every job
         self._queue: SimpleQueue[_PoolJob | None] = SimpleQueue()
         self._threads = 0
         self._free = 0  # threads without work minus jobs on their way to them
         self._abandoned = 0
-        self._made = 0
-        self._quick = Quick(50e-6)
 
     @property
     def abandoned(self) -> int:
@@ -107,6 +112,8 @@ class DaemonPool:
 
     async def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         """`function(*args, **kwargs)` in a thread that carries the caller's context variables."""
+        if os.getpid() != self._process:
+            self._begin()  # a fork has none of the threads
         job = _PoolJob(function, args, kwargs)
         with self._lock:
             self._free -= 1
