@@ -1,7 +1,7 @@
 """What a session that exists may run: no more than the toolsets of this run and the settings allow."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,13 @@ import pytest
 
 from hermes import AIAgent
 from hermes.config import paths
+from hermes.ops import SessionRecord
+from hermes.runtime.parts import PARTS, Part
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
-from hermes.tools.registry import registry, tool_result
+from hermes.tools.registry import Registered, ToolEntry, registry, tool_result
 from hermes.types import StatusChanged, text_of
 
 MakeAgent = Callable[..., AIAgent]
@@ -204,3 +206,45 @@ async def test_what_a_session_keeps_of_its_prompt_is_said_where_it_is_asked_for_
     await other.arun_conversation("Rules")
     kept = "this session keeps the system prompt it began with, so {} changes nothing in it"
     assert told(sink) == [kept.format("system_message"), kept.format("skip_context_files")]
+
+
+class Client(Part):
+    """A part with a tool of a server."""
+
+    async def tools(self, session: SessionRecord | None) -> Sequence[Registered]:
+        schema = {"name": "mcp_weather", "description": "Weather.", "parameters": NO_ARGUMENTS}
+        return [Registered(ToolEntry("mcp_weather", "mcp-server", schema, lambda _, **__: tool_result(sky="blue")))]
+
+
+@pytest.fixture
+def client() -> Iterator[None]:
+    PARTS.add("mcp", Client)
+    yield
+    PARTS.remove("mcp")
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize(
+    ("keywords", "may_run"),
+    [
+        ({}, True),
+        ({"enabled_toolsets": ["mcp-server"]}, True),
+        ({"enabled_toolsets": ["hermes-cli"]}, True),
+        ({"default_toolsets": ["hermes-cli"]}, True),
+        ({"enabled_toolsets": ["file"]}, False),
+        ({"enabled_toolsets": []}, False),
+        ({"disabled_toolsets": ["mcp-server"]}, False),
+    ],
+)
+async def test_a_restriction_holds_for_the_tools_of_a_part(
+    make_agent: MakeAgent, keywords: dict[str, Any], may_run: bool
+) -> None:
+    fresh = ScriptedModel(calls("mcp_weather"), says("ok"))
+    await make_agent(fresh, session_id="new", **keywords).arun_conversation("Go")
+    assert ("mcp_weather" in [tool.name for tool in fresh.full_requests[0].tools]) is may_run
+    assert ("blue" in answers(fresh)[0]) is may_run
+
+    await make_agent(says("ready"), session_id="old").arun_conversation("Hello")
+    later = ScriptedModel(calls("mcp_weather"), says("ok"))
+    await make_agent(later, session_id="old", **keywords).arun_conversation("Go")
+    assert ("blue" in answers(later)[0]) is may_run

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _WINDOW = 128_000  # of a model that nothing is known of
 _OWN = frozenset({"home", "project"})
+_ENGINE = "context_engine"  # whoever gives an agent an engine means its tools, whichever others are asked for
 _WEB_TOOLS = ("web_search", "web_extract")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
@@ -39,7 +40,7 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     disabled: Sequence[str] = ()
     project: Path | None = None  # from `project_of`; its own tools join the view when the user trusts it
     window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
-    brought: Mapping[str, Registered] = {}  # by a part of the agent, for this session, whatever is enabled
+    brought: Mapping[str, Registered] = {}  # by a part of the agent, for this session; chosen by their toolsets
 
     @property
     def is_restricted(self) -> bool:
@@ -65,15 +66,14 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     own: dict[str, Registered] = {}
     if has_foreign_files(request.home, request.project):
         own = _load_foreign(request, custom)
-    brought = _of_their_own(request.brought, own)
-    own |= brought
+    own |= _of_their_own(request.brought, own)
     if stored:
         return stored, own
     unknown: list[str] = []
     names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
     _tell_unknown(unknown)
     tools = {**registry.snapshot(), **own}
-    all_of_them = [definition_of(one["function"]) for one in offered(names | brought.keys(), own)]
+    all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 
@@ -85,7 +85,7 @@ def permitted(request: ViewRequest, own: Mapping[str, Registered] | None = None)
     unknown: list[str] = []
     names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, own, unknown)
     _tell_unknown(unknown)
-    return frozenset(names | {name for name, tool in request.brought.items() if own and own.get(name) is tool})
+    return frozenset(names)
 
 
 def _of_their_own(brought: Mapping[str, Registered], theirs: Mapping[str, Registered]) -> dict[str, Registered]:
@@ -160,9 +160,11 @@ def select(
 ) -> set[str]:
     """The names that the toolsets come to: enabled ones, or all, less the disabled ones.
 
-    The user's own tools belong to every `hermes-*` preset. Names that mean nothing are added to `unknown`.
+    The user's own tools and those of the agent's parts belong to every `hermes-*` preset. Names that mean nothing are
+    added to `unknown`.
     """
-    tools = {**registry.snapshot(), **(own or {})}
+    own = own or {}
+    tools = {**registry.snapshot(), **own}
     names: set[str] = set()
     if enabled is None:
         names.update(tools, sets.resolve("all"))
@@ -170,7 +172,8 @@ def select(
         for name in enabled:
             names.update(_resolved(sets, name, tools, unknown))
         if any(_takes_own(name) for name in enabled):
-            names.update(name for name, tool in tools.items() if tool.origin in _OWN)
+            names.update(name for name, tool in tools.items() if name in own or tool.origin in _OWN)
+        names.update(name for name, tool in own.items() if tool.entry.toolset == _ENGINE)
         if os.environ.get("HERMES_KANBAN_TASK"):
             names.update(sets.resolve("kanban"))
     for name in disabled:
