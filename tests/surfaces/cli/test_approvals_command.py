@@ -20,6 +20,13 @@ def test_an_empty_home_says_so_and_makes_nothing(run: Run, home: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+def test_without_a_command_an_empty_home_says_that_nothing_was_decided(run: Run, home: Path) -> None:
+    done = run("approvals")
+    assert (done.stdout, done.returncode) == ("", 0)
+    assert "Nothing was decided yet" in done.stderr
+    assert list(home.iterdir()) == []
+
+
 def test_what_is_listed_can_be_taken_back(run: Run, home: Path) -> None:
     (home / "config.yaml").write_text("# mine\nmodel: x  # keep\n")
     HomeGrants(home).keep(Grant(scope="session", key="recursive delete", path_class="workspace", session_id="s1"))
@@ -53,4 +60,5 @@ def test_why_tells_rule_reason_and_who_decided(run: Run) -> None:
     told = run("approvals", "why").stdout
     assert "rm -rf /srv/x" in told
     assert "recursive delete" in told
+    assert run("approvals").stdout == told
     assert "No such decision" in run("approvals", "why", "mkfs").stderr

@@ -11,13 +11,16 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.store import open_sessions
 
 
-@click.group("approvals", cls=Menu)
-def approvals() -> None:
-    """See what was approved and why, and take it back.
+@click.group("approvals", cls=Menu, invoke_without_command=True)
+@click.pass_context
+def approvals(ctx: click.Context) -> None:
+    """See what was approved and why, and take it back. Without a command, tell the newest decisions.
 
     A yes for a task or session ends with it, at the latest after thirty days; one for good is an entry of
     `command_allowlist` in config.yaml.
     """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(why)
 
 
 @approvals.command("list")
@@ -79,7 +82,7 @@ def why(cli: Cli, text: str | None, session_id: str | None, count: int, as_json:
         cli.out.json(newest)
         return
     if not newest:
-        cli.out.note("No such decision was made.")
+        cli.out.note("Nothing was decided yet." if not rows else "No such decision was made.")
         return
     from hermes.tools.approval.question import visible
 
