@@ -14,7 +14,7 @@ from typing import TypeVar
 import pytest
 
 from hermes import AIAgent
-from hermes.config.load import load_settings
+from hermes.config.load import bound_settings, load_settings
 from hermes.errors import StoreUnavailable
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB, stores
@@ -94,9 +94,22 @@ async def test_agents_and_surfaces_use_the_store_that_the_settings_name(home: Pa
     await shared.close()
 
 
+async def test_an_agent_that_ignores_the_settings_keeps_its_session_where_the_others_are(
+    home: Path, tmp_path: Path
+) -> None:
+    with bound_settings(load_settings(home, ignore_file=True)):
+        agent = AIAgent(model=ScriptedModel(says("Hello.")), cwd=str(tmp_path))
+        await agent.arun_conversation("Hi.")
+        await agent.aclose()
+    await shared.close()
+    assert not (home / "state.db").exists()
+    with SessionDB(place_of(home)) as db:
+        assert [row["preview"] for row in db.list_sessions_rich()] == ["Hi."]
+
+
 def test_without_a_folder_of_its_kind_an_address_counts_for_nothing(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("state:\n  dsn: postgresql://db/hermes\n", encoding="utf-8")
-    assert place_of(tmp_path) == place_of(tmp_path, load_settings(tmp_path)) == tmp_path / "state.db"
+    assert place_of(tmp_path) == tmp_path / "state.db"
     assert not has_sessions(place_of(tmp_path))
     with pytest.raises(StoreUnavailable, match="no store for postgresql:// addresses; there are: sqlite"):
         open_store("postgresql://db/hermes")

@@ -15,7 +15,6 @@ from hermes.config import paths
 from hermes.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from hermes.config.settings import Settings
     from hermes.state.queries import SessionStore
 
 Durability: TypeAlias = Literal["power", "process"]
@@ -34,14 +33,14 @@ def open_store(place: Path | str, durability: Durability = "power") -> "SessionS
     return opener(place, durability)
 
 
-def place_of(home: Path, settings: "Settings | None" = None) -> Path | str:
-    """Where the sessions of a home are, for `open_store`."""
+def place_of(home: Path) -> Path | str:
+    """Where the sessions of a home are, for `open_store`: its own file says so, also to a run that ignores that."""
     others = _kinds() - {DEFAULT}
     if others:  # else no address is of a kind that is here, and nobody pays for reading it
         from hermes.config.load import load_settings  # as above
         from hermes.config.sections.state import Section  # as above
 
-        address = (settings or load_settings(home)).of(Section).dsn
+        address = load_settings(home).of(Section).dsn
         if _kind_of(address) in others:
             return address
     return paths.state_file(home)

@@ -64,7 +64,7 @@ class ProcessParts:
 
     def store(self, settings: Settings) -> "SessionStore":
         """The store of a home; all agents of the process write through the same one."""
-        place, durability = place_of(settings.home, settings), settings.of(state_section.Section).durability
+        place, durability = place_of(settings.home), settings.of(state_section.Section).durability
         key = (os.path.abspath(place) if isinstance(place, Path) else place, durability)  # noqa: PTH100 - links in the user's own path stay
         with self._lock:
             if key not in self._stores:

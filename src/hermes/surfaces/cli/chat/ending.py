@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 async def close_session(settings: Settings, session_id: str) -> None:
     """Note that nobody works on the session any more, so that it can be pruned one day. Resuming opens it again."""
-    if has_sessions(place_of(settings.home, settings)):
+    if has_sessions(place_of(settings.home)):
         changes = {"ended_at": time.time(), "end_reason": CLOSED}
         try:
             await session_store(settings).commit(SessionChanged(session_id, changes))
@@ -32,7 +32,7 @@ def session_store(settings: Settings) -> EventStore:
 
 def prune_if_due(settings: Settings) -> str:
     """Delete what `sessions.auto_prune` calls old, when the last time was long enough ago; says so, or nothing."""
-    wanted, place = settings.of(sessions_section.Section), place_of(settings.home, settings)
+    wanted, place = settings.of(sessions_section.Section), place_of(settings.home)
     if not wanted.auto_prune or not has_sessions(place):
         return ""
     from hermes.state import SessionDB  # for homes that prune
