@@ -592,6 +592,19 @@ async def test_a_tool_of_a_part_never_takes_the_name_of_a_tool_file_that_is_exec
     assert ["the file" in one for one in said] == [True, True]
 
 
+async def test_an_error_without_words_is_told_by_its_name_alone(
+    make_agent: MakeAgent, join: Callable[[str, type[Part]], None]
+) -> None:
+    class Wordless(Part):
+        async def tools(self, session: SessionRecord | None) -> Sequence[Registered]:
+            raise EOFError
+
+    join("brittle", Wordless)
+    sink = MemorySink()
+    await make_agent(says("Hi."), sink=sink).arun_conversation("Hi")
+    assert warnings(sink) == ["the part 'brittle' failed in tools (EOFError); the turn goes on without it"]
+
+
 async def test_what_a_part_tells_of_the_end_of_a_turn_is_shown_before_the_turn_is_finished(
     make_agent: MakeAgent, join: Callable[[str, type[Part]], None]
 ) -> None:

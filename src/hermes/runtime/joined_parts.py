@@ -343,4 +343,4 @@ def _is_tool(tool: Any) -> bool:
 
 
 def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
