@@ -1,10 +1,10 @@
 """Which tests a change calls for, told by the import graph: `python scripts/pick_tests.py [BASE]` prints their paths.
 
 A test is picked when it, or a helper that it imports, imports what changed: directly, through modules of the same
-folder, or through one module of another folder that imports one of those. Further away, one smoke test per surface
-stands for the rest. Tests of real parts (containers, ssh) run in the folders that mirror the change: a line `+FOLDER`
-names each. A change that reaches nearly everything picks everything; then nothing is printed, and the reason goes to
-stderr.
+folder, or through one module of another folder that imports one of those. Where that finds none in the folder of tests
+that mirrors the change, all tests of that folder run. Further away, one smoke test per surface stands for the rest.
+Tests of real parts (containers, ssh) run in the folders that mirror the change: a line `+FOLDER` names each. A change
+that reaches nearly everything picks everything; then nothing is printed, and the reason goes to stderr.
 """
 
 import ast
@@ -18,7 +18,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREES = {"src": "", "tests": "tests.", "scripts": "scripts.", "bench": "bench."}  # folders, and how modules are named
 MOST = 0.6  # of the files of tests: who picks more had better run them all
-# One per surface and per way in: what a person types, what they see, what a program calls, what a page promises.
+# One per surface and per way in: what a person types, what they see, what a program calls, what is made from code.
 SMOKE = (
     "tests/surfaces/cli/test_start.py::test_the_version_is_told",
     "tests/surfaces/cli/test_chat.py::test_stdout_is_the_answer_and_nothing_else",
@@ -26,6 +26,8 @@ SMOKE = (
     "tests/surfaces/cli/test_runner.py::test_both_spellings_act",
     "tests/runtime/test_facade.py::test_a_script_that_has_asked_a_server_ends_without_a_word",
     "tests/compat/test_weather_turn.py::test_the_model_uses_it_and_a_restarted_session_still_does",
+    "tests/config/test_reference.py::test_the_page_is_current",
+    "tests/house/test_api.py::test_the_page_is_current",
 )
 # Nothing that a graph of imports could tell: they decide what all tests run with.
 EVERYTHING = ("pyproject.toml", "constraints.txt", "check", "scripts/environment.py", "scripts/run_tests.py")
@@ -102,8 +104,10 @@ def _for_file(graph: "Graph", name: str) -> Iterator[str]:
         yield from graph.below("tests/examples")
     elif name.startswith("tests/"):
         yield from graph.below(name.rpartition("/")[0])
-    else:  # data beside modules, or a program: whoever names it
-        yield from graph.naming(name.rpartition("/")[2])
+    else:  # data beside modules, or a program: whoever names it, or the folder that it is found in
+        folder, _, file = name.rpartition("/")
+        area, _, named = folder.rpartition("/")
+        yield from graph.naming(file) or graph.naming(f'"{named}"', area)
 
 
 def module_of(name: str) -> str | None:
@@ -136,16 +140,22 @@ class Graph:
         if module.startswith("tests."):
             reached = {module}
         helped = self._closure(reached, lambda _, other: other.startswith("tests."))
-        found = {self.files[one] for one in helped if one in self.files}
-        return {name for name in found | self._mirrors(module) | self._by_name(module) if name in self.tests}
+        found = {self.files[one] for one in helped if one in self.files} | self._mirrors(module) | self._by_name(module)
+        folder = self._mirror_folder(module)
+        if not any(name.startswith(f"{folder}/") for name in found):
+            found |= {test for test in self.tests if test.rpartition("/")[0] == folder}
+        return found & self.tests
 
     def below(self, folder: str) -> set[str]:
         return {name for name in self.tests if name.startswith(f"{folder}/")}
 
-    def naming(self, word: str) -> set[str]:
-        """The tests of the modules, and the tests, that name a file."""
-        named = [module for module, source in self._sources.items() if word in source]
+    def naming(self, word: str, area: str = "") -> set[str]:
+        """The tests of the modules, and the tests, that name a file; with an area, of those below that folder."""
+        named = [module for module, source in self._sources.items() if word in source and self._is_in(module, area)]
         return {test for module in named for test in self.tests_of(module)}
+
+    def _is_in(self, module: str, area: str) -> bool:
+        return not area or self.files[module].startswith(f"{area}/")
 
     def _closure(self, start: Iterable[str], follows: Callable[[str, str], bool]) -> set[str]:
         seen, left = set(start), list(start)
@@ -161,7 +171,16 @@ class Graph:
         name = self.files.get(module, "").removeprefix("src/hermes/")
         folder, _, file = f"tests/{name}".rpartition("/")
         stem = file.removesuffix(".py")
-        return {test for test in self.tests if test in (f"{folder}/test_{stem}.py", f"{folder}/{stem}/test_{stem}.py")}
+        above, _, package = folder.rpartition("/")
+        named = (f"{folder}/test_{stem}.py", f"{folder}/{stem}/test_{stem}.py", f"{above}/test_{package}.py")
+        return {test for test in self.tests if test in named}
+
+    def _mirror_folder(self, module: str) -> str:
+        """The folder of tests that mirrors the module's own, or the nearest one above that has tests."""
+        folder = f"tests/{self.files.get(module, '').removeprefix('src/hermes/')}".rpartition("/")[0]
+        while "/" in folder and not any(test.rpartition("/")[0] == folder for test in self.tests):
+            folder = folder.rpartition("/")[0]
+        return folder if "/" in folder else ""
 
     def _by_name(self, module: str) -> set[str]:
         """Tests that call by its name what is loaded by name: a command, a slash command, a check."""
