@@ -11,7 +11,7 @@ from hermes import AIAgent
 from hermes.config import paths
 from hermes.ops import SessionRecord
 from hermes.runtime.parts import PARTS, Part
-from hermes.testing.fakes import MemorySink
+from hermes.testing.fakes import KeepLast, MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
@@ -248,3 +248,25 @@ async def test_a_restriction_holds_for_the_tools_of_a_part(
     later = ScriptedModel(calls("mcp_weather"), says("ok"))
     await make_agent(later, session_id="old", **keywords).arun_conversation("Go")
     assert ("blue" in answers(later)[0]) is may_run
+
+
+class Recalling(KeepLast):
+    """An engine with a tool."""
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return [{"name": "recall", "description": "Recall.", "parameters": NO_ARGUMENTS}]
+
+    def handle_tool_call(self, _name: str, _args: dict[str, Any], **_: Any) -> str:
+        return tool_result(recalled="all")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "may_run"),
+    [({"enabled_toolsets": ["file"]}, True), ({"disabled_toolsets": ["context_engine"]}, False)],
+)
+async def test_the_tools_of_an_engine_go_only_when_they_are_switched_off_by_name(
+    make_agent: MakeAgent, keywords: dict[str, Any], may_run: bool
+) -> None:
+    model = ScriptedModel(calls("recall"), says("ok"))
+    await make_agent(model, context_engine=Recalling(), **keywords).arun_conversation("Go")
+    assert ("recalled" in answers(model)[0]) is may_run
