@@ -8,6 +8,7 @@ import click
 import pytest
 
 from hermes.config.audit import every_key, section_names
+from hermes.config.sections.terminal import BACKENDS
 from hermes.surfaces.cli.app import APP, COMMANDS
 from hermes.surfaces.cli.commands.help_ import topic_names, topic_text
 from hermes.surfaces.cli.exit_codes import Exit
@@ -91,3 +92,7 @@ def test_everything_a_script_reads_can_be_had_as_json() -> None:
 def _named(command: click.Command, path: str) -> list[tuple[str, click.Command]]:
     pairs = _below(command)
     return [(path, command), *(each for name, one in pairs for each in _named(one, f"{path} {name}"))]
+
+
+def test_help_names_every_terminal_backend() -> None:
+    assert set(BACKENDS) <= set(re.findall(r"\w+", topic_text("terminal")))

@@ -10,6 +10,11 @@ Machine = Literal["local", "ssh"]  # the files there are somebody's
 Container = Literal["docker", "singularity", "modal", "daytona"]  # nothing there is anybody's, but for what is mounted
 Backend = Literal[Machine, Container]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
+PROGRAMS: dict[Backend, tuple[str, ...]] = {  # by which a backend is reached; one of them has to be here
+    "docker": ("docker", "podman"),
+    "ssh": ("ssh",),
+    "singularity": ("apptainer", "singularity"),
+}
 CONTAINERS: frozenset[str] = frozenset(get_args(Container))
 
 

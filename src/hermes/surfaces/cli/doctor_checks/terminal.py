@@ -12,7 +12,6 @@ from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.environments.sandbox import SandboxProbe, probed
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
-PROGRAMS = {"docker": ("docker", "podman"), "ssh": ("ssh",), "singularity": ("apptainer", "singularity")}
 SANDBOX_FIX = "install bubblewrap, or: hermes config set terminal.sandbox off"
 
 
@@ -24,7 +23,7 @@ def run(cli: Cli) -> Iterable[Finding]:
     if section.backend == "ssh" and not section.ssh_host:
         yield problem("the ssh backend has no host", "hermes config set terminal.ssh_host HOST")
     search = split_path(cli.environ).own
-    for backend, names in PROGRAMS.items():
+    for backend, names in terminal.PROGRAMS.items():
         given = (section.docker_binary,) if backend == "docker" and section.docker_binary else names
         found = next((path for name in given if (path := shutil.which(name, path=search))), None)
         if found:
