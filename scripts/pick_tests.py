@@ -188,7 +188,7 @@ class Graph:
         if not self._hubs[package]:
             return set()
         area = f"tests/{package.removeprefix('hermes.').replace('.', '/').rpartition('/')[0]}/"
-        word = stem.replace("_", "-")
+        word = stem.rstrip("_").replace("_", "-")  # as tables name it
         sure = (f'"{word}"', f'"{word} ', f'"/{word}', f" /{word}", f'"{stem}"')
         return {
             name
