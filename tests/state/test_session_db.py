@@ -122,6 +122,7 @@ def test_titles_are_cleaned_unique_and_numbered(db: SessionDB) -> None:
         db.set_session_title("b", "x" * 101)
     assert db.get_next_title_in_lineage("Fix the bug") == "Fix the bug #2"
     assert db.get_next_title_in_lineage("Other") == "Other"
+    assert db.get_next_title_in_lineage("") == ""
     db.set_session_title("b", "Fix the bug #2")
     assert db.get_next_title_in_lineage("Fix the bug #2") == "Fix the bug #3"
     assert db.resolve_session_by_title("Fix the bug") == "b"
@@ -268,7 +269,8 @@ def test_a_window_says_what_it_leaves_out(db: SessionDB) -> None:
     anchored = db.get_anchored_view("s", ids[10], window=2, bookend=2)
     assert [row["content"] for row in anchored["bookend_start"]] == ["m0", "m1"]
     assert [row["content"] for row in anchored["bookend_end"]] == ["m18", "m19"]
-    assert db.get_messages_around("s", 10_000)["window"] == []
+    for nowhere in (10_000, 2**63 - 1, ids[10] + 0.5, None):
+        assert db.get_messages_around("s", nowhere)["window"] == []  # type: ignore[arg-type]
 
 
 def test_lists_hide_children_show_branches_and_tips(db: SessionDB) -> None:

@@ -49,7 +49,10 @@ class MessageLine(Protocol):
         ...
 
     def take(self, session_id: str, key: str) -> bool:
-        """Hand it to an agent; False when it does not wait. It stays until `end`, for the case of a kill."""
+        """Hand it to an agent; False when it does not wait. It stays until `end`, for the case of a kill.
+
+        What a process had taken that is certainly gone is settled first: see `settle`.
+        """
         ...
 
     def put_back(self, session_id: str, key: str) -> bool:

@@ -55,6 +55,7 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
 class MessageFilter(Struct, frozen=True, kw_only=True):
     """Which messages, oldest first."""
 
+    ids: Sequence[int] | None = None
     session_id: str | None = None
     is_active: bool | None = True  # not set aside by a rewind or a compaction
     roles: Sequence[str] | None = None

@@ -83,7 +83,7 @@ def restore_rewound(db: "SessionDB", session_id: str, since_message_id: int) -> 
 
 def get_messages_around(db: "SessionDB", session_id: str, around_message_id: int, window: int = 5) -> Row:
     """Up to `window` messages on each side of one, and how many more there are."""
-    here = messages_of(db.queries, session_id, True, above=around_message_id - 1, below=around_message_id + 1)
+    here = messages_of(db.queries, session_id, True, ids=(around_message_id,))
     if not here:
         return {"window": [], "messages_before": 0, "messages_after": 0}
     before = messages_of(db.queries, session_id, below=around_message_id, newest_first=True, limit=window)

@@ -202,6 +202,8 @@ class SessionDB:
         """`base_title` when it is unused, else with the number after the highest in use."""
 
         def like(title: str) -> list[str]:
+            if not title:
+                return []  # no session has it, and a filter that is empty leaves none out
             return [row["title"] for row in self.queries.sessions(SessionFilter(title_like=title), ("title",))]
 
         return titles.next_free(base_title, like)

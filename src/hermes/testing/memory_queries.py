@@ -282,6 +282,7 @@ class MemoryQueries:
             for session in found
             for kept in (session.messages if session else ())
             if where.is_active in (None, bool(kept.row["active"]))
+            and (where.ids is None or kept.row["id"] in where.ids)
             and (where.roles is None or kept.row["role"] in where.roles)
             and kept.row["id"] > where.above
             and (where.below is None or kept.row["id"] < where.below)

@@ -65,6 +65,24 @@ def test_what_a_living_process_works_on_is_its_own_until_it_is_killed(tmp_path: 
         assert [(one.key, one.state) for one in line.settle("s")] == [("a", "waiting"), ("b", "waiting")]
 
 
+def test_what_a_killed_process_had_not_handed_on_is_not_lost_by_the_words_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        line = db.store.message_line
+        for key in ("a", "b"):
+            line.add("s", QueuedMessage(key=key, content=key))
+        child = worker("take", path, "s", 1)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "taken\n"
+        child.send_signal(signal.SIGKILL)
+        child.communicate(timeout=30)
+        assert line.take("s", "b")
+        db.append_message("s", "user", "b")
+        line.end("s", ["b"], "done")
+        assert [(one.key, one.state) for one in line.settle("s")] == [("a", "waiting")]
+
+
 def test_one_taken_before_a_restart_of_the_machine_waits_again(tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as db:
         line = db.store.message_line

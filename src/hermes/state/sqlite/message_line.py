@@ -83,7 +83,15 @@ class SqliteMessageLine:
         return [_message(row) for row in rows]
 
     def take(self, session_id: str, key: str) -> bool:
-        return self._change(_TAKE, session_id, key, owner.this_process())
+        values = (bind_text(key), owner.this_process())
+
+        def work(conn: sqlite3.Connection, session: str) -> bool:
+            # Now, as long as it can be told: the words of this one will look as if what a killed process had taken,
+            # and never handed on, had reached the session.
+            _let_go(conn, session, lambda taker: not owner.may_be_alive(taker))
+            return conn.execute(_TAKE, (session, *values)).rowcount > 0
+
+        return self._at_tip(session_id, work)
 
     def put_back(self, session_id: str, key: str) -> bool:
         return self._change(_PUT_BACK, session_id, key, owner.this_process())
@@ -107,10 +115,7 @@ class SqliteMessageLine:
         def work(conn: sqlite3.Connection, session: str) -> None:
             for earlier in reversed(line_before(conn, session)):
                 move(conn, earlier, session)
-            for (taker,) in conn.execute(_TAKERS, (session,)).fetchall():
-                if taker == owner.this_process() or not owner.is_alive_here(taker or ""):
-                    conn.execute(_REACHED, (session, taker))
-                    conn.execute(_RELEASE, (session, taker))
+            _let_go(conn, session, lambda taker: taker == owner.this_process() or not owner.is_alive_here(taker))
 
         self._at_tip(session_id, work)
         return self.read(session_id)
@@ -121,6 +126,14 @@ class SqliteMessageLine:
 
     def _at_tip(self, session_id: str, work: Callable[[sqlite3.Connection, str], Answer]) -> Answer:
         return self._store.write(lambda conn: work(conn, tip_of(conn, session_id)))
+
+
+def _let_go(conn: sqlite3.Connection, session: str, is_gone: Callable[[str], bool]) -> None:
+    """What such takers had is done if a user message has reached the session since, and waits again if none has."""
+    for (taker,) in conn.execute(_TAKERS, (session,)).fetchall():
+        if is_gone(taker or ""):
+            conn.execute(_REACHED, (session, taker))
+            conn.execute(_RELEASE, (session, taker))
 
 
 def move(conn: sqlite3.Connection, old: str, new: str) -> None:

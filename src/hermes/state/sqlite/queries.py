@@ -403,9 +403,10 @@ def _of_messages(where: MessageFilter) -> tuple[str, list[Any]]:
     }
     parts = [part for part, value in known.items() if value is not None]
     values = [value for value in known.values() if value is not None]
-    if where.roles is not None:
-        parts.append(f"m.role IN ({','.join('?' * len(where.roles))})")
-        values += where.roles
+    for name, several in (("id", where.ids), ("role", where.roles)):
+        if several is not None:
+            parts.append(f"m.{name} IN ({','.join('?' * len(several))})")
+            values += several
     return (f" WHERE {' AND '.join(parts)}" if parts else "", values)
 
 

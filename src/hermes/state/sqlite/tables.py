@@ -24,6 +24,7 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_blob_refs_message ON blob_refs(message_id)",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_queued_messages_key ON queued_messages(session_id, key)",
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_number ON queued_messages(session_id, number)",
+    "CREATE INDEX IF NOT EXISTS idx_queued_messages_taken ON queued_messages(session_id) WHERE state = 'taken'",
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_ended ON queued_messages(at) WHERE content IS NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
 )
