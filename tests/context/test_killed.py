@@ -52,6 +52,20 @@ async def test_locks_that_a_killed_git_left_are_in_nobodys_way(tmp_path: Path) -
         _check(store)
 
 
+@pytest.mark.parametrize("config", [None, "", "[core]\n\trepositoryformatversion = 0\n"])
+async def test_a_store_whose_making_was_cut_short_is_made_to_its_end(tmp_path: Path, config: str | None) -> None:
+    async with bench(tmp_path) as here:
+        store = here.checkpoints.folder / "store"
+        (store / "refs" / "heads").mkdir(parents=True)
+        (store / "HEAD").write_text("ref: refs/heads/main\n")
+        (store / "config.lock").touch()
+        if config is not None:
+            (store / "config").write_text(config)
+        await here.command("echo 1 > f")
+        assert len(await here.numbers()) == 1
+        _check(store)
+
+
 def _check(store: Path) -> None:
     """Let git itself say that nothing is missing."""
     environ = {"PATH": os.environ["PATH"], "GIT_DIR": str(store)}

@@ -25,7 +25,8 @@ class GitStore:
 
     @property
     def exists(self) -> bool:
-        return (self.folder / "HEAD").is_file()
+        """Whether git takes it for one: of a git that was killed while it made it, `HEAD` may be there alone."""
+        return (self.folder / "HEAD").is_file() and all((self.folder / name).is_dir() for name in ("objects", "refs"))
 
     async def make(self) -> None:
         """Have the repository."""
