@@ -66,6 +66,49 @@ async def test_a_store_whose_making_was_cut_short_is_made_to_its_end(tmp_path: P
         _check(store)
 
 
+CLEARS = """
+import asyncio, os, signal, sys, time
+from pathlib import Path
+from hermes.context.checkpoints import CheckpointLimits, Checkpoints
+from hermes.tools.calling.pool import DaemonPool
+from hermes.tools.supervisor.supervisor import ProcessSupervisor
+
+left = [int(sys.argv[2])]
+
+def count(event, args):
+    if event == "os.remove" and not str(args[0]).startswith("/"):  # by what deletes a whole folder
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoints = Checkpoints(Path(sys.argv[1]), ProcessSupervisor(), DaemonPool().run, CheckpointLimits(), time.time)
+sys.addaudithook(count)
+asyncio.run(checkpoints.clear())
+"""
+
+
+@pytest.mark.parametrize("removed", [2, 5, 8])
+async def test_a_store_whose_deleting_was_cut_short_is_in_nobodys_way(tmp_path: Path, removed: int) -> None:
+    async with bench(tmp_path) as here:
+        for number in range(3):
+            here.new_turn()
+            await here.command(f"echo {number} > f")
+        _clear_and_kill(here.checkpoints.folder.parent, removed)
+        here.new_turn()
+        await here.command("echo new > f")
+        assert len(await here.numbers()) == 1
+        _check(here.checkpoints.folder / "store")
+        await here.checkpoints.clear()
+        assert not list(here.checkpoints.folder.rglob("*.pack"))
+
+
+def _clear_and_kill(home: Path, removed: int) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    words = [sys.executable, "-c", CLEARS, str(home), str(removed)]
+    killed = subprocess.run(words, env=environ, timeout=WAIT_S, check=False)
+    assert killed.returncode == -signal.SIGKILL
+
+
 def _check(store: Path) -> None:
     """Let git itself say that nothing is missing."""
     environ = {"PATH": os.environ["PATH"], "GIT_DIR": str(store)}

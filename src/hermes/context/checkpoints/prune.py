@@ -89,7 +89,12 @@ class Pruner:
         """Delete everything; blocking."""
         for key in self._records.projects():
             self._records.forget(key)
-        shutil.rmtree(self._store.folder, ignore_errors=True)
+        # Under another name first: of a store that a kill leaves half deleted, nothing could be read or added to.
+        aside = self._store.folder.with_name("deleted")
+        shutil.rmtree(aside, ignore_errors=True)  # of an earlier time
+        if self._store.folder.exists():
+            self._store.folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
         self._house.unlink(missing_ok=True)
 
     def size_bytes(self) -> int:
