@@ -36,6 +36,10 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
     "hermes.tools.approval": ("What a command would do, and whether it may: [Approvals](approvals.md).", ALL),
     "hermes.tools.approval.policy": ("The rules, as a value.", ("Grant", "Policy", "PolicyRule")),
     "hermes.tools.approval.decide": ("The pure decision.", ("Context", "Verdict", "decide")),
+    "hermes.runtime.parts": (
+        "Capabilities that join an agent: [The way of a turn](architecture.md#adding-things).",
+        ("PARTS", "Joining", "Part", "TurnFacts"),
+    ),
     "hermes.state": ("Sessions, and the store under them: [Sessions](sessions.md).", ALL),
     "hermes.context": ("How long conversations are kept within the window: [Long conversations](context.md).", ALL),
     "hermes.context.checkpoints": ("Snapshots: [Files and checkpoints](files-and-checkpoints.md).", ALL),
@@ -116,6 +120,8 @@ def _parameters(value: Any, found: Any = None) -> str:
         signature = inspect.signature(value)
     except ValueError:
         return ""
+    except NameError:  # a struct whose types are imported for the type checker alone
+        return f"(*, {', '.join(value.__struct_fields__)})"
     given = list(signature.parameters.values())
     if inspect.isfunction(found):  # in a class: what it is called on is not given
         given = given[1:]
