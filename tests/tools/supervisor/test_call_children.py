@@ -18,6 +18,11 @@ from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.supervisor.conftest import Runner, processes_with
 
 
+def own(number: int) -> str:
+    """A number of seconds that is in no other command line of the machine: what is left of a test is found by it."""
+    return f"{number}{os.getpid()}"
+
+
 async def test_output_and_exit_code_come_back(runner: Runner) -> None:
     assert await runner.run("echo out; echo err >&2; exit 3") == (3, b"out\nerr\n")
 
@@ -88,39 +93,37 @@ async def test_a_missing_program_or_folder_is_told(supervisor: ProcessSupervisor
     ],
 )
 async def test_what_the_program_leaves_behind_ends_with_it(runner: Runner, escape: str) -> None:
-    own = f"7101{os.getpid()}"  # another worker may run the neighbouring case at this moment
-    code, output = await asyncio.wait_for(runner.run(f"{escape.replace('7101', own)}\necho said"), 10)
+    code, output = await asyncio.wait_for(runner.run(f"{escape.replace('7101', own(7101))}\necho said"), 10)
     assert (code, output) == (0, b"said\n")
-    assert processes_with(own) == []
+    assert processes_with(own(7101)) == []
 
 
 @pytest.mark.parametrize("script", ["sleep 7102", "trap '' TERM; echo up; while :; do sleep 7102; done", "yes 7102"])
 async def test_stop_ends_the_child_and_all_below_it(runner: Runner, script: str) -> None:
-    own = f"7102{os.getpid()}"  # another worker may run the neighbouring case at this moment
-    script = script.replace("7102", own)
+    script = script.replace("7102", own(7102))
     child = await runner.start(f"(setsid {script}) & {script}" if "trap" not in script else script)
     await asyncio.wait_for(child.stop(0.2), 10)
     assert child.is_gone
-    assert processes_with(own) == []
+    assert processes_with(own(7102)) == []
     child.release()
 
 
 async def test_a_storm_of_forks_is_ended_at_its_limit(runner: Runner) -> None:
-    storm = "for i in {1..400}; do (sleep 7103) & done; echo started; sleep 7103"
+    storm = f"for i in {{1..400}}; do (sleep {own(7103)}) & done; echo started; sleep {own(7103)}"
     child = await runner.start(storm, max_processes=100)
     await asyncio.wait_for(child.wait(), 30)
     assert child.storm_limit == 100
-    assert processes_with("7103") == []
+    assert processes_with(own(7103)) == []
     child.release()
 
 
 async def test_two_calls_do_not_end_each_others_processes(runner: Runner) -> None:
-    other = await runner.start("setsid sleep 7104 & echo up; wait")
+    other = await runner.start(f"setsid sleep {own(7104)} & echo up; wait")
     assert await anext(other.output()) == b"up\n"
-    await runner.run("setsid sleep 7105 & echo up")
-    assert (processes_with("7105"), len(processes_with("7104"))) == ([], 2)
+    await runner.run(f"setsid sleep {own(7105)} & echo up")
+    assert (processes_with(own(7105)), len(processes_with(own(7104)))) == ([], 2)
     await other.stop(0.2)
-    assert processes_with("7104") == []
+    assert processes_with(own(7104)) == []
     other.release()
 
 
@@ -133,11 +136,11 @@ async def test_releasing_a_running_child_stops_it(runner: Runner, supervisor: Pr
 
 
 async def test_close_ends_every_call_child_and_the_keeper(runner: Runner, supervisor: ProcessSupervisor) -> None:
-    child = await runner.start("setsid sleep 7107 & sleep 7107")
+    child = await runner.start(f"setsid sleep {own(7107)} & sleep {own(7107)}")
     keeper = psutil.Process(supervisor.keeper_pid)
     await supervisor.close()
     assert not keeper.is_running()
-    assert processes_with("7107") == []
+    assert processes_with(own(7107)) == []
     assert await asyncio.wait_for(child.wait(), 5) != 0
     child.release()
     with pytest.raises(ToolError, match="shutting down"):
@@ -147,13 +150,13 @@ async def test_close_ends_every_call_child_and_the_keeper(runner: Runner, superv
 async def test_a_killed_keeper_is_replaced_and_what_it_left_is_ended(
     runner: Runner, supervisor: ProcessSupervisor
 ) -> None:
-    child = await runner.start("sleep 7108")
+    child = await runner.start(f"sleep {own(7108)}")
     assert supervisor.keeper_pid is not None
     os.kill(supervisor.keeper_pid, signal.SIGKILL)
     assert await asyncio.wait_for(child.wait(), 5) == -9
     child.release()
     assert await runner.run("echo again") == (0, b"again\n")
-    assert processes_with("7108") == []
+    assert processes_with(own(7108)) == []
 
 
 async def test_it_works_on_a_loop_in_another_thread(supervisor: ProcessSupervisor) -> None:
@@ -187,7 +190,7 @@ asyncio.run(main())
 
 async def test_call_children_die_with_a_runtime_that_is_killed(runner: Runner) -> None:
     runtime = await runner.start(
-        f"exec {sys.executable} -c '{RUNTIME}'",
+        f"exec {sys.executable} -c '{RUNTIME.replace('7109', own(7109))}'",
         env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE},
     )
     line = await anext(runtime.output())
@@ -198,7 +201,7 @@ async def test_call_children_die_with_a_runtime_that_is_killed(runner: Runner) -
     assert not keeper.is_running()
     await runtime.wait()
     runtime.release()
-    assert processes_with("7109") == []
+    assert processes_with(own(7109)) == []
 
 
 async def test_a_flood_is_read_in_bounded_memory(runner: Runner) -> None:
