@@ -39,7 +39,7 @@ from tests.tools.approval.corpora import destructive
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
 EVERY = [command for _, command in destructive()]
-COMMANDS = EVERY if FULL else random.Random(7).sample(EVERY, len(EVERY) // 4)  # the gate itself is asked about all
+COMMANDS = EVERY if FULL else random.Random(7).sample(EVERY, len(EVERY) // 10)  # the gate itself is asked about all
 # What may be tried where nothing could hold it back: it would only change the folders of the test.
 MENDABLE = (
     "rm -rf build",

@@ -117,7 +117,7 @@ def test_what_was_sent_stays_a_prefix(log: list[Message], cut: int) -> None:
     assert after[: len(before)] == before
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=1_000 if FULL else 100, deadline=None)
 @given(logs)
 def test_building_as_messages_arrive_is_building_at_once(log: list[Message]) -> None:
     builder = UnitBuilder()
