@@ -173,7 +173,8 @@ class JoinedParts:
     async def look(self, call: "CallContext", image: ImagePart, question: str) -> str:
         """The answer of the first part that can look at pictures; what it raises is the call's error."""
         for one in self._overriding["look"]:
-            return await one.part.look(call, image, question)
+            if (asked := one.part.look(call, image, question)) is not None:
+                return await asked
         raise ToolError(NO_EYES)
 
     # -- a session that moves, and the end ---------------------------------------------------------------------------

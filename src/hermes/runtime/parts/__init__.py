@@ -96,9 +96,9 @@ class Part:
         """What the model reads of a call, in place of `content`."""
         return None
 
-    def look(self, call: "CallContext", image: ImagePart, question: str) -> Awaitable[str]:
+    def look(self, call: "CallContext", image: ImagePart, question: str) -> Awaitable[str] | None:
         """The answer to a tool that has a picture and a question; what is raised is that call's error."""
-        raise NotImplementedError
+        return None
 
     def keep(self, before: Sequence[Message], kept: list[Message]) -> list[Message]:
         """`kept` of a session that is being compressed, and what of `before` must not be lost."""

@@ -123,9 +123,11 @@ class AgentSession:
             if record is not None:
                 await assembly.store.take(record)
             compression, done = self._compressing(), None
-            wish = CompressionRequest(session_id=self.session_id, sink=sink, scope=scope, focus=focus or "", force=True)
+            request = CompressionRequest(
+                session_id=self.session_id, sink=sink, scope=scope, focus=focus or "", force=True
+            )
             async with scope:
-                done = await compression.run(wish)
+                done = await compression.run(request)
         except (SessionInUse, SessionMoved) as error:
             return {"status": "unchanged", "session_id": self.session_id, "reason": str(error)}
         if done is None:
