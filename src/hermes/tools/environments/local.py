@@ -8,15 +8,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, structs
 
-from hermes.confinement import places
-from hermes.confinement.outside import outside
-from hermes.confinement.plan import Enforcement, PlanRequest, plan
-from hermes.confinement.policy import AfterCommand, AnyConfinement, Confinement
-from hermes.confinement.protected_files import ProtectedFiles
+from hermes.confinement.policy import AfterCommand, AnyConfinement, Confinement, Enforcement, PlanRequest
 from hermes.errors import MissingPart, ToolError
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
@@ -29,13 +25,14 @@ from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
-from hermes.tools.supervisor.confine import bubblewrap
-from hermes.tools.supervisor.confine.probe import Wish, enforcement
 from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
+
+if TYPE_CHECKING:
+    from hermes.confinement.protected_files import ProtectedFiles
 
 CREATION_LIMIT_S = 10.0
 Mode: TypeAlias = Literal["auto", "on", "off"]
@@ -45,7 +42,7 @@ class Border(Struct, frozen=True, kw_only=True):
     """How commands are to be confined: what is planned, whether it must be enforced, and up to which level."""
 
     mode: Mode = "auto"
-    level: Wish = "auto"
+    level: Literal["auto", "full", "files"] = "auto"
     request: PlanRequest
 
 
@@ -283,6 +280,9 @@ class LocalEnvironment:
 
     async def _plan(self) -> None:
         """Plan the session's confinement, with the folders that it brings along."""
+        from hermes.confinement.plan import plan  # a session that runs nothing does without
+        from hermes.tools.supervisor.confine.probe import enforcement
+
         border = self._options.border
         found = Enforcement("none")
         if border is not None and border.mode != "off":
@@ -318,6 +318,8 @@ class LocalEnvironment:
 
     async def _make_shell(self, state: ShellState) -> None:
         """Let a login shell read the person's start files, once, and keep what it made of them."""
+        from hermes.confinement.outside import outside  # see `_plan`
+
         assert self._confinement is not None
         home = self._options.env.get("HOME", "")
         files = [f"{home}/.bashrc"] if self._options.source_bashrc and home else []
@@ -351,6 +353,8 @@ class LocalEnvironment:
         )
 
     async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
+        from hermes.confinement.outside import outside  # see `_plan`
+
         assert self._state is not None
         command, how = run.command, ""
         if len(command) * 4 > shell_scripts.INLINE_COMMAND_BYTES:
@@ -414,6 +418,8 @@ def _private_root(request: PlanRequest, found: Enforcement) -> Path | None:
 
 def _make_caches(request: PlanRequest) -> None:
     """The folders of Hermes' own caches. Cargo keeps its settings there, too: the person's are read through a link."""
+    from hermes.confinement import places  # see `_plan`
+
     for name in places.CACHES.values():
         Path(request.caches, name).mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in ("config.toml", "config"):
@@ -422,7 +428,10 @@ def _make_caches(request: PlanRequest) -> None:
             link.symlink_to(theirs)
 
 
-def _protected_files(confined: Confinement) -> ProtectedFiles:
+def _protected_files(confined: Confinement) -> "ProtectedFiles":
+    from hermes.confinement.protected_files import ProtectedFiles  # see `_plan`
+    from hermes.tools.supervisor.confine import bubblewrap
+
     covered: frozenset[str] = frozenset()
     if confined.level == "full":
         covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
