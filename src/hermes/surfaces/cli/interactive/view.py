@@ -39,11 +39,9 @@ class Screen(Protocol):
 
     def write(self, text: str) -> None:
         """Add lines for good, above whatever is live."""
-        ...
 
     def refresh(self) -> None:
         """Something live has changed."""
-        ...
 
 
 @dataclass(slots=True)
