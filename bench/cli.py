@@ -27,10 +27,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from hermes.config.sections.display import Section as Display
+from hermes.host.message_queue import Waiting
 from hermes.state import SessionDB
 from hermes.surfaces.cli.interactive.markup import Painter
 from hermes.surfaces.cli.interactive.recent_messages import recent
-from hermes.surfaces.cli.interactive.waiting import Waiting
 from hermes.surfaces.cli.output import Output
 from hermes.testing.replies import Reply, calls, says
 from hermes.testing.server import RecordedRequest, ServerThread

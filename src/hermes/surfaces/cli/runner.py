@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _list_tools(cli: Cli, flags: Mapping[str, Any]) -> int:
     """Every tool, and whether a run with these toolsets would get it."""
-    from hermes.surfaces.cli.toolview import report
+    from hermes.host.tool_report import report
 
     found = report(cli.home, cli.settings(flags).mapping, Path.cwd())
     rows = [[tool.name, tool.toolset, tool.state, tool.why] for tool in found.tools]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hermes.errors import UserError
+from hermes.host.message_queue import Waiting
 from hermes.state import SessionDB
 from hermes.state.message_line import QueuedMessage
-from hermes.surfaces.cli.interactive.waiting import Waiting
 from hermes.testing.replies import calls, says
 from hermes.testing.server import RecordedRequest, ServerThread
 from hermes.types import ImagePart, TextPart

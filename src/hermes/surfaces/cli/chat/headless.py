@@ -17,6 +17,7 @@ from hermes.config.load import bound_settings
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
+from hermes.host.logs import Logged, logging_as_set, session_tag, turn_log
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
 from hermes.surfaces.cli.chat.ending import close_session, prune_if_due, session_store
@@ -34,7 +35,6 @@ from hermes.surfaces.cli.gc_at_start import settle_soon
 from hermes.surfaces.cli.model_discovery import with_model
 from hermes.surfaces.cli.output import cut
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.surfaces.logs import Logged, logging_as_set, session_tag, turn_log
 from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ async def _somewhere(run: _Run) -> int:
     """Run the turn in a worktree of its own, if one is asked for."""
     if not run.wish.worktree:
         return await _turn(run)
-    from hermes.surfaces.cli.worktrees import in_worktree  # rare
+    from hermes.host.worktrees import in_worktree  # rare
 
-    async with in_worktree(run.cli.out, run.settings, shared.supervisor, is_quiet=run.wish.quiet) as place:
+    async with in_worktree(run.cli.out.note, run.settings, shared.supervisor, is_quiet=run.wish.quiet) as place:
         with bound_settings(place.settings):
             return await _turn(replace(run, settings=place.settings, cwd=str(place.folder)))
 
@@ -161,7 +161,7 @@ async def _question(run: _Run, skills: str | None) -> Any:
 
 def _save(run: _Run, result: dict[str, Any]) -> None:
     """The conversation as training data, in the folder where this was started."""
-    from hermes.surfaces.cli.chat.trajectory import saved  # for who asks for it
+    from hermes.host.trajectory import saved  # for who asks for it
     from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(run.cli) as db:
@@ -176,7 +176,7 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
     """Show a person who goes on with a session what was said last."""
     if session_id is None or wish.quiet or wish.as_json or not cli.out.stderr.isatty():
         return
-    from hermes.surfaces.cli.session_views import last_messages, said
+    from hermes.host.session_text import last_messages, said
     from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(cli) as db:

@@ -16,7 +16,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.typed import from_json
 
 if TYPE_CHECKING:
-    from hermes.surfaces.cli.toolview import ToolReport
+    from hermes.host.tool_report import ToolReport
 
 
 def agent_keywords(wish: Wish, settings: Settings) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _if_unusual(settings: Settings, toolsets: Sequence[str]) -> "ToolReport | No
     custom = custom_groups(settings.mapping)
     if all(name in TOOLSETS or name in custom for name in toolsets):
         return None
-    from hermes.surfaces.cli.toolview import report  # executes the tool files of the home
+    from hermes.host.tool_report import report  # executes the tool files of the home
 
     return report(settings.home, settings.mapping, Path.cwd())
 

@@ -22,6 +22,8 @@ from hermes.config.settings import Settings
 from hermes.disk_trouble import disk_trouble
 from hermes.errors import HermesError, UserError
 from hermes.extensions.skills import Skills
+from hermes.host.logs import Logged, session_tag, turn_log
+from hermes.host.message_queue import GONE, Waited, Waiting
 from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
@@ -39,9 +41,7 @@ from hermes.surfaces.cli.interactive.recent_messages import recent
 from hermes.surfaces.cli.interactive.slashes import SLASHES, find, run_quick
 from hermes.surfaces.cli.interactive.status import ShownSpend
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
-from hermes.surfaces.cli.interactive.waiting import GONE, Waited, Waiting
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.surfaces.logs import Logged, session_tag, turn_log
 from hermes.tools.environments.command_env import redactor_of
 
 STOP_S = 3.0

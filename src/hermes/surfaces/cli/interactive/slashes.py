@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from hermes.config.sections.top import QuickCommand
 from hermes.errors import ToolError, UserError
+from hermes.host.run_program import Program, run_program
 from hermes.programs import find_program
-from hermes.surfaces.cli.chat.children import Program, run_program
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.interactive.markup import clean
 from hermes.surfaces.cli.output import Output

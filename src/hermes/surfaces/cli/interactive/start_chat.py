@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hermes.config import paths
+from hermes.host.logs import logging_as_set
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
 from hermes.surfaces.cli.chat.ending import prune_if_due
@@ -22,7 +23,6 @@ from hermes.surfaces.cli.interactive.chat import Chat, Start
 from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
 from hermes.surfaces.cli.model_discovery import with_model
-from hermes.surfaces.logs import logging_as_set
 
 AnyFace = TerminalFace | PlainFace
 
@@ -47,9 +47,9 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
     """Talk in a worktree of its own, if one is asked for."""
     if not start.wish.worktree:
         return await _converse(start, session_id)
-    from hermes.surfaces.cli.worktrees import in_worktree  # rare
+    from hermes.host.worktrees import in_worktree  # rare
 
-    async with in_worktree(start.cli.out, start.settings, shared.supervisor) as place:
+    async with in_worktree(start.cli.out.note, start.settings, shared.supervisor) as place:
         there = replace(start, settings=place.settings, folder=str(place.folder))
         return await _converse(there, session_id)
 

@@ -1,8 +1,8 @@
 """Go on in a copy of this session; the original stays as it is."""
 
+from hermes.host.session_copy import copied
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
-from hermes.surfaces.cli.session_copy import copied
 
 
 async def run(chat: Chat, words: str) -> None:

@@ -1,9 +1,9 @@
 """Copy the last answer to the terminal's clipboard."""
 
 from hermes.errors import UserError
+from hermes.host.session_text import last_messages, said
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
-from hermes.surfaces.cli.session_views import last_messages, said
 
 
 async def run(chat: Chat, _words: str) -> None:

@@ -1,9 +1,9 @@
 """Show what was said in this session."""
 
+from hermes.host.session_text import last_messages
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.recent_messages import shown
 from hermes.surfaces.cli.interactive.slashes import Slash
-from hermes.surfaces.cli.session_views import last_messages
 
 USUAL = 20
 

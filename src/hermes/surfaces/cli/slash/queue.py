@@ -1,9 +1,9 @@
 """Show what waits; /queue TEXT adds, edit [N] takes one into the input line, remove N, clear, go."""
 
 from hermes.errors import UserError
+from hermes.host.message_queue import Waited
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
-from hermes.surfaces.cli.interactive.waiting import Waited
 
 
 async def run(chat: Chat, words: str) -> None:

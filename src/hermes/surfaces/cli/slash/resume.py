@@ -1,6 +1,6 @@
 """Go on with another session: its id, the start of it, or its title."""
 
-from hermes.surfaces.cli.chat.resume import find_session
+from hermes.host.session_select import find_session
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash, show_command
 

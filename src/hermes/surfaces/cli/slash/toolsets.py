@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from hermes.host.tool_report import report
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
-from hermes.surfaces.cli.toolview import report
 
 
 async def run(chat: Chat, words: str) -> None:

@@ -1,9 +1,9 @@
 """Take back the last exchange; files stay as they are (see /rollback)."""
 
 from hermes.errors import UserError
+from hermes.host.session_text import said
 from hermes.surfaces.cli.interactive.chat import Chat
 from hermes.surfaces.cli.interactive.slashes import Slash
-from hermes.surfaces.cli.session_views import said
 
 
 async def run(chat: Chat, _words: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
-from hermes.surfaces.cli.session_views import said
+from hermes.host.session_text import said
 
 SAMPLES, FAILED = "trajectory_samples.jsonl", "failed_trajectories.jsonl"
 

@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +13,9 @@ from msgspec import Struct
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.errors import ToolError, UserError
+from hermes.host.worktrees import include
 from hermes.own_git import OwnGit
 from hermes.seams import Supervisor
-from hermes.surfaces.cli.output import Output
-from hermes.surfaces.cli.worktrees import include
 
 FOLDER = ".worktrees"
 _OURS = re.compile(r"hermes-[0-9a-f]{8}")
@@ -82,12 +81,17 @@ class Place(Struct, frozen=True):
 
 @asynccontextmanager
 async def in_worktree(
-    out: Output, settings: Settings, supervisor: Supervisor, folder: Path | None = None, *, is_quiet: bool = False
+    tell: Callable[[str], None],
+    settings: Settings,
+    supervisor: Supervisor,
+    folder: Path | None = None,
+    *,
+    is_quiet: bool = False,
 ) -> AsyncIterator[Place]:
     """A fresh worktree of the repository around `folder` (default: where Hermes was started).
 
     At the end it is removed with its branch when nothing is in it that is nowhere else, which `is_quiet` leaves untold;
-    otherwise it is kept and `out` is told where. Those that earlier runs left are looked at first.
+    otherwise it is kept and `tell` says where. Those that earlier runs left are looked at first.
     """
     backend = settings.of(terminal.Section).backend
     if backend != "local":
@@ -96,7 +100,7 @@ async def in_worktree(
     made, prefix = await _make(git)
     await _forsake_stale(git.at(made.root), made)
     for sentence in include.bring(made.root, made.path):
-        out.note(f"warning: {sentence}")
+        tell(f"warning: {sentence}")
     place = made.path / prefix
     place.mkdir(parents=True, exist_ok=True)
     try:
@@ -104,7 +108,7 @@ async def in_worktree(
     finally:
         kept = await _leave(git.at(made.root), made)
         if kept or not is_quiet:
-            out.note(kept or f"The worktree {made.path.name} had nothing new and is removed.")
+            tell(kept or f"The worktree {made.path.name} had nothing new and is removed.")
 
 
 async def _make(git: Git) -> tuple[Worktree, str]:
