@@ -40,7 +40,7 @@ def both(name: str, **options: Any) -> Callable[[F], F]:
 @click.pass_obj
 def runner(cli: Cli, /, **options: Any) -> int:
     """Run one question with everything given on the command line."""
-    from hermes.surfaces.cli.chat.wish import Wish, named_toolsets  # help does without it
+    from hermes.surfaces.cli.chat.run_options import Wish, named_toolsets  # help does without it
 
     wish = Wish(
         question=options["query"],

@@ -17,18 +17,20 @@ from hermes.config.load import bound_settings
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
+from hermes.host.agent_settings import agent_keywords, note_unknown_toolsets
+from hermes.host.attached_skills import AttachedSkills, attached_skills
 from hermes.host.logs import Logged, logging_as_set, session_tag, turn_log
+from hermes.host.pictures import with_image
+from hermes.host.session_end import close_session, prune_if_due, session_store
+from hermes.host.turn_verdict import EMPTY
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
-from hermes.surfaces.cli.chat.ending import close_session, prune_if_due, session_store
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
-from hermes.surfaces.cli.chat.keywords import agent_keywords, note_unknown_toolsets
-from hermes.surfaces.cli.chat.question import asked_words, piped_in, with_image
+from hermes.surfaces.cli.chat.question_text import asked_words, piped_in
 from hermes.surfaces.cli.chat.resume import resumed_session
-from hermes.surfaces.cli.chat.skills import Loaded, loaded_skills
-from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
+from hermes.surfaces.cli.chat.turn_words import exit_code, words_for
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
@@ -53,7 +55,7 @@ class _Run(Struct, frozen=True, kw_only=True):
     session_id: str | None
     words: str
     piped: str
-    loaded: Loaded | None
+    loaded: AttachedSkills | None
     cwd: str | None = None
 
 
@@ -64,11 +66,11 @@ def answer(cli: Cli, wish: Wish) -> int:
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
-    loaded, settings = loaded_skills(cli, wish, settings)
+    loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     consent_to_hooks(cli, settings, may_ask=False)
     if not wish.quiet:
-        note_unknown_toolsets(cli, settings)
+        note_unknown_toolsets(cli.out.note, settings)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
     with logging_as_set(settings, cli.out.note), bound_settings(settings):
         _remind(cli, wish, session_id)
@@ -95,7 +97,7 @@ async def _turn(run: _Run) -> int:
     approval = _approval(cli, settings)
     listener = _Listener(cli, wish)
     agent = AIAgent(
-        **agent_keywords(wish, settings),
+        **agent_keywords(wish.agent, settings),
         session_id=run.session_id,
         cwd=run.cwd,
         sink=Logged(listener.sink),
@@ -152,7 +154,7 @@ async def _question(run: _Run, skills: str | None) -> Any:
     """What the model is asked. A session that goes on keeps its prompt, so skills reach it with the question."""
     text = run.words
     if "@" in text:
-        from hermes.surfaces.cli.chat.references import referred, surroundings  # paid by who refers
+        from hermes.host.references import referred, surroundings  # paid by who refers
 
         text = await referred(text, surroundings(run.settings, run.cwd or str(Path.cwd()), run.wish.source))
     told = skills if run.session_id is not None else None

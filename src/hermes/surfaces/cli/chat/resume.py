@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hermes.errors import SessionNotFound
 from hermes.host.session_select import find_session
 from hermes.state.stores import has_sessions, place_of
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
