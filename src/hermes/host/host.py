@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.config.settings import Settings
 from hermes.host.live_session import LiveSession, SessionStart
 from hermes.runtime.setup.process import shared
-from hermes.state import SessionDB
+
+if TYPE_CHECKING:
+    from hermes.state import SessionDB
 
 MOST_TURNS = 64
 
@@ -20,6 +22,7 @@ class Host:
         self.sessions: dict[str, LiveSession] = {}
         self.turns = asyncio.Semaphore(most_turns)  # who waited longest is next
         self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._stores: dict[int, SessionDB] = {}
 
     async def __aenter__(self) -> "Host":
@@ -27,11 +30,14 @@ class Host:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         for session in list(self.sessions.values()):
             await session.close()
-        await self._group.__aexit__(kind, error, trace)
+        for task in self._tasks if error is not None else ():
+            task.cancel()
+        # Not told of the caller's own error: it goes on as it is, and not as one of a group.
+        await self._group.__aexit__(None, None, None)
 
     def session(self, start: SessionStart, session_id: str | None = None, *, is_copy: bool = False) -> LiveSession:
         """The live session of this id, or of a new one; one that is alive already is the same for everybody."""
@@ -43,10 +49,14 @@ class Host:
 
     def begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run `work` as a task of this host."""
-        self._group.create_task(work, name=name)
+        task = self._group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def db(self, settings: Settings) -> SessionDB:
+    def db(self, settings: Settings) -> "SessionDB":
         """The sessions of a home, over the one store that its agents write through."""
+        from hermes.state import SessionDB  # one turn of a new session does without it
+
         store = shared.store(settings)
         if id(store) not in self._stores:
             self._stores[id(store)] = SessionDB(store=store)

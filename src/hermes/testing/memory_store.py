@@ -21,6 +21,7 @@ from hermes.ops import (
     CallClosed,
     CallJournalled,
     ContextAttached,
+    EventStored,
     Lease,
     LeaseHeld,
     LeaseReleased,
@@ -94,6 +95,7 @@ class MemoryState:
     closed: dict[str, AttemptClosed] = field(default_factory=dict)
     approvals: list[ApprovalRecorded] = field(default_factory=list)
     runs: list[Row] = field(default_factory=list)  # of tools
+    events: list[tuple[int, float, EventStored]] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=dict)
     routes: dict[tuple[str, str], str] = field(default_factory=dict)
     locks: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class MemoryState:
             dict(self.closed),
             list(self.approvals),
             [dict(run) for run in self.runs],
+            list(self.events),
             dict(self.meta),
             dict(self.routes),
             dict(self.locks),
@@ -287,6 +290,8 @@ def _apply(state: MemoryState, op: StoreOp) -> int:
             _close_attempt(state, op)
         case ApprovalRecorded():
             state.approvals.append(op)
+        case EventStored():
+            state.events.append((state.rows, time.time(), op))
         case _:
             assert_never(op)
     return state.rows
