@@ -95,10 +95,10 @@ def _if_unusual(settings: Settings, toolsets: Sequence[str]) -> "ToolReport | No
     """What tools there are, when these are not all among our own toolsets and those that the settings describe."""
     if not toolsets:
         return None
-    from hermes.tools.registration.groups import TOOLSETS, custom_groups  # paid by who names some
+    from hermes.tools.registration.groups import custom_groups, table  # paid by who names some
 
     custom = custom_groups(settings.mapping)
-    if all(name in TOOLSETS or name in custom for name in toolsets):
+    if all(name in table().toolsets or name in custom for name in toolsets):
         return None
     from hermes.host.tool_report import report  # executes the tool files of the home
 

@@ -11,7 +11,7 @@ from hermes.errors import UserError
 from hermes.schemas import tidy
 from hermes.tools.registration.definitions import load_home, project_of, select
 from hermes.tools.registration.discovery import BrokenFile
-from hermes.tools.registration.groups import LEGACY_TOOLSETS, TOOLSETS, Groups, custom_groups
+from hermes.tools.registration.groups import Groups, custom_groups, table
 from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registration.user_files import LoadedFile, is_trusted, project_tools
 from hermes.tools.registry import Registered, offered_schema, registry
@@ -57,7 +57,7 @@ class ToolReport:
 
     def is_toolset(self, name: str) -> bool:
         own = {tool.entry.toolset for tool in self.registered.values()}
-        return self.groups.is_valid(name) or name in LEGACY_TOOLSETS or name in own
+        return self.groups.is_valid(name) or name in table().legacy or name in own
 
     def check_toolsets(self, names: Iterable[str]) -> None:
         """`UserError` for the first name that is no toolset."""
@@ -98,7 +98,9 @@ class ToolReport:
 
     def _absent(self, name: str) -> dict[str, Any] | None:
         """A tool that toolsets name but nothing here brings."""
-        owners = [one for one in TOOLSETS if not one.startswith("hermes-") and name in TOOLSETS[one]["tools"]]
+        owners = [
+            one for one in table().toolsets if not one.startswith("hermes-") and name in table().toolsets[one]["tools"]
+        ]
         if not owners or self.is_toolset(name):
             return None
         why = "no built-in, tool file or plugin on this machine brings it"

@@ -10,7 +10,7 @@ import msgspec
 
 from hermes import dicts
 from hermes.errors import StoreError
-from hermes.ops import Lease
+from hermes.ops import Lease, SessionContinued, StoreOp
 from hermes.state.codec import decode_json, encode_json
 from hermes.state.message_rows import JSON_COLUMNS, call_count
 from hermes.state.queries import (
@@ -38,15 +38,46 @@ from hermes.testing.memory_store import (
     line_before,
     titles_like,
 )
+from tests.state.memory_line import MemoryMessageLine
 
 _TERM = re.compile(r'"([^"]*)"?(\*?)|(\S+)')
 _ANSWERED = ("ok", "partial")
 
 
+class MemorySessionStore(MemoryStore):
+    """A `MemoryStore` that `SessionDB` and the line of messages that wait can stand on: the fake of `SessionStore`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.message_line = MemoryMessageLine(self._newest, self._line_of)
+
+    @property
+    def queries(self) -> "MemoryQueries":
+        return MemoryQueries(self)
+
+    def commit_sync(self, *ops: StoreOp) -> tuple[int, ...]:
+        answer = super().commit_sync(*ops)
+        for op in ops:
+            if isinstance(op, SessionContinued):
+                self.message_line.move(op.session_id, op.child.session_id)
+        return answer
+
+    def _newest(self, session_id: str) -> int:
+        """The newest user message of the session."""
+        session = self.state.sessions.get(session_id)
+        said = [kept.row["id"] for kept in session.messages if kept.row["role"] == "user"] if session else []
+        return max(said, default=0)
+
+    def _line_of(self, session_id: str) -> tuple[str, ...]:
+        """The sessions that compressions made this one of, and last the one that goes on."""
+        tip = line_after(self.state, session_id)[-1]
+        return (*line_before(self.state, tip), tip)
+
+
 class MemoryQueries:
     """`SessionQueries` in plain Python. Its search knows words, "phrases", prefix*, AND, OR and NOT."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemorySessionStore) -> None:
         self._store = store
         self.commit = store.commit_sync
         self.load = store.load_sync
