@@ -161,6 +161,10 @@ class EventLog:
         self._streams.append(made)
         return made
 
+    @property
+    def has_streams(self) -> bool:
+        return bool(self._streams)
+
     def detach(self, stream: EventStream) -> None:
         if stream in self._streams:
             self._streams.remove(stream)

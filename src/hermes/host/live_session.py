@@ -100,6 +100,7 @@ class LiveSession:
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_working = False
+        self._rest: asyncio.TimerHandle | None = None
         self._log: EventLog | None = None  # for the first stream
         self.agent = self._make_agent(session_id)
         self.session_id = self.agent.session_id
@@ -152,6 +153,25 @@ class LiveSession:
 
     def unlisten(self, listener: SessionListener) -> None:
         self.listeners.remove(listener)
+        self.rest()
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nobody listens and nothing is to be done, so that its rows are all it needs."""
+        is_heard = bool(self.listeners) or (self._log is not None and self._log.has_streams)
+        is_due = self._compress_wanted is not None or ("queue" in self.__dict__ and self._next() is not None)
+        return not (is_heard or is_due or self.is_busy or self._is_working or self.is_closing)
+
+    def rest(self) -> None:
+        """Fall asleep in a while, unless something happens until then."""
+        if self._rest is not None:
+            self._rest.cancel()
+        self._rest = asyncio.get_running_loop().call_later(self.host.sleeps_after_s, self._fall_asleep)
+
+    def _fall_asleep(self) -> None:
+        self._rest = None
+        if self.is_at_rest:
+            self.host.begin(self.host.put_to_sleep(self), f"sleep of {self.session_id}")
 
     def tell(self, event: LiveEvent) -> None:
         """Let every listener hear it; one that fails is logged, and the turn goes on."""
@@ -289,6 +309,8 @@ class LiveSession:
                     return
         finally:
             self._is_working = False
+            if not self.listeners:
+                self.rest()
 
     @contextmanager
     def _busy(self) -> Iterator[None]:
@@ -446,6 +468,8 @@ class LiveSession:
     async def close(self, reason: str = "", *, keep_background: bool = False, limit_s: float | None = STOP_S) -> None:
         """Stop what runs and let go; bounded. `reason` is noted as the session's end, none leaves it open."""
         self.is_closing = True
+        if self._rest is not None:
+            self._rest.cancel()
         self.interrupt()
         try:
             async with asyncio.timeout(STOP_S):
