@@ -11,6 +11,7 @@ from hermes import types
 from hermes.errors import BudgetExceeded, LeaseLost, ProviderError, SessionInUse, SessionMoved, StoreError
 from hermes.models.client import CallPlan, ModelAnswer
 from hermes.runtime import steps
+from hermes.runtime.outcome import Ending
 from hermes.runtime.request_repair import mended
 from hermes.runtime.session.context_watch import AGAIN_AFTER
 from hermes.runtime.tool_round import run_tools
@@ -174,8 +175,9 @@ async def _take(turn: Turn, answer: ModelAnswer) -> None:
         case steps.RunTools():
             await run_tools(turn, answer)
         case steps.Finish(text=text, reason=reason, partial=partial, broken_by=why):
-            await _store(turn, answer, is_last=True)
-            turn.outcome.end(reason, text, completed=not partial, partial=partial, error=why or None)
+            last = Ending(reason, text, completed=not partial, partial=partial, error=why or None)
+            await _store(turn, answer, last)
+            last.apply(turn.outcome)
         case steps.Continue():
             await _store(turn, answer)
             turn.progress.continuations += 1
@@ -202,9 +204,10 @@ async def _take(turn: Turn, answer: ModelAnswer) -> None:
             assert_never(step)
 
 
-async def _store(turn: Turn, answer: ModelAnswer, *, is_last: bool = False) -> None:
+async def _store(turn: Turn, answer: ModelAnswer, last: Ending | None = None) -> None:
+    """Store the answer; with `last`, as the end of the turn, which it is once that has worked."""
     row = turn.remember(answer.response.message)
-    await turn.commit(answer.closing, row, *(turn.ending() if is_last else ()))
+    await turn.commit(answer.closing, row, *(turn.ending(last.of(turn.outcome)) if last is not None else ()))
 
 
 def _warn_of_limit(turn: Turn) -> None:
@@ -232,5 +235,6 @@ async def _sum_up(turn: Turn) -> None:
         turn.pending.append(answer.closing)
         turn.outcome.end(reason, text if text.strip() else NO_SUMMARY)
         return
-    await _store(turn, answer, is_last=True)
-    turn.outcome.end(reason, text)
+    last = Ending(reason, text)
+    await _store(turn, answer, last)
+    last.apply(turn.outcome)

@@ -110,6 +110,7 @@ CLEANERS: dict[
     ops.ContextAttached: lambda op, redactor: ops.ContextAttached(op.session_id, redactor.redact(op.text)),
     ops.AttemptClosed: _clean_closed,
     ops.ApprovalRecorded: _clean_approval,
+    ops.EventStored: lambda op, redactor: msgspec.structs.replace(op, body=redactor.redact_all(op.body)),
     ops.SessionChanged: lambda op, redactor: ops.SessionChanged(op.session_id, redactor.redact_all(op.changes)),
     ops.SessionCreated: _clean_session,
     ops.SessionContinued: lambda op, redactor: msgspec.structs.replace(op, child=_clean_session(op.child, redactor)),

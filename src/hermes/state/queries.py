@@ -132,6 +132,16 @@ class SessionQueries(Protocol):
     def records(self, table: RecordTable, session_id: str | None, since: float, limit: int) -> list[Row]:
         """What was written beside the transcript, newest first; `since` is for attempts."""
 
+    def events(self, session_id: str, after: int, limit: int) -> list[Row]:
+        """What listeners of the session were told above this number, oldest first: number, session_id, at, kind, about,
+        body. Those of the sessions that compressions made it of, or of it, are among them.
+        """
+        ...
+
+    def newest_event(self) -> int:
+        """The number of the newest event of any session; 0 when there is none."""
+        ...
+
     def usage(self, by: str, since: float) -> list[Row]:
         """One row of `USAGE_SUMS` per group of `USAGE_GROUPS[by]`: days newest first, others by the number of calls."""
 

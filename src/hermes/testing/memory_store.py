@@ -71,6 +71,7 @@ class MemoryState:
     closed: dict[str, store_ops.AttemptClosed] = field(default_factory=dict)
     approvals: list[store_ops.ApprovalRecorded] = field(default_factory=list)
     runs: list[Row] = field(default_factory=list)  # of tools
+    events: list[tuple[int, float, store_ops.EventStored]] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=dict)
     routes: dict[tuple[str, str], str] = field(default_factory=dict)
     locks: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -233,6 +234,8 @@ def _apply(state: MemoryState, op: store_ops.StoreOp) -> int:
             _close_attempt(state, op)
         case store_ops.ApprovalRecorded():
             state.approvals.append(op)
+        case store_ops.EventStored():
+            state.events.append((state.rows, time.time(), op))
         case _:
             assert_never(op)
     return state.rows

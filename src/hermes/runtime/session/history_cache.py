@@ -77,7 +77,9 @@ class RedactingStore:
     It knows the newest message row, and so what a warm history lacks.
     """
 
-    def __init__(self, inner: EventStore, session_id: str, redactor: Redactor) -> None:
+    def __init__(self, inner: EventStore, session_id: str, redactor: Redactor, *, stores_events: bool = False) -> None:
+        self.stores_events = stores_events  # what listeners are told is stored in the commits that make it true
+        self._begun: set[str] = set()  # calls that listeners know
         self._inner = inner
         self._session_id = session_id
         self._redactor = redactor
@@ -92,10 +94,14 @@ class RedactingStore:
     async def commit(self, *ops: store_ops.StoreOp) -> tuple[int, ...]:
         """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.
 
-        Once that was found out, by a call of the turn or by a renewal, it holds until the session is taken anew.
+        Once that was found out, by a call of the turn or by a renewal, it holds until the session is taken anew. The
+        answer has no rows of events among its own.
         """
         if self.lease.lost is not None:
             raise LeaseLost(str(self.lease.lost))
+        told: list[store_ops.StoreOp] = []
+        if self.stores_events:
+            ops, told = self._told(ops)
         session_id, clean_ops, newest, added = self._session_id, list(ops), -1, 0
         lease: LeaseOp | None = None
         for place, op in enumerate(ops):
@@ -110,19 +116,47 @@ class RedactingStore:
                 lease = op
             if (clean := CLEANERS.get(type(op))) is not None:
                 clean_ops[place] = clean(op, self._redactor)
+        clean_ops += told
         is_shown = lease is None and self.lease.fence != 0
         if is_shown:
             lease = self.lease.held()
             clean_ops.insert(0, lease)
         rows = await self._written(clean_ops, lease)
-        if is_shown:
-            rows = rows[1:]
+        rows = rows[is_shown : is_shown + len(ops)]
         if newest >= 0:
             self.last_row = rows[newest]
             self._count += added
         if ops and ops[-1].session_id == session_id:
             self._commits += 1  # the store has counted it, too; where it alone does, the session is read again
         return rows
+
+    def _told(
+        self, ops: tuple[store_ops.StoreOp, ...]
+    ) -> tuple[tuple[store_ops.StoreOp, ...], list[store_ops.StoreOp]]:
+        """What is stored, and in their order the events among it and those that it amounts to.
+
+        Calls that begin and end are such, and the session that goes on elsewhere.
+        """
+        told: list[store_ops.StoreOp] = []
+        for op in ops:
+            if isinstance(op, store_ops.EventStored):
+                told.append(CLEANERS[store_ops.EventStored](op, self._redactor))
+            elif isinstance(op, store_ops.CallJournalled | store_ops.CallBegun):
+                if isinstance(op, store_ops.CallBegun) or op.is_started:
+                    about = op.call_id if isinstance(op, store_ops.CallBegun) else op.call.id
+                    self._begun.add(about)
+                    told.append(store_ops.EventStored(op.session_id, "call_started", about, {}))
+            elif isinstance(op, store_ops.CallClosed):
+                # One that never began is shown all the same; "unknown" is one that began in a process that is gone.
+                if op.call_id not in self._begun and op.status != "unknown":
+                    told.append(store_ops.EventStored(op.session_id, "call_started", op.call_id, {}))
+                self._begun.discard(op.call_id)
+                ended = {"status": op.status, "duration_ms": op.duration_ms}
+                told.append(store_ops.EventStored(op.session_id, "call_finished", op.call_id, ended))
+            elif isinstance(op, store_ops.SessionContinued):
+                new = op.child.session_id
+                told.append(store_ops.EventStored(new, "session_moved", new, {"previous": op.session_id}))
+        return (tuple([op for op in ops if type(op) is not store_ops.EventStored]) if told else ops), told
 
     async def _written(self, ops: list[store_ops.StoreOp], lease: LeaseOp | None) -> tuple[int, ...]:
         """Commit; what that means for the lease is noted also when the caller was cancelled meanwhile."""

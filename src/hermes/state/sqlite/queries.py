@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hermes.errors import StoreError
 from hermes.ops import Lease
 from hermes.state import queries
-from hermes.state.codec import bind_text, read_text
+from hermes.state.codec import bind_text, decode_json, read_text
 from hermes.state.message_rows import call_count
 from hermes.state.schema import MESSAGE_COLUMNS, SESSION_COLUMNS, TABLES
 from hermes.state.sqlite import search_index, tables
@@ -151,7 +151,7 @@ class SqliteQueries:
         def last(conn: sqlite3.Connection) -> tuple[bool, list[str]]:
             loose = chunk(conn, -1)
             conn.execute("UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?", (session_id,))
-            for table in ("tool_runs", "compression_locks", "leases", "queued_messages"):
+            for table in ("tool_runs", "compression_locks", "leases", "queued_messages", "session_events"):
                 conn.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
             texts = conn.execute(
                 "SELECT system_prompt, tool_definitions FROM sessions WHERE id = ?", (session_id,)
@@ -250,6 +250,21 @@ class SqliteQueries:
             clause, values = f"{clause} AND session_id = ?", [*values, session_id]
         sql = f"SELECT {', '.join(columns)} FROM {table}{clause} ORDER BY id DESC LIMIT ?"
         return [dict(zip(columns, map(_plain, row), strict=True)) for row in self._all(sql, *values, limit)]
+
+    def events(self, session_id: str, after: int, limit: int) -> list[queries.Row]:
+        found = self.lineage(session_id)
+        line = (*dict.fromkeys((*found.before, *found.after)),)
+        names = ("number", "session_id", "at", "kind", "about", "body")
+        marks = ", ".join("?" * len(line))
+        sql = (
+            "SELECT id, session_id, at, kind, about, body FROM session_events"
+            f" WHERE session_id IN ({marks}) AND id > ? ORDER BY id LIMIT ?"
+        )
+        rows = [dict(zip(names, map(_plain, row), strict=True)) for row in self._all(sql, *line, after, limit)]
+        return [{**row, "body": decode_json(row["body"])} for row in rows]
+
+    def newest_event(self) -> int:
+        return int(self._one("SELECT coalesce(max(id), 0) FROM session_events")[0])
 
     def usage(self, by: str, since: float) -> list[queries.Row]:
         names = queries.USAGE_GROUPS[by]

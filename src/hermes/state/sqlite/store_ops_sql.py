@@ -77,6 +77,7 @@ _RECORD_APPROVAL = (
     "INSERT INTO approvals(session_id, route, tool, action, verdict, scope, rule, reason, decided_by, at)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
+_STORE_EVENT = "INSERT INTO session_events(session_id, at, kind, about, body) VALUES (?,?,?,?,?)"
 _FIELDS = Message.__struct_fields__
 _BESIDE_CONTENT = slice(_FIELDS.index("tool_call_id"), _FIELDS.index("timestamp"))  # fields that are columns
 _COLUMNS = (*_FIELDS[_BESIDE_CONTENT], "tool_calls")
@@ -257,6 +258,10 @@ class Plan:
         rest = (op.verdict, op.scope, bind_text(op.rule), bind_text(op.reason), op.decided_by)
         return conn.execute(_RECORD_APPROVAL, (op.session_id, *words, *rest, op.at or self._at)).lastrowid or 0
 
+    def _store_event(self, conn: sqlite3.Connection, op: store_ops.EventStored) -> int:
+        told = (op.session_id, self._at, op.kind, bind_text(op.about), bind_text(encode_json(op.body)))
+        return conn.execute(_STORE_EVENT, told).lastrowid or 0
+
 
 _STEPS: dict[type, Callable[[Plan, sqlite3.Connection, Any], int]] = {  # every `StoreOp`, as planned
     MessageRow: Plan._append,
@@ -273,6 +278,7 @@ _STEPS: dict[type, Callable[[Plan, sqlite3.Connection, Any], int]] = {  # every 
     store_ops.LeaseHeld: Plan._hold,
     store_ops.LeaseReleased: lambda _, conn, op: leases.release(conn, op),
     store_ops.ApprovalRecorded: Plan._approve,
+    store_ops.EventStored: Plan._store_event,
 }
 
 

@@ -7,12 +7,12 @@ from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.extensions.shell_hooks import configured, not_accepted
 from hermes.extensions.skills import Skills, read
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
+from hermes.host.doctor import Check, Finding, ok, problem, warning
+from hermes.host.installation import Installation
 
 
-def run(cli: Cli) -> Iterable[Finding]:
-    settings = load_settings(cli.home, environ=cli.environ)
+def run(installation: Installation) -> Iterable[Finding]:
+    settings = load_settings(installation.home, environ=installation.environ)
     files = Skills(settings).files()
     broken = [text for file in files.values() if (text := _trouble(file))]
     yield ok(f"{len(files) - len(broken)} skills")
