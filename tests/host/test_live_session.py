@@ -150,3 +150,45 @@ async def test_commands_answer_without_a_terminal(hosting: Hosting, starting: St
             assert "/copy" not in helped.data["commands"]
             assert "/model" in helped.data["commands"]
             assert "copy" in available("terminal")
+
+
+async def test_another_folder_and_another_model_act_from_the_next_message_on(
+    hosting: Hosting, starting: Starting, tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    script = answering({"Where": [calls("terminal", command="pwd"), says("There.")]})
+    with ServerThread(script) as server:
+        async with hosting() as host:
+            live = host.session(starting(server))
+            ear = Ear(live)
+            await live.submit("Hello")
+            await ear.turn_end()
+            await live.reconfigure(cwd="sub", model__default="another")
+            with pytest.raises(UserError, match="there is no folder"):
+                await live.reconfigure(cwd="gone")
+            await live.submit("Where")
+            await ear.turn_end()
+            assert live.cwd == str(tmp_path / "sub")
+            assert live.figures.model == "another"
+    (ended,) = [event for event in ear.heard if isinstance(event, CallFinished)]
+    assert str(tmp_path / "sub") in str(ended.result.content)
+    models = [request.json["model"] for request in server.requests if "Give a title" not in str(request.json)]
+    assert models == ["scripted", "another", "another"]
+
+
+async def test_who_comes_while_something_is_asked_is_asked_first(hosting: Hosting, starting: Starting) -> None:
+    script = answering({"Go": [calls("terminal", command=DANGEROUS), says("Done.")]})
+    with ServerThread(script) as server:
+        async with hosting() as host:
+            live = host.session(starting(server, is_reached_later=True))
+            first = Ear(live)
+            await live.submit("Go")
+            await first.hears(QuestionAsked)
+            late = Ear(live, can_answer=True)
+            (asked,) = [event for event in late.heard if isinstance(event, QuestionAsked)]
+            late.heard.clear()
+            live.answer(None, "deny", "late")  # without an id: the oldest
+            await late.turn_end()
+            with pytest.raises(NothingPending):
+                live.answer(None, "once", "late")
+    assert asked.question.details["command"] == DANGEROUS

@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, structs
@@ -27,6 +28,7 @@ from hermes.host.events import (
     Notice,
     NoticeLevel,
     NumberedEvent,
+    QuestionAsked,
     TurnEnded,
     WorkChanged,
 )
@@ -148,8 +150,10 @@ class LiveSession:
     # -- listeners ---------------------------------------------------------------------------------------------------
 
     def listen(self, listener: SessionListener) -> None:
-        """Let `listener` hear everything from now on, beside those that do already."""
+        """Let `listener` hear everything from now on, beside those that do already; first what is still asked."""
         self.listeners.append(listener)
+        for question in self.questions.open_ones if "questions" in self.__dict__ else ():
+            listener.emit(QuestionAsked(question))
 
     def unlisten(self, listener: SessionListener) -> None:
         self.listeners.remove(listener)
@@ -455,15 +459,30 @@ class LiveSession:
         done = await self.in_thread(self.db.rewind_to_message, self.session_id, rows[0]["id"])
         return said(rows[0]).strip(), int(done["rewound"])
 
-    async def reconfigure(self, **flags: Any) -> None:
-        """Change settings for this run (dotted keys, dots as two underscores); the session goes on."""
+    async def reconfigure(self, *, cwd: str = "", **flags: Any) -> None:
+        """Change settings for this run (dotted keys, dots as two underscores), or the folder; the session goes on.
+
+        `SessionBusy` while a turn runs. Another model acts from the next request on; toolsets in the next session.
+        """
+        if self.is_busy:
+            from hermes.host.host_errors import SessionBusy  # rare
+
+            raise SessionBusy("this can be changed when the turn has ended; stop it, or wait for its end")
         changed = {name.replace("__", "."): value for name, value in flags.items()}
         settings = replace(self.settings, flags={**self.settings.flags, **changed}, _made={})
         resolve(settings, ModelQuery())
+        if cwd:
+            await self._stand_in(cwd)
         self.settings = settings
         await self.agent.aclose(keep_background=True)
         self.agent = self._make_agent(self.session_id)
         await self.look_up()
+
+    async def _stand_in(self, cwd: str) -> None:
+        folder = await self.in_thread(_folder, self.cwd, cwd)
+        self._start = structs.replace(self._start, folder=folder)
+        if await self.exists():
+            await self.in_thread(self.db.update_session_cwd, self.session_id, folder)
 
     async def close(self, reason: str = "", *, keep_background: bool = False, limit_s: float | None = STOP_S) -> None:
         """Stop what runs and let go; bounded. `reason` is noted as the session's end, none leaves it open."""
@@ -533,3 +552,10 @@ class LiveSession:
             auto_title=self._start.has_titles,
             stores_events=True,
         )
+
+
+def _folder(here: str, wanted: str) -> str:
+    folder = Path(here, Path(wanted).expanduser())
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {str(folder)!r}")
+    return str(folder)
