@@ -25,6 +25,7 @@ from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState, Start
+from hermes.tools.git_access.session_git import GitPerson, SessionGit
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
@@ -49,6 +50,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     redactor: Redactor | None = None  # hides secrets in what is printed, before it is stored
     ask_password: AskPassword | None = None  # whom to ask for the password of `sudo`
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
+    person: Mapping[str, str] | None = None  # the runtime's own variables: git's ssh and credentials work by them
 
 
 class LocalRun(NamedTuple):
@@ -86,6 +88,7 @@ class LocalEnvironment:
         self._is_closed = False
         self._sandbox: Sandbox | None = None
         self._bwrap = ""
+        self._git: SessionGit | None = None  # the way to the person's ssh and credentials, where they are out of sight
         self.sandbox_note = ""  # why commands run without a sandbox although one was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
         self.ask_password: AskPassword | None = options.ask_password
@@ -149,6 +152,7 @@ class LocalEnvironment:
         await self._ready()
         if self._sandbox is None:
             return spec
+        spec = structs.replace(spec, env={**spec.env, **self._git_variables()})
         argv = self._sandbox.wrap(spec.argv, self._options.env)
         return structs.replace(spec, argv=(self._bwrap, *argv[1:]))
 
@@ -162,6 +166,7 @@ class LocalEnvironment:
         if "\0" in run.command:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
+        self._git_variables()
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         spec: SpawnSpec | None = None
@@ -207,6 +212,8 @@ class LocalEnvironment:
     async def close(self) -> None:
         """Forget the shell state. What commands wrote elsewhere stays."""
         self._is_closed = True
+        if self._git is not None:
+            self._git.close()
         if self._state is not None:
             await self._run_blocking(self._state.remove)
 
@@ -270,6 +277,7 @@ class LocalEnvironment:
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
         ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
         if ended.code == 0 and await self._run_blocking(Path(state.login).exists):
+            await self._open_git(state)
             return state
         await self._run_blocking(state.remove)
         why = f"took more than {self._options.creation_limit_s:g} s" if ended.timed_out else f"ended with {ended.code}"
@@ -278,6 +286,23 @@ class LocalEnvironment:
             f"the shell could not be made: reading the login files ({', '.join(['profile', *files])}) {why}; "
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
+
+    async def _open_git(self, state: ShellState) -> None:
+        """Before the first command: git may use the person's keys for the remotes that the workspace has now."""
+        if self._sandbox is None:
+            return
+        environ = self._options.person if self._options.person is not None else self._options.env
+        person = GitPerson(self._supervisor, environ, Path(self._workspace), self._options.redactor)
+        self._git = await SessionGit.of(person)
+        variables = await self._run_blocking(self._git.open, state.own, state.shared)
+        await self._run_blocking(state.add_inside, variables)
+
+    def _git_variables(self) -> Mapping[str, str]:
+        """What lets git inside find its way out, with somebody there to answer on this loop."""
+        if self._git is None:
+            return {}
+        self._git.attend()
+        return self._git.variables
 
     async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
         assert self._state is not None
@@ -303,6 +328,7 @@ class LocalEnvironment:
     async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str]]:
         """The command with the shell state of this moment; what it changes stays its own."""
         state = await self._ready()
+        self._git_variables()
         snapshot = await self._run_blocking(state.present)
         settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
         command, taken_up = FIRST_FILE, FIRST_FILE + 1
