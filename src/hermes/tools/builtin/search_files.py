@@ -88,10 +88,9 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         missing: dict[str, Any] = {"total_count": 0, "error": f"no file or folder {wanted.path!r}"}
         return {**missing, "similar_paths": similar} if similar else missing
     is_folder = place.info.kind == "dir"
-    if not is_folder:
-        refusal = await workspace.refuse_read(place)
-        if refusal is not None:
-            raise ToolError(refusal)
+    refusal = await (workspace.refuse_look(place) if is_folder else workspace.refuse_read(place))
+    if refusal is not None:
+        raise ToolError(refusal)
     search = SearchRequest(
         kind=_kind(wanted),
         pattern=wanted.pattern,

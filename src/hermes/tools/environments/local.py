@@ -26,6 +26,7 @@ from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.git_access.session_git import GitPerson, SessionGit
+from hermes.tools.git_access.start_remotes import StartRemotes
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
@@ -81,6 +82,7 @@ class LocalEnvironment:
         self._supervisor = supervisor
         self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
         self._workspace = options.sandbox.workspace if options.sandbox is not None else self._cwd
+        self.remotes = StartRemotes(self._workspace)
         self._options = options
         self._run_blocking = run_blocking
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
@@ -199,6 +201,18 @@ class LocalEnvironment:
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         await self._run_blocking(host_files.write_path, self._absolute(path), data, mode)
+
+    async def read_exact(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        """`read` of a real path, by descriptors: no link in it is followed."""
+        return await self._run_blocking(host_files.read_exact, path, offset, size)
+
+    async def write_exact(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        """`write` at a real path, by descriptors: no link in it is followed."""
+        await self._run_blocking(host_files.write_exact, path, data, mode)
+
+    async def remove_exact(self, path: str) -> None:
+        """`remove` at a real path, by descriptors: no link in it is followed."""
+        await self._run_blocking(host_files.remove_exact, path)
 
     async def remove(self, path: str) -> None:
         await self._run_blocking(host_files.remove_path, self._absolute(path))

@@ -6,8 +6,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 _SCP = re.compile(r"(?:(?P<user>[^@/:\s]+)@)?(?P<host>\[[^\]/]+\]|[^/:@\s-][^/:@\s]*):(?P<path>[^\s].*)", re.DOTALL)
-_REMOTE_KEY = re.compile(r"remote\.(.+)\.(url|pushurl)", re.DOTALL)
-_SUBMODULE_KEY = re.compile(r"submodule\.(.+)\.url", re.DOTALL)
+_URL_KEY = re.compile(r"remote\..+\.(?:url|pushurl)|submodule\..+\.url", re.DOTALL)
 _REWRITE_KEY = re.compile(r"url\.(.+)\.(insteadof|pushinsteadof)", re.DOTALL)
 _SSH_SCHEMES = ("ssh", "git+ssh", "ssh+git")
 
@@ -34,7 +33,6 @@ class Remotes(NamedTuple):
     """What the workspace's repository, its modules and its worktrees talked to at the start."""
 
     addresses: frozenset[GitAddress] = frozenset()
-    urls: tuple[tuple[str, str], ...] = ()  # the remotes' names, each with every address it had
 
     def ssh(self, user: str, host: str, port: str, path: str) -> bool:
         """Whether `path` on that machine was a remote."""
@@ -45,13 +43,6 @@ class Remotes(NamedTuple):
         name, _, port = host.lower().partition(":")
         found = [one for one in self.addresses if one.kind == "https" and (one.host, one.port) == (name, port)]
         return any(not user or not one.user or one.user == user for one in found)
-
-    def pushes_home(self, word: str, now: Sequence[str] | None = None) -> bool:
-        """Whether `git push word` goes where a remote of the start was; `now` is what the name stands for today."""
-        known = {url for _, url in self.urls}
-        if any(name == word for name, _ in self.urls):
-            return now is None or all(url in known for url in now)
-        return word in known
 
 
 def read_settings(listed: bytes) -> list[GitSetting]:
@@ -69,14 +60,8 @@ def remotes_of(settings: Iterable[GitSetting]) -> Remotes:
     kept = list(settings)
     rules = [(one.value, rule) for one in kept if (rule := _REWRITE_KEY.fullmatch(one.key))]
     rewrites = [(value, rule[1], rule[2] == "pushinsteadof") for value, rule in rules]
-    urls: list[tuple[str, str]] = []
-    for one in kept:
-        remote = _REMOTE_KEY.fullmatch(one.key)
-        if remote or _SUBMODULE_KEY.fullmatch(one.key):
-            name = remote[1] if remote else ""
-            urls += [(name, url) for url in _spellings(one.value, rewrites)]
-    addresses = frozenset(found for _, url in urls if (found := read_address(url)) is not None)
-    return Remotes(addresses, tuple(dict.fromkeys(urls)))
+    urls = [url for one in kept if _URL_KEY.fullmatch(one.key) for url in _spellings(one.value, rewrites)]
+    return Remotes(frozenset(found for url in urls if (found := read_address(url)) is not None))
 
 
 def read_address(url: str) -> GitAddress | None:
