@@ -14,7 +14,7 @@ from hermes.tools.approval.gate import ApprovalGate, DiskView
 from hermes.tools.approval.policy import Policy
 from hermes.tools.approval.question import Answer, ApprovalQuestion
 from hermes.tools.approval.real_paths import RealPaths
-from hermes.tools.environments import host_files
+from hermes.tools.environments import exact_files, host_files
 from hermes.tools.environments.local import LocalEnvironment
 from tests.tools.approval.test_gate import MemoryGrants
 from tests.tools.files.workbench import Task, task_in
@@ -184,13 +184,13 @@ def test_exact_files_follow_no_link(tmp_path: Path) -> None:
     (root / "leaf").symlink_to("real/f")
     for path in (f"{root}/way/f", f"{root}/leaf", f"{root}/real/../real/f", "relative"):
         with pytest.raises(ToolError):
-            host_files.write_exact(path, b"x", None)
+            exact_files.write_exact(path, b"x", None)
         with pytest.raises(ToolError):
-            host_files.read_exact(path, 0, None)
+            exact_files.read_exact(path, 0, None)
     with pytest.raises(ToolError):
-        host_files.remove_exact(f"{root}/way/f")
+        exact_files.remove_exact(f"{root}/way/f")
     assert (root / "real" / "f").read_text() == "kept\n"
-    host_files.write_exact(f"{root}/new/deep/f", b"x", 0o640)
+    exact_files.write_exact(f"{root}/new/deep/f", b"x", 0o640)
     assert (root / "new" / "deep" / "f").stat().st_mode & 0o777 == 0o640
     host_files.write_path(f"{root}/leaf", b"through\n", None)
     assert (root / "leaf").is_symlink()

@@ -7,7 +7,8 @@ it impossible; what the border cannot rule out is asked about as ever.
 import posixpath
 from typing import NamedTuple
 
-from hermes.confinement.policy import Confinement, PathRule, is_below
+from hermes.confinement.deciding_rule import deciding_rule
+from hermes.confinement.policy import Confinement, is_below
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 
 _LEAVING = frozenset({"sudo", "doas", "pkexec", "su", "runuser"})
@@ -83,16 +84,6 @@ class BorderView(NamedTuple):
 def leaves_border(analysis: Analysis) -> bool:
     """Whether a part of the command needs a privilege that nothing inside can have."""
     return any(command.argv[0].rsplit("/", 1)[-1] in _LEAVING for command in analysis.commands if command.argv)
-
-
-def deciding_rule(confinement: Confinement, path: str) -> PathRule | None:
-    """The rule for a real path, spelled in whatever case: on some file systems that makes no difference."""
-    found = confinement.rule_for(path)
-    folded = path.casefold()
-    for rule in confinement.of_kind("protected", "self-running", "git-config", "secret", "hermes"):
-        if is_below(folded, rule.path.casefold()) and (found is None or len(rule.path) > len(found.path)):
-            found = rule
-    return found
 
 
 def write_effect(path: str, confinement: Confinement) -> Effect | None:

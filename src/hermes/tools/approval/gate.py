@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
+import posixpath
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, structs
 
+from hermes.config.sections.terminal import CONTAINERS
 from hermes.confinement.policy import Confinement
 from hermes.redact import MARKER
 from hermes.scope import TurnScope
@@ -17,6 +19,7 @@ from hermes.tools.approval.analysis import View
 from hermes.tools.approval.border import BORDER_KINDS, NOT_MOVED, SUDO_INSIDE, BorderView, leaves_border, write_effect
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
+from hermes.tools.approval.made_here import Makings, imports_made_here, runs_made_here
 from hermes.tools.approval.paths import GIT_RUNS
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
 from hermes.tools.approval.question import Answer, ApprovalQuestion, facts_of
@@ -30,6 +33,7 @@ PLACEHOLDER = (
     "Use them, or let the program read the value itself."
 )
 _LONG = 4096
+_MOST_WRITTEN = 10_000
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ENDING_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D stop things; every other key may change what a line says
 _UNASKED = ("effects", "border")  # the rules of a verdict that looked at what the text itself does
@@ -97,6 +101,8 @@ class ApprovalGate:
     in_thread: Callable[..., Awaitable[Any]] | None = None
     tell: Tell | None = None
     border: Callable[[], Awaitable[Confinement | None]] | None = None  # what the session's programs are held by
+    makings: Callable[[], Makings] | None = None  # what the session has made on this machine
+    written: set[str] = field(default_factory=set)  # what it has made on another
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         return (await self.settle(action, scope)).decision
@@ -108,6 +114,7 @@ class ApprovalGate:
         analysis, scripts = await self._analysed(action)
         if action.kind == "write" and border is not None:
             analysis = _beside_border(analysis, action.text, border)
+        analysis = self._with_makings(analysis, action, border)
         context = Context(
             tool=action.tool,
             backend=action.backend,
@@ -135,8 +142,36 @@ class ApprovalGate:
             for grant in given:
                 if grant.scope == "once" and grant.binding == context.binding:
                     await self.grants.use_once(grant)
+        self._remember(question, decision)
         await self.record(question, decision)
         return SettledQuestion(question, decision)
+
+    def _with_makings(self, analysis: Analysis, action: Action, border: BorderView | None) -> Analysis:
+        """Where no border stands, what was made in this session is asked about before it runs."""
+        level = border.confinement.level if border is not None else "none"
+        if action.kind not in ("command", "code") or level == "full" or action.backend in CONTAINERS:
+            return analysis
+        if action.backend != "local":
+            makings = Makings(self.written.__contains__)
+        elif self.makings is not None:
+            makings = self.makings()
+        else:
+            return analysis
+        found = runs_made_here(analysis, action.cwd, makings, only_shell=level == "files")
+        if action.kind == "code" and level == "none":
+            found += imports_made_here(action.text, action.cwd, makings)
+        return structs.replace(analysis, effects=(*analysis.effects, *dict.fromkeys(found))) if found else analysis
+
+    def _remember(self, question: ApprovalQuestion, decision: Decision) -> None:
+        """Keep what another machine's files are made by, since nothing there can be looked at."""
+        action = question.action
+        if not decision.allowed or action.backend == "local" or len(self.written) >= _MOST_WRITTEN:
+            return
+        if action.kind == "write":
+            self.written.add(action.text)
+        for effect in question.analysis.effects if action.kind in ("command", "code") else ():
+            if effect.kind in ("write", "project_env"):
+                self.written.update(posixpath.normpath(posixpath.join(action.cwd, path)) for path in effect.paths)
 
     async def _border(self, action: Action) -> BorderView | None:
         if self.border is None or action.kind in ("tool", "network"):

@@ -12,6 +12,7 @@ from hermes.ops import ApprovalRecorded
 from hermes.seams import Decision, Environment, EventStore
 from hermes.tools.approval.gate import ApprovalGate, DiskView, Record
 from hermes.tools.approval.grants import HomeGrants, HomePolicy
+from hermes.tools.approval.made_here import Makings
 from hermes.tools.approval.question import ApprovalQuestion
 from hermes.tools.approval.real_paths import RealPaths
 from hermes.tools.git_access.start_remotes import StartRemotes
@@ -61,6 +62,18 @@ def disk_view(home: Path, settings: Mapping[str, Any], backend: str, workspace: 
 def border_of(environment: Environment) -> Callable[[], Awaitable[Confinement | None]] | None:
     """How the gate learns what the programs of `environment` are held by; None for another machine or a container."""
     return environment.confinement if isinstance(environment, ConfinedEnvironment) else None
+
+
+@runtime_checkable
+class KnowsMakings(Protocol):
+    """An environment that can tell what its session has made."""
+
+    def makings(self) -> Makings: ...
+
+
+def makings_of(environment: Environment) -> Callable[[], Makings] | None:
+    """How the gate learns what the session of `environment` has made; None where nothing can be looked at."""
+    return environment.makings if isinstance(environment, KnowsMakings) else None
 
 
 @runtime_checkable

@@ -6,10 +6,12 @@ import secrets
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field, structs
 
@@ -25,14 +27,17 @@ from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState, Start
-from hermes.tools.git_access.session_git import GitPerson, SessionGit
-from hermes.tools.git_access.start_remotes import StartRemotes
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
+
+if TYPE_CHECKING:
+    from hermes.tools.approval.made_here import Makings
+    from hermes.tools.git_access.session_git import SessionGit
+    from hermes.tools.git_access.start_remotes import StartRemotes
 
 CREATION_LIMIT_S = 10.0
 
@@ -82,7 +87,7 @@ class LocalEnvironment:
         self._supervisor = supervisor
         self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
         self._workspace = options.sandbox.workspace if options.sandbox is not None else self._cwd
-        self.remotes = StartRemotes(self._workspace)
+        self._began_at = time.time()
         self._options = options
         self._run_blocking = run_blocking
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
@@ -123,6 +128,23 @@ class LocalEnvironment:
     def sandbox(self) -> Sandbox | None:
         """The sandbox commands run in, once the first one has run; None where there is none."""
         return self._sandbox
+
+    @cached_property
+    def remotes(self) -> "StartRemotes":
+        """Where the workspace pushed to before the session's first command."""
+        from hermes.tools.git_access.start_remotes import StartRemotes  # paid by the first command
+
+        return StartRemotes(self._workspace)
+
+    def makings(self) -> "Makings":
+        """What the session has made: files since it began, and what its shell has beyond the login shell."""
+        from hermes.tools.approval.made_here import Makings, of_shell, since  # the whole reader comes with it
+
+        is_new = since(self._began_at)
+        if self._state is None or not Path(self._state.login).exists():
+            return Makings(is_new, tuple(self._options.env.get("PATH", os.defpath).split(":")))
+        login = Path(self._state.login).read_text("utf-8", "replace")
+        return of_shell(login, self._state.present().decode("utf-8", "replace"), is_new)
 
     async def ready(self) -> str:
         """Where the session stands: always known here."""
@@ -204,15 +226,15 @@ class LocalEnvironment:
 
     async def read_exact(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
         """`read` of a real path, by descriptors: no link in it is followed."""
-        return await self._run_blocking(host_files.read_exact, path, offset, size)
+        return await self._run_blocking(_exact().read_exact, path, offset, size)
 
     async def write_exact(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """`write` at a real path, by descriptors: no link in it is followed."""
-        await self._run_blocking(host_files.write_exact, path, data, mode)
+        await self._run_blocking(_exact().write_exact, path, data, mode)
 
     async def remove_exact(self, path: str) -> None:
         """`remove` at a real path, by descriptors: no link in it is followed."""
-        await self._run_blocking(host_files.remove_exact, path)
+        await self._run_blocking(_exact().remove_exact, path)
 
     async def remove(self, path: str) -> None:
         await self._run_blocking(host_files.remove_path, self._absolute(path))
@@ -240,6 +262,7 @@ class LocalEnvironment:
         if self._state is None:
             async with self._making:
                 if self._state is None:
+                    self.remotes  # noqa: B018 - looked at before anything can change them
                     await self._enter_sandbox()
                     self._state = await self._make_state()
         return self._state
@@ -305,6 +328,8 @@ class LocalEnvironment:
         """Before the first command: git may use the person's keys for the remotes that the workspace has now."""
         if self._sandbox is None:
             return
+        from hermes.tools.git_access.session_git import GitPerson, SessionGit  # paid by the first command
+
         environ = self._options.person if self._options.person is not None else self._options.env
         person = GitPerson(self._supervisor, environ, Path(self._workspace), self._options.redactor)
         self._git = await SessionGit.of(person)
@@ -367,6 +392,12 @@ class LocalEnvironment:
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+
+
+def _exact() -> ModuleType:
+    from hermes.tools.environments import exact_files  # paid by the first file tool
+
+    return exact_files
 
 
 def _write_program(path: Path, text: str) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
+from hermes.confinement.deciding_rule import deciding_rule
 from hermes.confinement.policy import ConfinedEnvironment, Confinement
 from hermes.errors import ToolError
 from hermes.seams import Action, Decision, FileInfo, ToolContext
-from hermes.tools.approval.border import deciding_rule, write_effect
-from hermes.tools.approval.real_paths import RealPaths
 from hermes.tools.files import paths
 from hermes.tools.files.encoding import Decoded, NotTextError, decode
 from hermes.tools.files.file_memory import FileMemo, digest
@@ -141,8 +140,8 @@ class Workspace:
         confinement, environment = await self._confinement(), self._ctx.environment
         if confinement is None or not isinstance(environment, ConfinedEnvironment):
             return
-        effect = write_effect(name, confinement)
-        if effect is not None and effect.kind == "write_outside":
+        rule = deciding_rule(confinement, name)
+        if rule is None or (rule.access != "write" and rule.kind not in ("protected", "self-running", "git-config")):
             environment.widen(confinement.with_root(posixpath.dirname(name), "a yes to a file tool"))
 
     async def read_text(self, place: WorkspacePath) -> TextFile:
@@ -287,6 +286,10 @@ class Workspace:
 
 def _known_name(path: str, home: str) -> str:
     """The name by which a guarded file is known, when `path` is a second name of it."""
+    if os.stat(path).st_nlink < 2:  # noqa: PTH116
+        return path
+    from hermes.tools.approval.real_paths import RealPaths  # the whole reader comes with it
+
     return RealPaths(os.path.realpath(home or Path.home()), os.path.realpath(root_home()))(path)
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from hermes.confinement.policy import Confinement
 from hermes.errors import ToolError
 from hermes.own_git import GitAnswer, OwnGit
-from hermes.tools.environments import host_files
+from hermes.tools.environments import exact_files
 from hermes.tools.git_access.harmless_settings import is_harmless
 from hermes.tools.git_access.session_git import GitPerson
 
@@ -90,9 +90,9 @@ class GitConfigGuard:
         """Make the file what it should be, by descriptors: a folder above it may be a link by now."""
         try:
             if right.data is None:
-                host_files.remove_exact(file)
+                exact_files.remove_exact(file)
             else:
-                host_files.write_exact(file, right.data, right.mode)
+                exact_files.write_exact(file, right.data, right.mode)
             self._known[file] = _look(file)
         except (ToolError, OSError) as error:
             return [f"a change of {file} could not be undone ({error}); tell the user to look at it ({why})"]
