@@ -1,12 +1,14 @@
 """Inside a border: what it makes impossible is not asked about, what would move it is, and sudo says what it needs."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from hermes.confinement.policy import Confinement, Level, PathRule
 from hermes.errors import ConfigError
-from hermes.seams import Decision
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision
 from hermes.tools.approval.policy import Policy, PolicyRule, check_examples
 from hermes.tools.approval.question import Answer
 from tests.tools.approval.test_gate import Room
@@ -64,9 +66,9 @@ async def test_what_only_namespaces_hold_is_asked_about_elsewhere(command: str, 
 @pytest.mark.parametrize(
     "command",
     [
-        "rm -rf build",
+        "rm -rf .",
         "rm -rf /work",  # the workspace goes with it
-        "rm -rf ~/x build",
+        "rm -rf ~/x .",
         "rm -rf $UNKNOWN/x",
         "git reset --hard",
         "git push --force",
@@ -76,6 +78,30 @@ async def test_what_only_namespaces_hold_is_asked_about_elsewhere(command: str, 
 )
 async def test_what_the_border_cannot_rule_out_is_asked_about_as_ever(command: str) -> None:
     assert not (await room("full", alone=True).run(command)).allowed
+
+
+async def test_what_is_only_the_sessions_own_is_lost_unasked(tmp_path: Path) -> None:
+    """A folder that is not there before the command, and the private temporary folder."""
+    (tmp_path / "src").mkdir()
+    rules = (PathRule(str(tmp_path), "write", "workspace", ""), PathRule("/scratch", "write", "temp", ""))
+    inside = Room(alone=True)
+
+    async def border() -> Confinement:
+        return Confinement(level="full", workspace=str(tmp_path), home="/home/me", rules=rules)
+
+    sight = replace(inside.gate.sight, workspace=str(tmp_path))
+    inside.gate = replace(inside.gate, border=border, sight=sight)
+
+    async def allowed(text: str) -> bool:
+        action = Action(kind="command", tool="terminal", text=text, cwd=str(tmp_path))
+        return (await inside.gate.decide(action, TurnScope())).allowed
+
+    assert await allowed("mkdir -p out && touch out/x && rm -r out")
+    assert await allowed("rm -rf /scratch/x")
+    assert await allowed("dd if=/dev/zero of=z bs=1k count=4")
+    assert not await allowed("rm -rf src")
+    assert not await allowed("rm -rf out src")
+    assert not await allowed("rm -rf .")
 
 
 async def test_the_floor_holds_inside_a_border_too() -> None:

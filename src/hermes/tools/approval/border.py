@@ -4,6 +4,7 @@ Pure, over the confinement and what the reader found. An effect that has to be a
 it impossible; what the border cannot rule out is asked about as ever.
 """
 
+import os
 import posixpath
 from typing import NamedTuple
 
@@ -31,7 +32,8 @@ _OF_MACHINE = frozenset(
 )
 _BY_SOCKET = frozenset({"service_control", "container_stop"})
 # Code that the reader cannot follow does inside what a script does there: nothing beyond the border.
-_OF_CODE = frozenset({"inline_code", "unknown_program", "chmod_run"})
+_OF_CODE = frozenset({"inline_code", "unknown_program", "decoded_code", "chmod_run"})
+_DELETES = frozenset({"recursive_delete", "delete_outside", "mass_delete", "xargs_delete", "find_delete"})
 
 
 # A yes to these moves the border itself.
@@ -63,7 +65,21 @@ class BorderView(NamedTuple):
             return not (has_sockets and effect.kind in _BY_SOCKET)
         if effect.kind not in _BY_PATH or (level == "files" and effect.kind in _OF_MODES):
             return False
-        return bool(effect.paths) and all(self._is_out_of_reach(path) for path in effect.paths)
+        return bool(effect.paths) and all(
+            self._is_out_of_reach(path) or self._is_no_loss(effect, path) for path in effect.paths
+        )
+
+    def _is_no_loss(self, effect: Effect, shown: str) -> bool:
+        """Whether what is lost is the session's own: in its private temporary folder, or not there before."""
+        path = self.absolute(shown)
+        rule = self.confinement.rule_for(path) if path is not None else None
+        if path is None or rule is None or rule.access != "write" or path == rule.path:
+            return False
+        if effect.kind == "disk_copy":  # into a file, as any other program writes one
+            return True
+        return effect.kind in _DELETES and (
+            (rule.kind == "temp" and self.confinement.level == "full") or not os.path.lexists(path)
+        )
 
     def _is_out_of_reach(self, shown: str) -> bool:
         path = self.absolute(shown)
