@@ -55,7 +55,7 @@ async def test_what_the_border_makes_impossible_is_not_asked_about(command: str,
 
 @pytest.mark.parametrize(
     ("command", "is_asked_at_files"),
-    [("systemctl stop nginx", True), ("pkill -9 python", True), ("chmod -R 777 ~/x", True), ("mkfs.ext4 x.img", True)],
+    [("systemctl stop nginx", False), ("pkill -9 python", True), ("chmod -R 777 ~/x", True), ("mkfs.ext4 x.img", True)],
 )
 async def test_what_only_namespaces_hold_is_asked_about_elsewhere(command: str, is_asked_at_files: bool) -> None:
     assert (await room("files", alone=True).run(command)).allowed is not is_asked_at_files

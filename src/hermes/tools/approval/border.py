@@ -60,7 +60,7 @@ class BorderView(NamedTuple):
             return False
         if effect.kind in _OF_CODE:
             return True
-        if effect.kind in _OF_MACHINE and level == "full":
+        if effect.kind in _OF_MACHINE and (level == "full" or effect.kind in _BY_SOCKET):
             has_sockets = any(rule.access != "hidden" for rule in self.confinement.of_kind("socket"))
             return not (has_sockets and effect.kind in _BY_SOCKET)
         if effect.kind not in _BY_PATH or (level == "files" and effect.kind in _OF_MODES):
