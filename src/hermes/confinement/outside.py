@@ -8,7 +8,8 @@ from hermes.confinement.policy import Outside
 STARTS: dict[str, str] = {
     "checkpoint git": "reads no configuration of the workspace and no hook, and writes to Hermes' own folders alone",
     "own git": "hooks, monitors, filters, external diffs, pagers, aliases and all that fetches are off",
-    "ripgrep": "a fixed program with --no-config; what commands may not see is not searched",
+    "git ssh": "the person's ssh for a git remote that the workspace had before the first command, forwarding off",
+    "git credential": "`git credential fill` in no repository, for the host of such a remote",
     "container": "a client that talks to a container engine; the container is a border of its own",
     "ssh": "a client; what it runs is on another machine",
     "box model": "the model server, from Hermes' own folder",
@@ -16,7 +17,6 @@ STARTS: dict[str, str] = {
     "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
     "terminal program": "started by the person at the prompt",
     "allowed outside": "a command that a person or a rule sent outside, in so many words",
-    "probe": "a fixed command line of the runtime's own that finds out what the machine can enforce",
 }
 
 

@@ -66,6 +66,7 @@ def plan(request: PlanRequest, found: Enforcement) -> Confinement:
         network=request.network,
         limits=request.limits,
         env=_variables(request, found.level),
+        without=() if found.level == "none" else _dropped(request),
         bwrap=found.bwrap,
         why=found.why,
     )
@@ -186,7 +187,7 @@ def _environment_files(folder: str) -> Iterator[PathRule]:
 
 
 def _git_rules(git: str, root: str) -> Iterator[PathRule]:
-    if not os.path.isfile(f"{git}/HEAD") or not os.path.isdir(f"{git}/objects"):  # noqa: PTH112, PTH113
+    if git == root and not os.path.isfile(f"{git}/HEAD"):  # noqa: PTH113 - a folder that is no repository itself
         return
     for folder in (git, *_modules(git)):
         yield PathRule(f"{folder}/{places.GIT_HOOKS}", "read", "protected", "git runs hooks by itself")
@@ -266,6 +267,11 @@ def _variables(request: PlanRequest, level: Level) -> dict[str, str]:
     if request.caches:
         made |= {name: f"{request.caches}/{folder}" for name, folder in places.CACHES.items()}
     return made
+
+
+def _dropped(request: PlanRequest) -> tuple[str, ...]:
+    granted = set(request.sockets)
+    return tuple(name for name in places.DROPPED_VARIABLES if request.environ.get(name, "") not in granted)
 
 
 def _names(folder: str) -> list[str]:

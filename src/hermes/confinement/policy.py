@@ -73,6 +73,7 @@ class Confinement(Struct, frozen=True, kw_only=True):
     network: bool = True
     limits: Limits = Limits()
     env: dict[str, str] = {}  # variables that programs get beside their own: where temp and caches are
+    without: tuple[str, ...] = ()  # variables that would lead them to what they cannot see
     bwrap: str = ""  # the program of level full, found outside every writable folder
     why: str = ""  # why the level is no higher, in one sentence
 

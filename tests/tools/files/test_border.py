@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes.confinement.policy import AfterCommand, Confinement, PathRule
+from hermes.confinement.policy import Confinement, PathRule
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
@@ -24,10 +24,6 @@ class Held(LocalEnvironment):
     """This machine, held to a confinement of the test's own."""
 
     held: Confinement
-
-    @property
-    def after_command(self) -> list[AfterCommand]:
-        return []
 
     async def confinement(self) -> Confinement:
         return self.held

@@ -27,7 +27,6 @@ from hermes.tools.files.search_commands import (
 )
 from hermes.tools.files.workspace import HANDLE_PREFIX, Workspace
 from hermes.tools.registry import registry, tool_result
-from hermes.tools.terminal.sandbox_escape import Sandboxed
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 
 Naming: TypeAlias = Callable[[str], str]  # a path as found -> as shown
@@ -102,9 +101,6 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         context=wanted.context,
     )
     found = await _run(ctx, search)
-    sandbox = ctx.environment.sandbox if isinstance(ctx.environment, Sandboxed) else None
-    if not found.total and sandbox is not None and sandbox.hides(place.resolved):
-        raise ToolError(f"the sandbox hides {wanted.path!r} from searches; open the file you want with read_file")
     return _result(search, found, lambda name: display_path(posixpath.join(search.folder, name), ctx.environment.cwd))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
 from hermes.confinement.deciding_rule import deciding_rule
-from hermes.confinement.policy import ConfinedEnvironment, Confinement
+from hermes.confinement.policy import TEMP_FOLDERS, ConfinedEnvironment, Confinement
 from hermes.errors import ToolError
 from hermes.seams import Action, Decision, FileInfo, ToolContext
 from hermes.tools.files import paths
@@ -119,6 +119,9 @@ class Workspace:
             await self._ask_to_write(place, name)
 
     async def _ask_to_write(self, place: WorkspacePath, name: str) -> None:
+        confinement = await self._confinement()
+        if confinement is not None and confinement.temp and name.startswith(f"{confinement.temp}/"):
+            name = TEMP_FOLDERS[0] + name[len(confinement.temp) :]  # as commands know it, and whoever is asked
         action = Action(
             kind="write",
             tool=self._tool,

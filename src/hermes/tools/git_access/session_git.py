@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from hermes.confinement.outside import outside
 from hermes.own_git import OwnGit
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
@@ -104,6 +105,7 @@ class SessionGit:
             cwd="/",
             env=self._environment({"GIT_PROTOCOL": request.protocol} if request.protocol else {}),
             owner="git-ssh",
+            confinement=outside("git ssh"),
             pass_fds=ends,
         )
         child = await self._person.supervisor.spawn(Decision.own("git's ssh outside"), spec)
@@ -126,6 +128,7 @@ class SessionGit:
             env=self._environment({"GIT_TERMINAL_PROMPT": "0", "GIT_CEILING_DIRECTORIES": "/", "GIT_ASKPASS": ""}),
             stdin=credential_request.question(asked),
             owner="git-credential",
+            confinement=outside("git credential"),
             merge_stderr=False,
         )
         child = await self._person.supervisor.spawn(Decision.own("git's credential"), spec)
