@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes.confinement.plan import Enforcement, PlanRequest
-from hermes.confinement.policy import Confinement
+from hermes.confinement.policy import Confinement, PathRule
 from hermes.errors import MissingPart, ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision
@@ -21,7 +21,7 @@ from hermes.tools.builtin.terminal import terminal
 from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions, Mode
 from hermes.tools.supervisor.confine import landlock, probe
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
-from hermes.tools.terminal.sandbox_escape import denial_in
+from hermes.tools.terminal.sandbox_escape import denial_in, folder_for
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import Conformance, run
 from tests.tools.real_backends import SshServer
@@ -149,9 +149,10 @@ async def test_a_denied_path_is_offered_and_then_works(supervisor: ProcessSuperv
     answer = told(await terminal({"command": f"cd sub && echo hi > {target}"}, ctx=room))  # both times from one folder
     assert (answer["exit_code"], target.read_text()) == (0, "hi\n")
     question = room.gate.asked[-1]
-    assert (question.kind, question.text, question.details["sandbox"]) == ("write", str(target.parent), "allow_path")
+    assert (question.kind, question.text) == ("write", str(target))
+    assert "the command says that it could not write" in str(question.details["why"])
     assert str(target.parent) in question.details["why"]
-    assert "was allowed" in answer["sandbox"]
+    assert "was opened, as allowed" in answer["sandbox"]
     await terminal({"command": f"echo again > {target}"}, ctx=room)
     assert len(room.gate.asked) == 3
     await environment.close()
@@ -174,10 +175,10 @@ async def test_a_file_in_the_home_itself_does_not_open_all_of_the_home(
 async def test_a_refused_denial_changes_nothing_and_is_told(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     target = place.root / "elsewhere" / "new.txt"
-    room = Room(environment, supervisor, place.root, PathGate(str(target.parent)))
+    room = Room(environment, supervisor, place.root, PathGate(str(target)))
     answer = told(await terminal({"command": f"echo hi > {target}"}, ctx=room))
     assert answer["exit_code"] == 1
-    assert "read-only" in answer["sandbox"]
+    assert "the border keeps" in answer["sandbox"]
     assert not target.exists()
     await environment.close()
 
@@ -287,6 +288,30 @@ def test_a_denial_is_read_from_what_programs_say(output: str, path: str | None) 
     assert found.path == path
     assert denial_in(output, 0, confined) is None
     assert denial_in("no such file", 1, confined) is None
+
+
+def test_what_a_command_says_counts_only_where_the_border_keeps_it() -> None:
+    rules = (
+        PathRule("/srv", "write", "workspace", ""),
+        PathRule("/srv/.envrc", "read", "self-running", "run by itself"),
+        PathRule("/home/me/.ssh", "hidden", "secret", "keys"),
+    )
+    confined = Confinement(level="full", workspace="/srv", home="/home/me", rules=rules)
+    said = "touch: cannot touch '{}': Read-only file system"
+    for path in ("/home/me/.ssh/x", "/srv/.envrc", "/srv/.ENVRC"):
+        found = denial_in(said.format(path), 1, confined)
+        assert found is not None
+        assert (found.path, found.is_final) == (None, True)
+    own = denial_in(said.format("/srv/a/b"), 1, confined)
+    assert own is not None  # it may be a mount of the person's own
+    assert own.path is None
+    assert "not known what" in own.why
+    docker = denial_in("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", 1, confined)
+    assert docker is not None
+    assert "out of sight" in docker.why
+    assert denial_in("kill: (1) - Operation not permitted", 1, confined) is None
+    assert folder_for("/home/x", confined) is None  # /home holds the person's
+    assert folder_for("/usr/lib/x", confined) == "/usr/lib"
 
 
 @needs_bwrap

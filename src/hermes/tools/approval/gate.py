@@ -113,7 +113,7 @@ class ApprovalGate:
         border = await self._border(action)
         analysis, scripts = await self._analysed(action)
         if action.kind == "write" and border is not None:
-            analysis = _beside_border(analysis, action.text, border)
+            analysis = _beside_border(analysis, action, border)
         analysis = self._with_makings(analysis, action, border)
         context = Context(
             tool=action.tool,
@@ -294,9 +294,11 @@ def _as_file_tool(analysis: Analysis, path: str) -> Analysis:
     return structs.replace(analysis, effects=kept, unknown=())
 
 
-def _beside_border(analysis: Analysis, path: str, border: BorderView) -> Analysis:
+def _beside_border(analysis: Analysis, action: Action, border: BorderView) -> Analysis:
     """A write by a file tool is held to what a command may write: beyond that it is the same question."""
-    effect = write_effect(path, border.confinement)
+    effect = write_effect(action.text, border.confinement)
+    if effect is not None and action.details.get("why"):  # for a command: what it said, and what a yes does
+        effect = effect._replace(detail=str(action.details["why"]))
     return structs.replace(analysis, effects=(*analysis.effects, effect)) if effect is not None else analysis
 
 
