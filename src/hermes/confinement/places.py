@@ -55,11 +55,11 @@ SYSTEM_SECRETS = (
         "/etc/sudoers.d",
         "/etc/krb5.keytab",
     ),
-    *("/etc/ssl/private", "/etc/ssh", "/etc/wireguard", "/etc/NetworkManager/system-connections", "/etc/letsencrypt"),
+    *("/etc/ssl/private", "/etc/wireguard", "/etc/NetworkManager/system-connections", "/etc/letsencrypt"),
     *("/var/lib/docker", "/var/lib/containerd", "/var/lib/sss", "/var/spool/cron", "/etc/security/opasswd"),
 )
-# What is readable again although it lies in a hidden folder.
-SYSTEM_SHOWN = ("/etc/ssh/ssh_config", "/etc/ssh/ssh_config.d", "/etc/ssh/ssh_known_hosts")
+# The keys of the machine itself, by how their names end.
+HOST_KEYS = ("/etc/ssh", "_key")
 # Where the machine's sockets live. A program may make sockets of its own there, in a folder that is private to it.
 SOCKET_FOLDERS = ("/run", "/var/run")
 SOCKET_FILES = (  # below the home folder

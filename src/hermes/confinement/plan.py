@@ -115,7 +115,7 @@ def _own_folders(request: PlanRequest, home: str, level: Level) -> Iterator[Path
             yield PathRule(folder, "write", "temp", "a temporary folder that only this session has")
         if any(is_below(home, folder) for folder in TEMP_FOLDERS):
             yield PathRule(home, "read", "system", "the home folder")  # else the private folder would cover it
-    if request.temp:
+    elif request.temp:
         yield PathRule(os.path.realpath(request.temp), "write", "temp", "the session's temporary folder")
     if request.caches:
         yield PathRule(os.path.realpath(request.caches), "write", "cache", "package caches of Hermes' own")
@@ -129,12 +129,17 @@ def _hidden(request: PlanRequest, home: str) -> Iterator[PathRule]:
     why = "keys and passwords are not for commands"
     for path in places.SYSTEM_SECRETS:
         yield PathRule(path, "hidden", "secret", why)
-    for path in places.SYSTEM_SHOWN:
-        yield PathRule(path, "read", "system", "settings without secrets")
+    folder, ending = places.HOST_KEYS
+    for name in _files(folder):
+        if name.endswith(ending):
+            yield PathRule(f"{folder}/{name}", "hidden", "secret", why)
     homes = {home, "/root"} - {""}
     for name in places.SECRETS:
-        for folder in homes:
-            yield PathRule(f"{folder}/{name}", "hidden", "secret", why)
+        for home_folder in homes:
+            path = f"{home_folder}/{name}"
+            for spelled in {path, os.path.realpath(path)}:  # a link may lead to where the keys are
+                if spelled not in (home, "/"):
+                    yield PathRule(spelled, "hidden", "secret", why)
     if request.hermes_home:
         own = os.path.realpath(request.hermes_home)
         yield PathRule(own, "hidden", "hermes", "Hermes' own files")
@@ -279,6 +284,14 @@ def _names(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _files(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
 

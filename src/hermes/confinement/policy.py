@@ -161,6 +161,14 @@ class ConfinedEnvironment(Protocol):
         ...
 
 
+@runtime_checkable
+class SaysWhatIsWritable(Protocol):
+    """An environment that knows, before anything is planned, what to tell the model about writing."""
+
+    @property
+    def writing_hint(self) -> str: ...
+
+
 def is_below(path: str, folder: str) -> bool:
     """Whether `path` is `folder` or lies in it, both as they are spelled."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -206,6 +206,7 @@ def _spec(order: ScriptRequest, python: str, ctx: ToolContext, desk: CallServer,
         pass_fds=(place.stack,),
         await_start=False,
         max_processes=order.limits.max_processes,
+        confinement=None,  # which the environment gives it
     )
 
 

@@ -141,6 +141,25 @@ class LocalEnvironment:
         return self._cwd
 
     @property
+    def writing_hint(self) -> str:
+        """What the model is told about writing, from the settings alone: the same in every session with them."""
+        border = self._options.border
+        if border is None or border.mode == "off":
+            return ""
+        request = border.request
+        own = {"read-only": "nothing of the user's", "open": "everywhere but in protected places"}.get(
+            request.policy, f"below {request.workspace}"
+        )
+        if request.safe_roots:
+            own = f"below {', '.join(request.safe_roots)}"
+        also = f", {', '.join(request.writable)}" if request.writable else ""
+        return (
+            f"Commands and file tools may write {own}{also}, and in $TMPDIR, which is this session's alone. The rest "
+            "is read-only, keys and secrets are hidden, git hooks and settings are protected: a write there fails or "
+            "asks the user."
+        )
+
+    @property
     def planned(self) -> Confinement | None:
         """The session's confinement, once there is one."""
         return self._confinement

@@ -9,6 +9,7 @@ from dataclasses import replace
 from hermes.config import paths
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
+from hermes.surfaces.cli.chat.added_folders import with_added_folders
 from hermes.surfaces.cli.chat.ending import prune_if_due
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.keywords import note_unknown_toolsets
@@ -29,7 +30,7 @@ AnyFace = TerminalFace | PlainFace
 
 def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
-    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    settings = with_added_folders(cli.settings(wish.flags, ignore_file=wish.ignore_user_config), wish.add_dirs)
     session_id = resumed_session(cli, wish)
     loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=False)

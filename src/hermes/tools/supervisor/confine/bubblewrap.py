@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from hermes.confinement.policy import TEMP_FOLDERS, Bind, Confinement, PathRule, is_below
 
-_SHM = "/dev/shm"  # noqa: S108 - the name by which programs know it
-_SHARED_MEMORY = 1 << 30
 _SOCKETS_SIZE = 64 << 20
 _NOTHING_SIZE = 1 << 20
 NOTHING = "/dev/null"  # bound without devices allowed, it can be neither read nor written
@@ -30,8 +28,8 @@ class MountPlan(Struct, frozen=True):
 def mount_plan(confined: Confinement) -> MountPlan:
     """What to mount, outer folders first. It looks at the file system; do it once."""
     chosen = {rule.path: rule for rule in confined.rules}  # of two for one path the later counts
+    # What is hidden is an empty folder, small, and gone with the command: to shut it as well would cost another mount.
     steps: list[tuple[int, tuple[str, ...]]] = []
-    shut: list[tuple[str, ...]] = []
     pinned: set[str] = set()
     for rule in chosen.values():
         depth = _depth(rule.path)
@@ -40,8 +38,6 @@ def mount_plan(confined: Confinement) -> MountPlan:
             steps.append((depth, made))
         elif rule.kind != "git-config":
             continue
-        if made[:1] == ("--size",) and rule.kind != "socket":
-            shut.append(("--remount-ro", rule.path))
         if rule.access != "write":
             for folder in _way_to(rule.path, chosen):
                 if folder not in pinned and folder not in chosen:
@@ -49,7 +45,7 @@ def mount_plan(confined: Confinement) -> MountPlan:
                     steps.append((_depth(folder), ("--bind-try", folder, folder)))
     steps += [(_depth(bind.target), _bound(bind)) for bind in confined.binds]
     ordered = [made for _, made in sorted(steps, key=lambda each: each[0])]
-    return MountPlan((*ordered, *shut))
+    return MountPlan(tuple(ordered))
 
 
 def command_line(confined: Confinement, mounts: MountPlan, seccomp_fd: int) -> list[str]:
@@ -60,7 +56,6 @@ def command_line(confined: Confinement, mounts: MountPlan, seccomp_fd: int) -> l
     if seccomp_fd >= 0:
         words += ["--seccomp", str(seccomp_fd)]
     words += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
-    words += ["--perms", "1777", "--size", str(_SHARED_MEMORY), "--tmpfs", _SHM, "--remount-ro", "/dev"]
     for step in mounts.steps:
         if step[0] not in ("--size", "--ro-bind") or _is_there(step[-1]):  # the person may have removed it since
             words += step
