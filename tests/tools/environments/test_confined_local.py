@@ -314,35 +314,61 @@ def test_what_a_command_says_counts_only_where_the_border_keeps_it() -> None:
     assert folder_for("/usr/lib/x", confined) == "/usr/lib"
 
 
-@needs_bwrap
-async def test_git_fetches_and_pushes_over_ssh_though_no_key_is_in_sight(
-    supervisor: ProcessSupervisor, place: Place, sshd: SshServer, tmp_path: Path
-) -> None:
-    def git(*words: str) -> None:
-        quiet = {"PATH": PATH, "HOME": str(place.home), "GIT_CONFIG_GLOBAL": "/dev/null"}
-        named = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        subprocess.run(["git", *words], cwd=place.work, env={**quiet, **named}, check=True, capture_output=True)
+def in_work(place: Place, *words: str) -> None:
+    """Run git in the workspace as the person would."""
+    quiet = {"PATH": PATH, "HOME": str(place.home), "GIT_CONFIG_GLOBAL": "/dev/null"}
+    named = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", *words], cwd=place.work, env={**quiet, **named}, check=True, capture_output=True)
 
+
+@needs_bwrap
+@pytest.mark.parametrize("level", ["full", "files"])
+async def test_git_fetches_and_pushes_over_ssh_though_no_key_is_in_sight(
+    supervisor: ProcessSupervisor, place: Place, sshd: SshServer, tmp_path: Path, level: probe.Wish
+) -> None:
     theirs = place.root / "theirs.git"
-    git("init", "-q", "--bare", "-b", "main", str(theirs))
     shutil.rmtree(place.work / ".git")
-    git("init", "-q", "-b", "main")
-    git("remote", "add", "origin", f"ssh://127.0.0.1:{sshd.port}{theirs}")
-    git("commit", "-q", "--allow-empty", "-m", "one")
-    ssh = (
-        f"ssh -F /dev/null -i {sshd.folder}/key -o UserKnownHostsFile={tmp_path}/k -o StrictHostKeyChecking=accept-new"
-    )
+    in_work(place, "init", "-q", "--bare", "-b", "main", str(theirs))
+    in_work(place, "init", "-q", "-b", "main")
+    in_work(place, "remote", "add", "origin", f"ssh://127.0.0.1:{sshd.port}{theirs}")
+    in_work(place, "commit", "-q", "--allow-empty", "-m", "one")
+    known = f"-o UserKnownHostsFile={tmp_path}/k -o StrictHostKeyChecking=accept-new"
     env = {"PATH": PATH, "HOME": str(place.home), "LANG": "C.UTF-8"}
-    options = LocalOptions(env=env, border=place.border(), person={**env, "GIT_SSH_COMMAND": ssh})
+    person = {**env, "GIT_SSH_COMMAND": f"ssh -F /dev/null -i {sshd.folder}/key {known}"}
+    options = LocalOptions(env=env, border=place.border(level=level), person=person)
     environment = LocalEnvironment(supervisor, str(place.work), options)
     try:
-        done = await run(environment, "git push origin main && git fetch origin && git ls-remote origin")
+        assert (await environment.confinement()).level == level
+        done = await run(environment, "git push -u origin main && git fetch origin && git ls-remote origin")
         assert done.exit_code == 0, done.output
-        again = await run(
-            environment, "python3 -c \"import subprocess; subprocess.run(['git', 'ls-remote', 'origin'])\""
-        )
+        code = "import subprocess; subprocess.run(['git', 'ls-remote', 'origin'])"
+        again = await run(environment, f'python3 -c "{code}"')
         assert "refs/heads/main" in again.output
         elsewhere = await run(environment, f"git ls-remote ssh://127.0.0.1:{sshd.port}{place.work}")
         assert "was no remote of this workspace" in elsewhere.output
+    finally:
+        await environment.close()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("level", ["full", "files"])
+async def test_settings_of_git_that_start_something_do_not_outlast_the_command(
+    supervisor: ProcessSupervisor, place: Place, level: probe.Wish
+) -> None:
+    shutil.rmtree(place.work / ".git")
+    in_work(place, "init", "-q", "-b", "main")
+    environment = make(supervisor, place, level=level)
+    try:
+        everyday = "git config user.name me && git remote add origin git@example.org:a/b.git && git checkout -qb x"
+        done = await run(environment, everyday)
+        assert (done.exit_code, done.notes) == (0, ()), done.output
+        done = await run(environment, "git config core.fsmonitor 'touch /tmp/x' && git config alias.st status")
+        assert done.exit_code == 0, done.output
+        assert "alias.st, core.fsmonitor" in done.notes[0]
+        config = (place.work / ".git" / "config").read_text()
+        assert "fsmonitor" not in config
+        assert "git@example.org:a/b.git" in config
+        assert "name = me" in config
+        assert (await run(environment, "true")).notes == ()
     finally:
         await environment.close()
