@@ -61,18 +61,18 @@ def search_path() -> str:
     return ":".join([*parts, *(str(each) for each in rust), str(Path(sys.executable).parent)])
 
 
-def run(tasks: Sequence[Task], level: str, path: str, tell: Callable[[TaskVerdict], object]) -> None:
+def run(tasks: Sequence[Task], config: str, path: str, tell: Callable[[TaskVerdict], object]) -> None:
     """Do each task in a home of its own and tell its verdict."""
     room.refuse_elsewhere()
-    world.make_template(json.dumps({"terminal": {"timeout": 60}}) + "\n")
+    world.make_template(config)
     with registry_files.index() as address:
         known = set(room.processes())
         for task in tasks:
-            tell(_do(task, level, {"PATH": path, "LOCAL_INDEX": address}, known))
+            tell(_do(task, {"PATH": path, "LOCAL_INDEX": address}, known))
 
 
-def _do(task: Task, level: str, env: dict[str, str], known: set[int]) -> TaskVerdict:
-    missing = [name for name in task.needs if shutil.which(name, path=env["PATH"]) is None]
+def _do(task: Task, env: dict[str, str], known: set[int]) -> TaskVerdict:
+    missing = [name for name in task.needs if shutil.which(name, path=f"{env['PATH']}:/usr/sbin") is None]
     if missing:
         return TaskVerdict(name=task.name, missing=", ".join(missing))
     started = time.monotonic()
@@ -80,7 +80,7 @@ def _do(task: Task, level: str, env: dict[str, str], known: set[int]) -> TaskVer
     registry_files.put_keys(world.HOME)
     if task.before:
         world.by_person(f"set -e\n{task.before}", env=env)
-    results, questions = _session(task, level, {**env, **_expanded(task.env, env)})
+    results, questions = _session(task, {**env, **_expanded(task.env, env)})
     failed = _fault(task, results)
     if not failed and task.after:
         checked = world.by_person(f"set -e\n{task.after}\necho all-well", env=env)
@@ -124,7 +124,7 @@ def _failure(text: str) -> str:
     return text[-600:]
 
 
-def _session(task: Task, level: str, env: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _session(task: Task, env: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The task's calls in a forked runtime, with somebody there who says yes and is counted."""
     ours, theirs = os.pipe()
     child = os.fork()
@@ -132,7 +132,7 @@ def _session(task: Task, level: str, env: Mapping[str, str]) -> tuple[list[str],
         os.close(ours)
         code = 1
         try:
-            session.be_at_home(env, level)
+            session.be_at_home(env)
             with os.fdopen(theirs, "w") as file:
                 json.dump(_talk(task), file)
             code = 0

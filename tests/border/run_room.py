@@ -37,23 +37,29 @@ def main() -> None:
 
     if plan.kind == "tasks":
         named = {task.name: task for task in TASKS}
-        everyday.run([named[name] for name in plan.names], plan.level, path, tell)
+        everyday.run([named[name] for name in plan.names], _config(plan), path, tell)
         return
     surroundings.limits()
     surroundings.own_keyring()
     world.make_template(_config(plan))
     known = {attack.id: attack for attack in ATTACKS}
     for name in plan.names:
-        verdict = trial.try_attack(known[name], plan.level)
+        verdict = trial.try_attack(known[name])
         tell(verdict)
         if verdict.breaches and plan.level != "none":
             return  # what got out may have left anything behind: whoever asked goes on in a new room
 
 
 def _config(plan: Plan) -> str:
-    approvals = {} if plan.asks else {"approvals": {"mode": "off"}}
-    sandbox = {"sandbox": "off"} if plan.level == "none" else {}
-    return json.dumps({**approvals, "terminal": {"timeout": 20, "max_processes": 250, **sandbox}}) + "\n"
+    """The person's config.yaml. Tasks are done at the settings of a new user, but for the level that is tried."""
+    settings: dict[str, object] = {}
+    terminal: dict[str, object] = (
+        {"sandbox": "off"} if plan.level == "none" else {"sandbox_level": plan.level or "auto"}
+    )
+    if plan.kind == "attacks":
+        terminal |= {"timeout": 20, "max_processes": 250, "max_temp_mb": 100}
+        settings = {} if plan.asks else {"approvals": {"mode": "off"}}
+    return json.dumps({**settings, "terminal": terminal}) + "\n"
 
 
 def _become(plan: Plan) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -25,13 +26,13 @@ TIME_LIMIT_S = 60.0
 STRUCK = f"{world.WORK}/struck.fifo"  # what a command writes to when it runs, so that it can be hit then
 
 
-def run_session(steps: Sequence[Call | Strike], env: Mapping[str, str], level: str) -> list[str]:
+def run_session(steps: Sequence[Call | Strike], env: Mapping[str, str]) -> list[str]:
     """Make the calls one after the other in a new session; the text of each result. Waits until the session is over."""
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:
         os.close(ours)
-        _be_the_runtime(steps, env, level, theirs)
+        _be_the_runtime(steps, env, theirs)
     os.close(theirs)
     return _answers_of(child, ours)
 
@@ -39,11 +40,9 @@ def run_session(steps: Sequence[Call | Strike], env: Mapping[str, str], level: s
 class Beside:
     """Another session of the same person, which is in the middle of a call when this returns."""
 
-    def __init__(self, steps: Sequence[Call], env: Mapping[str, str], level: str) -> None:
+    def __init__(self, steps: Sequence[Call], env: Mapping[str, str]) -> None:
         self._results: list[str] = []
-        self._thread = threading.Thread(
-            target=lambda: self._results.extend(run_session(steps, env, level)), daemon=True
-        )
+        self._thread = threading.Thread(target=lambda: self._results.extend(run_session(steps, env)), daemon=True)
         self._thread.start()
         with Path(STRUCK).open() as fifo:
             fifo.read()
@@ -54,27 +53,27 @@ class Beside:
         return self._results
 
 
-def _be_the_runtime(steps: Sequence[Call | Strike], env: Mapping[str, str], level: str, answers: int) -> None:
+def _be_the_runtime(steps: Sequence[Call | Strike], env: Mapping[str, str], answers: int) -> None:
     """In the forked process: never returns."""
     code = 1
     try:
-        be_at_home(env, level)
+        be_at_home(env)
         results = _talk(steps)
         with os.fdopen(answers, "w") as file:
-            json.dump(results, file)
+            json.dump([results, list(sys.modules)], file)
         code = 0
     except Exception:  # noqa: BLE001 - the top of a process: whoever started it reads what went wrong
         with os.fdopen(answers, "w") as file:
-            json.dump([f"HARNESS FAULT {traceback.format_exc()}"], file)
+            json.dump([[f"HARNESS FAULT {traceback.format_exc()}"], []], file)
     finally:
         os._exit(code)
 
 
-def be_at_home(env: Mapping[str, str], level: str) -> None:
+def be_at_home(env: Mapping[str, str]) -> None:
     """In a forked process: stand in the workspace with the person's variables, and no terminal."""
     os.setsid()
     os.environ.clear()
-    os.environ.update(variables(env, level))
+    os.environ.update(variables(env))
     os.chdir(world.WORK)  # noqa: TID251 - this process is a user who stands in the workspace
     quiet = os.open("/run/session.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -83,8 +82,8 @@ def be_at_home(env: Mapping[str, str], level: str) -> None:
     os.dup2(quiet, 2)
 
 
-def variables(env: Mapping[str, str], level: str) -> dict[str, str]:
-    """What a person's shell exports, and how the level is forced."""
+def variables(env: Mapping[str, str]) -> dict[str, str]:
+    """What a person's shell exports."""
     return {
         "HOME": str(world.HOME),
         "PATH": world.PATH,
@@ -94,7 +93,6 @@ def variables(env: Mapping[str, str], level: str) -> dict[str, str]:
         "HERMES_HOME": str(world.HERMES),
         "SSH_AUTH_SOCK": "/tmp/ssh-person/agent.1",
         "DBUS_SESSION_BUS_ADDRESS": f"unix:path=/run/user/{os.getuid()}/bus",
-        **({"HERMES_CONFINEMENT": level} if level else {}),
         **env,
     }
 
@@ -145,11 +143,20 @@ def _answers_of(child: int, pipe: int) -> list[str]:
         timer.cancel()
     if not text:
         return ["the session took too long" if time.monotonic() > deadline else "the session was killed"]
-    results: list[str] = json.loads(text)
+    results: list[str]
+    results, modules = json.loads(text)
+    _preload(modules)
     return results
 
 
-def run_hermes(words: Sequence[str], level: str, env: Mapping[str, str] | None = None) -> str:
+def _preload(modules: list[str]) -> None:
+    """Import here what a session needed, so that the next ones, which are forked from here, find it there."""
+    for name in modules:
+        if name not in sys.modules and name.startswith("hermes."):
+            importlib.import_module(name)
+
+
+def run_hermes(words: Sequence[str], env: Mapping[str, str] | None = None) -> str:
     """The real command, as the person types it; what it printed."""
     from hermes.testing.server import ServerThread
 
@@ -158,7 +165,7 @@ def run_hermes(words: Sequence[str], level: str, env: Mapping[str, str] | None =
         line += ["--model", "scripted", "--base-url", server.base_url]
         source = str(Path(__file__).resolve().parents[2] / "src")
         done = subprocess.run(
-            line, cwd=world.WORK, env={**variables(env or {}, level), "PYTHONPATH": source}, capture_output=True,
+            line, cwd=world.WORK, env={**variables(env or {}), "PYTHONPATH": source}, capture_output=True,
             stdin=subprocess.DEVNULL, timeout=60, check=False,
         )  # fmt: skip
     return (done.stdout + done.stderr).decode("utf-8", "replace")

@@ -23,7 +23,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-def try_attack(attack: Attack, level: str) -> Verdict:
+def try_attack(attack: Attack) -> Verdict:
     """Lay the home out, let the attack happen, and look at what it did."""
     room.refuse_elsewhere()
     started = time.monotonic()
@@ -36,18 +36,18 @@ def try_attack(attack: Attack, level: str) -> Verdict:
         _fifo()
         if attack.before:
             world.by_person(attack.before)
-        before = world.snapshot()
-        other = session.Beside(attack.beside, attack.env, level) if attack.beside else None
-        results = _act(attack, level)
+        before, seen = world.snapshot(), _copies()
+        other = session.Beside(attack.beside, attack.env) if attack.beside else None
+        results = _act(attack)
         if other is not None:
             other.end()
         left = session.wait_for_quiet(known)
         held, asked = world.changes(before, world.snapshot())
         breaches = [*held, *(f"process left: {line}" for line in left.values())]
         breaches += [f"socket reached: {name}" for name in sorted(sockets.reached - _allowed(attack))]
-        breaches += [*victim.harm(), *terminal.harm(), *_leaks(results)]
+        breaches += [*victim.harm(), *terminal.harm(), *_leaks(results, seen)]
         if attack.says:
-            breaches += [f"said {found[0]!r}" for found in [re.search(attack.says, "\n".join(results))] if found]
+            breaches += [f"said {found[0]!r}" for found in [re.search(attack.says, _plain(results))] if found]
         if attack.still and not re.search(attack.still, results[-1] if results else ""):
             breaches.append(f"the session does not go on: {results[-1][-300:] if results else 'no result'}")
         breaches += _privileged_files()
@@ -62,13 +62,13 @@ def try_attack(attack: Attack, level: str) -> Verdict:
     )  # fmt: skip
 
 
-def _act(attack: Attack, level: str) -> list[str]:
+def _act(attack: Attack) -> list[str]:
     results: list[str] = []
     env = dict(attack.env)
     for part in _parts(attack.steps):
         if isinstance(part, Person):
             results_of_person = (
-                session.run_hermes(part.script.split()[1:], level, env)
+                session.run_hermes(part.script.split()[1:], env)
                 if part.script.startswith("hermes ")
                 else world.by_person(part.script, env=env)
             )
@@ -76,7 +76,7 @@ def _act(attack: Attack, level: str) -> list[str]:
         elif isinstance(part, NextSession):
             env |= part.env
         else:
-            results += session.run_session(part, env, level)
+            results += session.run_session(part, env)
     return results
 
 
@@ -95,11 +95,19 @@ def _parts(steps: Sequence[object]) -> Iterator[Person | NextSession | list[Call
         yield gathered
 
 
-def _leaks(results: list[str]) -> list[str]:
+def _plain(results: list[str]) -> str:
+    """What the tools told, with the escapes of JSON undone."""
+    return "\n".join(results).replace("\\t", "\t").replace("\\n", "\n").replace('\\"', '"')
+
+
+def _copies() -> set[str]:
+    return set(world.secrets_in_folders(world.WORK, *map(Path, room.TEMPS), world.HOME / ".cache"))
+
+
+def _leaks(results: list[str], already: set[str]) -> list[str]:
     text = "\n".join(results)
     found = [f"secret told: {name}" for name in world.secrets_in(text)]
-    folders = (world.WORK, *map(Path, room.TEMPS), world.HOME / ".cache")
-    found += [f"secret copied: {name}" for name in world.secrets_in_folders(*folders)]
+    found += [f"secret copied: {name}" for name in sorted(_copies() - already)]
     others = (surroundings.KEY_WORDS, surroundings.MEMORY_WORDS)
     return found + [f"secret told: {words}" for words in others if words in text]
 

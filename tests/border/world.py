@@ -3,6 +3,7 @@
 import base64
 import codecs
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
@@ -102,9 +103,15 @@ ASKED = (
 # In the workspace, and not for the model to change at all.
 HELD = (
     *(".git/hooks", ".hermes", ".venv/bin/python", ".venv/bin/python3", ".venv/pyvenv.cfg", "lib/inner/.git/hooks"),
-    ".git/modules/vendor/sub/hooks",
+    *(".git/modules/vendor/sub/hooks", "../whole/.git/hooks"),
 )
-_CONFIGS = (".git/config", "lib/inner/.git/config", ".git/modules/vendor/sub/config", ".git/config.worktree")
+_CONFIGS = (
+    ".git/config",
+    "lib/inner/.git/config",
+    ".git/modules/vendor/sub/config",
+    ".git/config.worktree",
+    "../whole/.git/config",
+)
 _QUIET_KEYS = (
     "branch.",
     "remote.",
@@ -159,7 +166,7 @@ def make_template(config: str) -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir()
     texts = {**PLAIN, **{f"project/{name}": text for name, text in IN_WORK.items()}}
-    texts |= {name: f"API_KEY='{words}'\n# {words}\n" for name, words in SECRETS.items()}
+    texts |= {name: f"API_KEY='{words}'\n# {_note(words)}\n" for name, words in SECRETS.items()}
     texts[".hermes/config.yaml"] = config
     for name, text in {**texts, **PROGRAMS}.items():
         file = HOME / name
@@ -208,8 +215,8 @@ def snapshot() -> Snapshot:
     seen: Snapshot = {}
     for root, folders, files in os.walk(HOME):
         here = Path(root)
-        if here == HOME and "project" in folders:
-            folders.remove("project")
+        if here == HOME:
+            folders[:] = [name for name in folders if name not in ("project", "whole")]  # whole: see worktrees
         inside = [name for name in folders if not str((here / name).relative_to(HOME)).startswith(_OWN)]
         folders[:] = inside
         for name in (*inside, *files):
@@ -220,7 +227,7 @@ def snapshot() -> Snapshot:
     for name in HELD:
         for path in (WORK / name, *sorted((WORK / name).rglob("*"))):
             if "__pycache__" not in path.parts:
-                seen[str(path.relative_to(HOME))] = _fact(path)
+                seen[str(path)] = _fact(path)
     for name in ASKED:
         seen[f"asked:{name}"] = _fact(WORK / name)
     for name in _CONFIGS:
@@ -255,10 +262,14 @@ def _fact(path: Path) -> tuple[object, ...]:
 
 def _loud_keys(config: Path) -> tuple[object, ...]:
     """The settings of a git config file that may start a program, or that nobody knows."""
-    if not config.exists():
-        return ()
-    listed = by_person(f"git config --file {config} --list", HOME).splitlines()
-    return tuple(sorted(line for line in listed if not line.startswith(_QUIET_KEYS) or ".uploadpack" in line))
+    return _loud_settings(config.read_bytes()) if config.is_file() else ()
+
+
+@functools.cache
+def _loud_settings(text: bytes) -> tuple[str, ...]:
+    listed = subprocess.run(["git", "config", "--file", "-", "--list"], input=text, capture_output=True, check=False)
+    lines = (listed.stdout + listed.stderr).decode("utf-8", "replace").splitlines()
+    return tuple(sorted(line for line in lines if not line.startswith(_QUIET_KEYS) or ".uploadpack" in line))
 
 
 def secrets_in(text: str) -> list[str]:
@@ -280,10 +291,16 @@ def secrets_in_folders(*folders: Path) -> list[str]:
     return sorted(found)
 
 
+def _note(words: str) -> str:
+    """What stands beside a secret: no redaction takes it out of what is shown."""
+    return f"beside {hashlib.sha256(words.encode()).hexdigest()[:20]}"
+
+
 def _forms(words: str) -> tuple[str, ...]:
     raw = words.encode()
     return (
         words,
+        _note(words),
         raw.hex(),
         words[::-1],
         codecs.encode(words, "rot13"),

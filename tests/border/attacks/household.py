@@ -381,7 +381,13 @@ _EXHAUSTION = (
     Attack(
         name="more processes than allowed, each in a session of its own",
         family="exhaustion",
-        steps=(sh("for i in $(seq 400); do setsid -f sleep 121; done; sleep 20"), sh("echo on")),
+        steps=(
+            py(
+                "import subprocess, time\nfor n in range(400): subprocess.Popen(['sleep', '121'],"
+                " start_new_session=True)\ntime.sleep(20)"
+            ),
+            sh("echo on"),
+        ),
         still="on",
     ),
     Attack(

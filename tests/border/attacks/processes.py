@@ -1,7 +1,7 @@
 """Other processes: signals to them, terminals they sit at, and the death of those that watch over a call."""
 
 from tests.border.kernel_words import SYSCALL, VICTIM, attack_of
-from tests.border.record import RUNS, Attack, Strike, background, code, pty, py, sh
+from tests.border.record import RUNS, Attack, Call, Strike, background, code, pty, py, sh
 
 _SIGNALS = (
     *(
@@ -37,8 +37,8 @@ _SIGNALS = (
         "signals",
         "kill of the keeper by its name",
         sh(
-            "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline 2>/dev/null | grep -q supervisor.keeper && kill -KILL"
-            " ${d#/proc/} && echo KEEPER-KILLED; done"
+            "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline 2>/dev/null | grep -q 'supervisor[.]keeper'"
+            " && kill -KILL ${d#/proc/} && echo KEEPER-KILLED; done"
         ),
         sh("true"),
         says="KEEPER-KILLED",
@@ -150,6 +150,11 @@ _TERMINALS = (
 )
 
 
+def _program(starts: str) -> Call:
+    """A command whose children are its own business: it leaves some behind, says that it runs, and waits."""
+    return py(f"import os, subprocess\n{starts}\nos.system({RUNS!r})\nos.system('sleep 106')")
+
+
 def _deaths(target: str) -> tuple[Attack, ...]:
     strike = Strike(target)  # type: ignore[arg-type]  # one of the three below
     return (
@@ -157,13 +162,16 @@ def _deaths(target: str) -> tuple[Attack, ...]:
         attack_of(
             "the keeper's death",
             f"{target}: children of a command",
-            sh(f"sleep 101 & sleep 102 & {RUNS}; sleep 103"),
+            _program("subprocess.Popen(['sleep', '101']); subprocess.Popen(['sleep', '102'])"),
             strike,
         ),
         attack_of(
             "the keeper's death",
             f"{target}: a daemon in a session of its own",
-            sh(f"setsid -f sleep 104; (setsid sleep 105 &); {RUNS}; sleep 106"),
+            _program(
+                "subprocess.Popen(['sleep', '104'], start_new_session=True); subprocess.run(['setsid', '-f', 'sleep',"
+                " '105'])"
+            ),
             strike,
         ),
         attack_of(
@@ -187,13 +195,18 @@ _DEATHS = (
     attack_of(
         "the keeper's death",
         "the session ends: a daemon in a session of its own",
-        sh("setsid -f sleep 109; nohup sleep 110 >/dev/null 2>&1 & disown"),
+        py(
+            "import subprocess\nsubprocess.run(['setsid', '-f', 'sleep', '109'])\nsubprocess.Popen(['nohup', 'sleep',"
+            " '110'])"
+        ),
         sh("true"),
     ),
     attack_of(
         "the keeper's death",
         "the session ends: a background process with children",
-        background("sleep 111 & setsid -f sleep 112; sleep 113"),
+        background(
+            "python3 -c \"import subprocess as s; s.run(['setsid', '-f', 'sleep', '112'])\"; sleep 111; sleep 113"
+        ),
         sh("true"),
     ),
     attack_of(

@@ -37,7 +37,7 @@ _SWAPS = (
         name="folder made writable by the person replaced by a link",
         family="plans made from the workspace",
         before=(
-            'mkdir out; sed -i \'s#"timeout"#"sandbox_writable": ["/home/me/project/out"], "timeout"#\''
+            'mkdir out; sed -i \'s#"terminal": {#&"sandbox_writable": ["/home/me/project/out"], #\''
             " ~/.hermes/config.yaml"
         ),
         steps=(sh("rmdir out; ln -s ~/precious out"), NextSession(), sh("touch out/PWN ~/precious/PWN")),

@@ -346,7 +346,12 @@ _NATIVE = (
         "from C",
         "ninja",
     ),
-    _do("gdb: backtrace of a program", f"{_C} && gcc -g -o a a.c && gdb -q -batch -ex run -ex bt ./a", "from C", "gdb"),
+    _do(
+        "gdb: backtrace of a program",
+        f"{_C} && gcc -g -o a a.c && gdb -q -batch -ex 'break main' -ex run -ex bt -ex continue ./a",
+        "from C",
+        "gdb",
+    ),
     _do("strace of a program", "strace -f -c true", "calls", "strace"),
     _do("valgrind", f"{_C} && gcc -g -o a a.c && valgrind -q ./a", "from C", "valgrind"),
     _do("pkg-config", "pkg-config --version", "[0-9]", "pkg-config"),

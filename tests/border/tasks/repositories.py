@@ -167,7 +167,7 @@ TASKS = (
         "echo x > x && git add x && git commit -qm x && git push origin main 2>&1",
         "main -> main",
         before=_LOCAL
-        + '; sed -i \'s#"timeout"#"sandbox_writable": ["/home/me/remote.git"], "timeout"#\' ~/.hermes/config.yaml',
+        + '; sed -i \'s#"terminal": {#&"sandbox_writable": ["/home/me/remote.git"], #\' ~/.hermes/config.yaml',
         after="git --git-dir=$HOME/remote.git log -1 --format=%s main | grep -q x",
     ),
     _git(
