@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from hermes.confinement.policy import ConfinedEnvironment
 from hermes.errors import ToolError
 from hermes.programs import find_program
 from hermes.seams import Decision, Effects, ExecResult, ToolContext
@@ -27,7 +28,6 @@ from hermes.tools.files.search_commands import (
 )
 from hermes.tools.files.workspace import HANDLE_PREFIX, Workspace
 from hermes.tools.registry import registry, tool_result
-from hermes.tools.terminal.sandbox_escape import Sandboxed
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 
 Naming: TypeAlias = Callable[[str], str]  # a path as found -> as shown
@@ -103,8 +103,8 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         context=wanted.context,
     )
     found = await _run(ctx, search)
-    sandbox = ctx.environment.sandbox if isinstance(ctx.environment, Sandboxed) else None
-    if not found.total and sandbox is not None and sandbox.hides(place.resolved):
+    confined = await ctx.environment.confinement() if isinstance(ctx.environment, ConfinedEnvironment) else None
+    if not found.total and confined is not None and not confined.may_see(place.resolved):
         raise ToolError(f"the sandbox hides {wanted.path!r} from searches; open the file you want with read_file")
     return _result(search, found, lambda name: display_path(posixpath.join(search.folder, name), ctx.environment.cwd))
 

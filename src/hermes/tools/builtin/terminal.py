@@ -168,8 +168,8 @@ async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: f
         answer["total_bytes"] = result.total_bytes
     elif is_cut:
         answer |= await kept_output(ctx.shelf.put("terminal", text.encode("utf-8", "replace")))
-    if settled.note:
-        answer["sandbox"] = settled.note
+    if settled.note or result.notes:
+        answer["sandbox"] = "; ".join(filter(None, (settled.note, *result.notes)))
     answer["cwd"] = result.cwd
     answer["backend"] = result.backend
     return answer

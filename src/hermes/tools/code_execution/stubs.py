@@ -147,12 +147,26 @@ def _ask(tool, args):
     return value
 
 
+def _connected(_socket, where):
+    if not where.startswith("fd:"):
+        line = _socket.socket(_socket.AF_UNIX)
+        line.connect(where)
+        return line
+    # Where no socket can be made, one end of a pair goes over a line that was open before.
+    line, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    mother = _socket.socket(fileno=_os.dup(int(where[3:])))
+    number = theirs.fileno().to_bytes(4, __import__("sys").byteorder)
+    mother.sendmsg([b"c"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, number)])
+    mother.close()
+    theirs.close()
+    return line
+
+
 def _over_socket(request):
     import _socket  # without the layers above it, which take longer to import than a call takes
 
     if getattr(_own, "pid", None) != _os.getpid():  # a forked process must not share its parent's connection
-        _own.line = _socket.socket(_socket.AF_UNIX)
-        _own.line.connect(_os.environ["HERMES_RPC_SOCKET"])
+        _own.line = _connected(_socket, _os.environ["HERMES_RPC_SOCKET"])
         _own.pid = _os.getpid()
     parts = [b""]
     try:

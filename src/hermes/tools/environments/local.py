@@ -4,28 +4,33 @@ import asyncio
 import os
 import secrets
 import shlex
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, structs
 
-from hermes.errors import ToolError
+from hermes.confinement import places
+from hermes.confinement.outside import outside
+from hermes.confinement.plan import Enforcement, PlanRequest, plan
+from hermes.confinement.policy import AfterCommand, AnyConfinement, Confinement
+from hermes.confinement.protected_files import ProtectedFiles
+from hermes.errors import MissingPart, ToolError
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
-from hermes.tools.environments import host_files, sandbox, shell_scripts
+from hermes.tools.environments import host_files, shell_scripts
 from hermes.tools.environments.background import Background, BackgroundRequest
 from hermes.tools.environments.local_background import HeldProcesses, Holder
 from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
-from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
+from hermes.tools.supervisor.confine import bubblewrap
+from hermes.tools.supervisor.confine.probe import Wish, enforcement
 from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
@@ -33,6 +38,15 @@ from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
 
 CREATION_LIMIT_S = 10.0
+Mode: TypeAlias = Literal["auto", "on", "off"]
+
+
+class Border(Struct, frozen=True, kw_only=True):
+    """How commands are to be confined: what is planned, whether it must be enforced, and up to which level."""
+
+    mode: Mode = "auto"
+    level: Wish = "auto"
+    request: PlanRequest
 
 
 class LocalOptions(Struct, frozen=True, kw_only=True):
@@ -45,7 +59,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     processes_folder: Path | None = None  # where background processes are kept; without it there are none
     max_processes: int = 4096
     creation_limit_s: float = CREATION_LIMIT_S
-    sandbox: SandboxOptions | None = None
+    border: Border | None = None
     redactor: Redactor | None = None  # hides secrets in what is printed, before it is stored
     ask_password: AskPassword | None = None  # whom to ask for the password of `sudo`
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
@@ -78,15 +92,17 @@ class LocalEnvironment:
         self.id = f"local-{secrets.token_hex(4)}"
         self._supervisor = supervisor
         self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
-        self._workspace = options.sandbox.workspace if options.sandbox is not None else self._cwd
+        self._workspace = options.border.request.workspace if options.border is not None else self._cwd
         self._options = options
         self._run_blocking = run_blocking
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
         self._state: ShellState | None = None
         self._is_closed = False
-        self._sandbox: Sandbox | None = None
-        self._bwrap = ""
-        self.sandbox_note = ""  # why commands run without a sandbox although one was wished for; told once
+        self._has_shell = False
+        self._confinement: Confinement | None = None
+        self._protected: ProtectedFiles | None = None
+        self.after_command: list[AfterCommand] = []
+        self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
         self.ask_password: AskPassword | None = options.ask_password
         self._held: HeldProcesses | None = None
@@ -115,9 +131,22 @@ class LocalEnvironment:
         return self._cwd
 
     @property
-    def sandbox(self) -> Sandbox | None:
-        """The sandbox commands run in, once the first one has run; None where there is none."""
-        return self._sandbox
+    def planned(self) -> Confinement | None:
+        """The session's confinement, once there is one."""
+        return self._confinement
+
+    async def confinement(self) -> Confinement:
+        """What the session's programs may touch, planned at the first call."""
+        if self._confinement is None:
+            async with self._making:
+                if self._confinement is None:
+                    await self._plan()
+        assert self._confinement is not None
+        return self._confinement
+
+    def widen(self, wider: Confinement) -> None:
+        """Let later programs have `wider`."""
+        self._confinement = wider
 
     async def ready(self) -> str:
         """Where the session stands: always known here."""
@@ -145,12 +174,22 @@ class LocalEnvironment:
         return await self._execute(LocalRun(command, decision, scope, timeout_s, cwd), "outside")
 
     async def confined(self, spec: SpawnSpec) -> SpawnSpec:
-        """`spec` as a child of this environment: in the sandbox that its commands run in, where there is one."""
+        """`spec` as a child of this environment: confined as its commands are, with the variables that go with it."""
         await self._ready()
-        if self._sandbox is None:
-            return spec
-        argv = self._sandbox.wrap(spec.argv, self._options.env)
-        return structs.replace(spec, argv=(self._bwrap, *argv[1:]))
+        confined = await self.confinement()
+        env = {name: value for name, value in spec.env.items() if name not in confined.without}
+        return structs.replace(spec, confinement=confined, env={**env, **confined.env})
+
+    async def settled(self) -> tuple[str, ...]:
+        """Look after what commands must leave as it is; a sentence for each thing that was put back or dropped."""
+        confined = await self.confinement()
+        told: list[str] = []
+        for settle in self.after_command:
+            told += await settle(confined)
+        if self._protected is not None:
+            # Here and not in a thread: some dozen looks, and a thread costs more.
+            told += self._protected.put_back()
+        return tuple(told)
 
     async def _execute(self, run: "LocalRun", start: Start) -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
@@ -167,9 +206,6 @@ class LocalEnvironment:
         spec: SpawnSpec | None = None
         try:
             spec = await self._with_sudo(await self._spec(run, number, start), run.command)
-            if self._sandbox is not None and start != "outside":
-                argv = self._sandbox.wrap(spec.argv, self._options.env)
-                spec = structs.replace(spec, argv=(self._bwrap, *argv[1:]))
             child = await self._supervisor.spawn(run.decision, spec)
             ended = await run_child(child, spool, run.scope.limit(run.timeout_s), self._run_blocking)
         finally:
@@ -178,9 +214,11 @@ class LocalEnvironment:
             for fd in spec.pass_fds if spec is not None else ():
                 os.close(fd)
         output = spool.finish().decode("utf-8", "replace")
-        if isinstance(child, CallChild) and child.storm_limit:
-            output += f"\n[Command ended: it had more than {child.storm_limit} processes]\n"
-        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
+        if isinstance(child, CallChild) and child.excess:
+            output += f"\n[Command ended: it had {child.excess}]\n"
+        result = result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
+        notes = await self.settled()
+        return structs.replace(result, notes=notes) if notes else result
 
     async def stat(self, path: str) -> FileInfo | None:
         return await self._run_blocking(host_files.stat_path, self._absolute(path))
@@ -216,25 +254,39 @@ class LocalEnvironment:
         """The shell's state, made at the first command: a session that runs none starts nothing."""
         if self._is_closed:
             raise ToolError("this environment was closed; start a new session")
-        if self._state is None:
+        await self.confinement()
+        assert self._state is not None
+        if not self._has_shell:
             async with self._making:
-                if self._state is None:
-                    await self._enter_sandbox()
-                    self._state = await self._make_state()
+                if not self._has_shell:
+                    await self._make_shell(self._state)
         return self._state
 
-    async def _enter_sandbox(self) -> None:
-        options = self._options.sandbox
-        if options is None or options.mode == "off" or sys.platform != "linux":
-            return
-        found = await sandbox.probed(self._supervisor, self._run_blocking, self._workspace)
-        if found.works:
-            self._sandbox = Sandbox(options)
-            self._bwrap = found.program
-        elif options.mode == "on":
-            raise sandbox.missing(found.why)
+    async def _plan(self) -> None:
+        """Plan the session's confinement, with the folders that it brings along."""
+        border = self._options.border
+        found = Enforcement("none")
+        if border is not None and border.mode != "off":
+            found = await enforcement(self._supervisor, border.level, self._workspace)
+            if found.level == "none" and border.mode == "on":
+                raise missing_border(found.why)
+            if found.level == "none":
+                self.sandbox_note = f"commands run without a sandbox: {found.why}"
+            elif found.level == "files" and border.level == "auto":
+                self.sandbox_note = f"commands are confined at level files: {found.why}"
+        request = border.request if border is not None else PlanRequest(workspace=self._workspace)
+        state = await self._run_blocking(ShellState.make, _private_root(request, found))
+        if found.level == "none":
+            self._confinement = await self._run_blocking(plan, request, found)
         else:
-            self.sandbox_note = f"commands run without a sandbox: {found.why}"
+            request = structs.replace(
+                request, temp=str(state.temp), shared=(str(state.shared),), shown=(str(state.own),)
+            )
+            if request.caches:
+                await self._run_blocking(_make_caches, request)
+            self._confinement = await self._run_blocking(plan, request, found)
+            self._protected = await self._run_blocking(_protected_files, self._confinement)
+        self._state = state
 
     async def goes_on_as(self, session_id: str, scope: TurnScope) -> None:
         """Commands see this id in HERMES_SESSION_ID from now on."""
@@ -245,33 +297,33 @@ class LocalEnvironment:
             )
             await self._execute(named, "session")
 
-    async def _make_state(self) -> ShellState:
-        private_root = None
-        if self._sandbox is not None:
-            hidden = self._sandbox.options.hermes_home
-            private_root = Path(hidden) / "run" if hidden else Path(tempfile.gettempdir())
-        state = await self._run_blocking(ShellState.make, private_root)
-        if self._sandbox is not None:
-            self._sandbox.show(str(state.own))
+    async def _make_shell(self, state: ShellState) -> None:
+        """Let a login shell read the person's start files, once, and keep what it made of them."""
+        assert self._confinement is not None
         home = self._options.env.get("HOME", "")
         files = [f"{home}/.bashrc"] if self._options.source_bashrc and home else []
         files += [f"{home}{name[1:]}" if name.startswith("~/") else name for name in self._options.init_files]
         search = split_path(self._options.env, self._workspace)
+        brought = "\n".join(
+            [f"unset {name}" for name in self._confinement.without]
+            + [f"export {name}={shlex.quote(value)}" for name, value in self._confinement.env.items()]
+        )
         spec = SpawnSpec(
             argv=(
                 *(self._bash, "-l", "-c", shell_scripts.SNAPSHOT, "bash"),
-                *(state.login, state.runtime, search.others, *files),
+                *(state.login, state.runtime, search.own, self._options.env.get("PATH", search.own), brought, *files),
             ),
             cwd="/",
             env={**self._options.env, **self._options.session, "PATH": search.own},
             owner=self.id,
+            confinement=outside("login shell"),
         )
         spool = Spool(state.own, memory_bytes=16 * 1024)
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
         ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
         if ended.code == 0 and await self._run_blocking(Path(state.login).exists):
-            return state
-        await self._run_blocking(state.remove)
+            self._has_shell = True
+            return
         why = f"took more than {self._options.creation_limit_s:g} s" if ended.timed_out else f"ended with {ended.code}"
         said = spool.finish().decode("utf-8", "replace").strip()[-500:]
         raise ToolError(
@@ -298,9 +350,10 @@ class LocalEnvironment:
             await_start=False,
             owner=f"{self.id}:{number}",
             max_processes=self._options.max_processes,
+            confinement=outside("allowed outside") if start == "outside" else await self.confinement(),
         )
 
-    async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str]]:
+    async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str], AnyConfinement]:
         """The command with the shell state of this moment; what it changes stays its own."""
         state = await self._ready()
         snapshot = await self._run_blocking(state.present)
@@ -309,10 +362,7 @@ class LocalEnvironment:
         text = f"exec {command}<&- {taken_up}<&-\nexport {settings}\n{order.command}"
         argv = [self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", f"/dev/fd/{command}"]
         argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
-        if self._sandbox is not None:
-            inside = self._sandbox.wrap(tuple(argv), self._options.env, terminal=order.pty, outlives=True)
-            argv = [self._bwrap, *inside[1:]]
-        return argv, [text, snapshot.decode("utf-8", "surrogateescape")]
+        return argv, [text, snapshot.decode("utf-8", "surrogateescape")], await self.confinement()
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
         """Let `sudo` find the password, when there is one and the command needs it."""
@@ -327,6 +377,37 @@ class LocalEnvironment:
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+
+
+def missing_border(why: str) -> MissingPart:
+    """The error for a border that must be enforced where nothing can."""
+    return MissingPart(
+        f"terminal.sandbox is on, and {why}; install bubblewrap (Debian, Fedora, Arch: package bubblewrap) "
+        "or set terminal.sandbox: auto"
+    )
+
+
+def _private_root(request: PlanRequest, found: Enforcement) -> Path | None:
+    if found.level == "none":
+        return None
+    return Path(request.hermes_home) / "run" if request.hermes_home else Path(tempfile.gettempdir())
+
+
+def _make_caches(request: PlanRequest) -> None:
+    """The folders of Hermes' own caches. Cargo keeps its settings there, too: the person's are read through a link."""
+    for name in places.CACHES.values():
+        Path(request.caches, name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in ("config.toml", "config"):
+        link, theirs = Path(request.caches, "cargo", name), Path(request.home, ".cargo", name)
+        if theirs.is_file() and not link.is_symlink() and not link.exists():
+            link.symlink_to(theirs)
+
+
+def _protected_files(confined: Confinement) -> ProtectedFiles:
+    covered: frozenset[str] = frozenset()
+    if confined.level == "full":
+        covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
+    return ProtectedFiles(confined, covered)
 
 
 def _write_program(path: Path, text: str) -> None:

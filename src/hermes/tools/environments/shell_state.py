@@ -1,8 +1,8 @@
 """Where a local session's shell state lies between two commands.
 
-Two folders: `own` is written by the runtime and the login shell alone, `shared` by the commands themselves. In a
-sandbox a command can write to `shared` only, so nothing in there is believed: it is read without following links, up
-to a limit, and never taken outside. Blocking, all of it on small files in a temporary folder.
+Three folders: `own` is written by the runtime and the login shell alone, `shared` by the commands themselves, `temp` is
+their temporary folder. A confined command cannot write to `own`, and nothing in `shared` is believed: it is read
+without following links, up to a limit, and never taken outside. Blocking, all of it on small files.
 """
 
 import contextlib
@@ -19,37 +19,40 @@ from typing import Literal, TypeAlias
 Start: TypeAlias = Literal["session", "outside", "runtime"]
 _MOST_BYTES = 4 << 20
 _YOUNG_S = 60.0
-_SHARED, _PRIVATE, _LOCK = "hermes-shell-", "shell-", "lock"
+_OPEN, _PRIVATE, _LOCK = "hermes-shell-", "shell-", "lock"
 
 
 class ShellState:
     """The snapshots of one session, numbered by the call that left them; 0 is the login shell's."""
 
-    def __init__(self, own: Path, shared: Path) -> None:
-        self.own = own
-        self.shared = shared
-        self._locks = [_locked(folder) for folder in {own, shared}]
+    def __init__(self, folder: Path, *, is_private: bool) -> None:
+        self._folder = folder
+        self.own, self.shared, self.temp = folder, folder, folder
+        if is_private:
+            self.own, self.shared, self.temp = folder / "own", folder / "shared", folder / "temp"
+            for each in (self.own, self.shared, self.temp):
+                each.mkdir(mode=0o700)
+            self.temp.chmod(0o1777)  # programs look whether it is as they know it; the folder around it is shut
+        self._locks = [_locked(folder)]
         self._present = 0
         self._next = 1
         self._begun: dict[int, int] = {}  # call -> the snapshot it started from
 
     @classmethod
     def make(cls, private_root: Path | None) -> "ShellState":
-        """Fresh folders, readable by this user only. `private_root` is a place that no sandbox shows.
+        """Fresh folders, readable by this user only. `private_root` is a place that no confined command sees.
 
         What runtimes that were killed have left in the same places goes now.
         """
-        _sweep(Path(tempfile.gettempdir()), _SHARED)
-        shared = Path(tempfile.mkdtemp(prefix=_SHARED))
+        _sweep(Path(tempfile.gettempdir()), _OPEN)
         if private_root is None:
-            return cls(shared, shared)
+            return cls(Path(tempfile.mkdtemp(prefix=_OPEN)), is_private=False)
         private_root.mkdir(parents=True, exist_ok=True, mode=0o700)
         _sweep(private_root, _PRIVATE)
-        return cls(Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=private_root)), shared)
+        return cls(Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=private_root)), is_private=True)
 
     def remove(self) -> None:
-        for folder in (self.own, self.shared):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
         while self._locks:
             os.close(self._locks.pop())
 

@@ -1,24 +1,25 @@
-"""Local commands in bubblewrap: what they may touch, what they cannot see, and how a denial is settled."""
+"""Confined local commands: what they may touch, what they cannot see, and how a denial is settled."""
 
 import getpass
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hermes.confinement.plan import Enforcement, PlanRequest
+from hermes.confinement.policy import Confinement
 from hermes.errors import MissingPart, ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision
 from hermes.tools.builtin.process import process
 from hermes.tools.builtin.search_files import search_files
 from hermes.tools.builtin.terminal import terminal
-from hermes.tools.environments import sandbox as sandboxing
-from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.environments.sandbox import SandboxOptions, SandboxProbe
+from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions, Mode
+from hermes.tools.supervisor.confine import landlock, probe
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
-from hermes.tools.supervisor.threads import in_daemon_thread
 from hermes.tools.terminal.sandbox_escape import denial_in
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import Conformance, run
@@ -44,14 +45,10 @@ class Place:
         (self.hermes / "config.yaml").write_text("model: x\n")
         (self.hermes / "skills" / "one.md").write_text("a skill\n")
 
-    def options(self, **changes: object) -> SandboxOptions:
-        given = {
-            "workspace": str(self.work),
-            "hermes_home": str(self.hermes),
-            "user_home": str(self.home),
-            "mode": "on",
-        }
-        return SandboxOptions(**{**given, **changes})  # type: ignore[arg-type]  # a test's choice of fields
+    def border(self, *, mode: Mode = "on", level: probe.Wish = "full", **changes: Any) -> Border:
+        given = {"workspace": str(self.work), "hermes_home": str(self.hermes), "home": str(self.home)}
+        given["caches"] = str(self.hermes / "cache" / "work")
+        return Border(mode=mode, level=level, request=PlanRequest(**{**given, **changes}))
 
 
 @pytest.fixture
@@ -63,9 +60,9 @@ def place() -> Iterator[Place]:
     shutil.rmtree(root, ignore_errors=True)
 
 
-def make(supervisor: ProcessSupervisor, place: Place, **changes: object) -> LocalEnvironment:
+def make(supervisor: ProcessSupervisor, place: Place, **changes: Any) -> LocalEnvironment:
     env = {"PATH": PATH, "HOME": str(place.home), "LANG": "C.UTF-8"}
-    options = LocalOptions(env=env, sandbox=place.options(**changes), processes_folder=place.hermes / "processes")
+    options = LocalOptions(env=env, border=place.border(**changes), processes_folder=place.hermes / "processes")
     return LocalEnvironment(supervisor, str(place.work), options)
 
 
@@ -90,10 +87,10 @@ class TestSandboxed(Conformance):
 async def test_the_workspace_temp_and_caches_are_writable_and_the_rest_is_not(
     environment: LocalEnvironment, place: Place
 ) -> None:
-    writable = [place.work, "/tmp", place.home / ".cache"]
+    writable = [place.work, "/tmp", "$XDG_CACHE_HOME", "$CARGO_HOME"]
     for folder in writable:
         assert (await run(environment, f"touch {folder}/canary && rm {folder}/canary")).exit_code == 0
-    for folder in (place.root / "elsewhere", place.home, "/usr", "/etc"):
+    for folder in (place.root / "elsewhere", place.home, place.home / ".cache", "/usr", "/etc"):
         result = await run(environment, f"touch {folder}/canary")
         assert result.exit_code == 1
         assert "Read-only file system" in result.output
@@ -167,8 +164,7 @@ async def test_a_file_in_the_home_itself_does_not_open_all_of_the_home(
     (place.work / "sub").mkdir()
     answer = told(await terminal({"command": f"cd sub && echo hi > {place.home}/new.txt"}, ctx=room))
     assert (answer["exit_code"], room.gate.asked[-1].details["sandbox"]) == (0, "run_outside")
-    assert environment.sandbox is not None
-    assert environment.sandbox.writable == ()
+    assert str(place.home) not in (await environment.confinement()).writable
     await environment.close()
 
 
@@ -252,12 +248,13 @@ async def test_on_refuses_where_there_is_no_bubblewrap_and_auto_says_so_once(
     supervisor: ProcessSupervisor, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None if name == "bwrap" else f"/bin/{name}")
-    monkeypatch.setattr(sandboxing, "_answers", {})
+    monkeypatch.setattr(probe, "_answers", {})
+    monkeypatch.setattr(landlock, "version", lambda: 0)
     strict = make(supervisor, place)
     with pytest.raises(MissingPart, match="install bubblewrap"):
         await run(strict, "touch canary")
     assert not (place.work / "canary").exists()
-    easy = make(supervisor, place, mode="auto")
+    easy = make(supervisor, place, mode="auto", level="auto")
     room = Room(easy, supervisor, place.root)
     first = told(await terminal({"command": "true"}, ctx=room))
     assert "without a sandbox" in first["sandbox"]
@@ -267,9 +264,7 @@ async def test_on_refuses_where_there_is_no_bubblewrap_and_auto_says_so_once(
 
 @needs_bwrap
 async def test_the_probe_runs_the_program_once(supervisor: ProcessSupervisor) -> None:
-    assert await sandboxing.probed(supervisor, in_daemon_thread) == SandboxProbe(
-        works=True, program=shutil.which("bwrap") or ""
-    )
+    assert await probe.enforcement(supervisor) == Enforcement("full", shutil.which("bwrap") or "")
 
 
 @pytest.mark.parametrize(
@@ -284,8 +279,9 @@ async def test_the_probe_runs_the_program_once(supervisor: ProcessSupervisor) ->
     ],
 )
 def test_a_denial_is_read_from_what_programs_say(output: str, path: str | None) -> None:
-    found = denial_in(output, 1, network=True)
+    confined = Confinement(level="full", workspace="/srv")
+    found = denial_in(output, 1, confined)
     assert found is not None
     assert found.path == path
-    assert denial_in(output, 0, network=True) is None
-    assert denial_in("no such file", 1, network=True) is None
+    assert denial_in(output, 0, confined) is None
+    assert denial_in("no such file", 1, confined) is None
