@@ -217,6 +217,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     rule: str = ""
     scope: str = "once"
     decided_by: str = "policy"
+    outside: bool = False  # a rule or a yes sends it outside the border
 
     @classmethod
     def own(cls, purpose: str) -> "Decision":

@@ -3,6 +3,7 @@
 import getpass
 import os
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.tools.terminal.sandbox_escape import denial_in
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import Conformance, run
+from tests.tools.real_backends import SshServer
 from tests.tools.terminal_room import Room, ToldGate, told
 
 PATH = f"{os.environ['PATH']}:/usr/local/bin:/usr/bin:/bin"
@@ -223,7 +225,7 @@ async def test_what_a_sandboxed_command_leaves_does_not_act_outside(
 async def test_a_search_says_that_the_sandbox_hides_a_folder(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     room = Room(environment, supervisor, place.root)
-    with pytest.raises(ToolError, match="the sandbox hides"):
+    with pytest.raises(ToolError, match="out of sight"):
         await search_files({"pattern": "model", "path": str(place.hermes)}, ctx=room)
     shown = told(await search_files({"pattern": "skill", "path": str(place.hermes / "skills")}, ctx=room))
     assert shown["total_count"] == 1
@@ -285,3 +287,37 @@ def test_a_denial_is_read_from_what_programs_say(output: str, path: str | None) 
     assert found.path == path
     assert denial_in(output, 0, confined) is None
     assert denial_in("no such file", 1, confined) is None
+
+
+@needs_bwrap
+async def test_git_fetches_and_pushes_over_ssh_though_no_key_is_in_sight(
+    supervisor: ProcessSupervisor, place: Place, sshd: SshServer, tmp_path: Path
+) -> None:
+    def git(*words: str) -> None:
+        quiet = {"PATH": PATH, "HOME": str(place.home), "GIT_CONFIG_GLOBAL": "/dev/null"}
+        named = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        subprocess.run(["git", *words], cwd=place.work, env={**quiet, **named}, check=True, capture_output=True)
+
+    theirs = place.root / "theirs.git"
+    git("init", "-q", "--bare", "-b", "main", str(theirs))
+    shutil.rmtree(place.work / ".git")
+    git("init", "-q", "-b", "main")
+    git("remote", "add", "origin", f"ssh://127.0.0.1:{sshd.port}{theirs}")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    ssh = (
+        f"ssh -F /dev/null -i {sshd.folder}/key -o UserKnownHostsFile={tmp_path}/k -o StrictHostKeyChecking=accept-new"
+    )
+    env = {"PATH": PATH, "HOME": str(place.home), "LANG": "C.UTF-8"}
+    options = LocalOptions(env=env, border=place.border(), person={**env, "GIT_SSH_COMMAND": ssh})
+    environment = LocalEnvironment(supervisor, str(place.work), options)
+    try:
+        done = await run(environment, "git push origin main && git fetch origin && git ls-remote origin")
+        assert done.exit_code == 0, done.output
+        again = await run(
+            environment, "python3 -c \"import subprocess; subprocess.run(['git', 'ls-remote', 'origin'])\""
+        )
+        assert "refs/heads/main" in again.output
+        elsewhere = await run(environment, f"git ls-remote ssh://127.0.0.1:{sshd.port}{place.work}")
+        assert "was no remote of this workspace" in elsewhere.output
+    finally:
+        await environment.close()

@@ -69,16 +69,29 @@ class Settled(NamedTuple):
 
 
 @runtime_checkable
-class Sandboxed(Protocol):
+class RunsOutside(Protocol):
+    """An environment that can run a command outside the border that it has around others."""
+
+    async def execute_outside(
+        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None, cwd: str
+    ) -> ExecResult: ...
+
+
+@runtime_checkable
+class Sandboxed(RunsOutside, Protocol):
     """An environment whose commands may run in a sandbox."""
 
     sandbox_note: str
 
     async def confinement(self) -> Confinement: ...
     def widen(self, wider: Confinement) -> None: ...
-    async def execute_outside(
-        self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None, cwd: str
-    ) -> ExecResult: ...
+
+
+async def run_outside(command: str, decision: Decision, ctx: ToolContext, timeout_s: float, *, cwd: str) -> Settled:
+    """Run a command that a rule or a yes sends outside the border."""
+    assert isinstance(ctx.environment, RunsOutside)
+    result = await ctx.environment.execute_outside(command, decision, ctx.scope, timeout_s=timeout_s, cwd=cwd)
+    return Settled(result, "it ran outside the border, as it was allowed to")
 
 
 async def past_sandbox(command: str, result: ExecResult, ctx: ToolContext, timeout_s: float, *, cwd: str) -> Settled:
