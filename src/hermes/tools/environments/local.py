@@ -1,6 +1,7 @@
 """Commands on this machine, in the user's own account; files are the host's."""
 
 import asyncio
+import logging
 import os
 import secrets
 import shlex
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from hermes.tools.git_access.session_git import SessionGit
     from hermes.tools.git_access.start_remotes import StartRemotes
 
+log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
 Mode: TypeAlias = Literal["auto", "on", "off"]
 
@@ -110,6 +112,7 @@ class LocalEnvironment:
         self._has_shell = False
         self._confinement: Confinement | None = None
         self._protected: ProtectedFiles | None = None
+        self._behind: tuple[Confinement, Confinement] | None = None  # the present one, and that of background children
         self._git: SessionGit | None = None  # the way to the person's ssh and credentials, where they are out of sight
         self.after_command: list[AfterCommand] = []
         self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
@@ -304,6 +307,13 @@ class LocalEnvironment:
     async def close(self) -> None:
         """Forget the shell state. What commands wrote elsewhere stays."""
         self._is_closed = True
+        if self.after_command and self._confinement is not None:
+            try:
+                notes = await self.settled()  # background processes may have been at it since the last command
+            except ToolError as error:
+                notes = (f"what background processes changed was not looked at: {error}",)
+            for note in notes:
+                log.warning("%s", note)
         if self._git is not None:
             self._git.close()
         if self._state is not None:
@@ -407,7 +417,7 @@ class LocalEnvironment:
         self._git = await SessionGit.of(person)
         variables = await self._run_blocking(self._git.open, state.own, state.shared)
         await self._run_blocking(state.add_inside, variables)
-        guard = await self._run_blocking(GitConfigGuard, person, confined)
+        guard = await self._run_blocking(GitConfigGuard, person, confined, self._git.files)
         self.after_command.append(guard)
         if self._protected is not None:
             for file in guard.files:
@@ -452,7 +462,14 @@ class LocalEnvironment:
         text = f"exec {command}<&- {taken_up}<&-\nexport {settings}\n{order.command}"
         argv = [self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", f"/dev/fd/{command}"]
         argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
-        return argv, [text, snapshot.decode("utf-8", "surrogateescape")], await self.confinement()
+        return argv, [text, snapshot.decode("utf-8", "surrogateescape")], self._for_background(await self.confinement())
+
+    def _for_background(self, confined: Confinement) -> Confinement:
+        """What outlives the session finds git's settings read-only: nobody would look at what it made of them."""
+        if self._behind is None or self._behind[0] is not confined:
+            rules = [structs.replace(rule, kind="protected") for rule in confined.of_kind("git-config")]
+            self._behind = confined, confined.with_rules(*rules)
+        return self._behind[1]
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
         """Let `sudo` find the password, when there is one and the command needs it."""
@@ -510,7 +527,13 @@ def _protected_files(confined: Confinement) -> ProtectedFiles:
     covered: frozenset[str] = frozenset()
     if confined.level == "full":
         covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
-    return ProtectedFiles(confined, covered)
+    # A mount holds a name; a file that has a second one beside it is compared as well.
+    return ProtectedFiles(confined, [path for path in covered if not _has_second_name(path)])
+
+
+def _has_second_name(path: str) -> bool:
+    files = [path, *(f"{path}/{name}" for name in (os.listdir(path) if os.path.isdir(path) else ()))]  # noqa: PTH112, PTH208
+    return any(os.path.isfile(file) and os.stat(file).st_nlink > 1 for file in files)  # noqa: PTH113, PTH116
 
 
 def _write_program(path: Path, text: str) -> None:

@@ -39,10 +39,12 @@ class _Known(Struct, frozen=True):
 class GitConfigGuard:
     """Remembers the settings of the workspace's repositories; called after each command."""
 
-    def __init__(self, person: GitPerson, confinement: Confinement) -> None:
+    def __init__(self, person: GitPerson, confinement: Confinement, read: Sequence[str] = ()) -> None:
+        """`read` are the files that git reads its settings from; those that commands may write are looked at, too."""
         self._git = OwnGit(person.supervisor, person.environ, person.workspace)
         self._workspace = confinement.workspace
         files = [rule.path for rule in confinement.of_kind("git-config")]
+        files += [file for file in read if confinement.may_write(os.path.dirname(file))]  # noqa: PTH120
         self._known = {file: _look(file) for file in (*files, *_made_since(self._workspace))}
 
     @property

@@ -12,9 +12,10 @@ _SSH_SCHEMES = ("ssh", "git+ssh", "ssh+git")
 
 
 class GitSetting(NamedTuple):
-    """One line of `git config --list --show-scope`."""
+    """One line of `git config --list --show-scope --show-origin`."""
 
     scope: str  # system, global, local, worktree or command
+    origin: str  # the file that says so, as git names it
     key: str  # section and name in lower case, the middle as it was written
     value: str
 
@@ -46,12 +47,12 @@ class Remotes(NamedTuple):
 
 
 def read_settings(listed: bytes) -> list[GitSetting]:
-    """The lines of `git config --list --show-scope -z`."""
+    """The lines of `git config --list --show-scope --show-origin -z`."""
     fields = listed.decode("utf-8", "surrogateescape").split("\0")
     found = []
-    for scope, entry in zip(fields[::2], fields[1::2], strict=False):
+    for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         key, _, value = entry.partition("\n")
-        found.append(GitSetting(scope, key, value))
+        found.append(GitSetting(scope, origin, key, value))
     return found
 
 

@@ -19,7 +19,7 @@ from hermes.tools.git_access.remotes import GitSetting, Remotes, read_settings, 
 
 _MOST_MODULES = 64
 _MOST_DEPTH = 4
-_LIST = ("config", "--list", "--show-scope", "-z")
+_LIST = ("config", "--list", "--show-scope", "--show-origin", "-z")
 _PURPOSE = "remotes of the workspace"
 
 
@@ -38,6 +38,7 @@ class SessionGit:
     def __init__(self, person: GitPerson, settings: list[GitSetting]) -> None:
         self._person = person
         self.remotes: Remotes = remotes_of(settings)
+        self.files = settings_files(settings, person.workspace)
         self._options = ssh_request.own_options(settings, person.environ.get("GIT_SSH_COMMAND", ""))
         self.variables: dict[str, str] = {}  # by which git inside finds its way here, once it is open
         self._door: GitDoor | None = None
@@ -166,6 +167,12 @@ async def _settings_of(person: GitPerson) -> list[GitSetting]:
         answer = await git.ask("config", "--file", str(file), *_LIST[1:], purpose=_PURPOSE)
         found += read_settings(answer.output) if answer.code == 0 else []
     return found
+
+
+def settings_files(settings: list[GitSetting], workspace: Path) -> tuple[str, ...]:
+    """The files that git reads its settings from here, those that others include among them."""
+    origins = dict.fromkeys(one.origin.removeprefix("file:") for one in settings if one.origin.startswith("file:"))
+    return tuple(os.path.realpath(workspace / origin) for origin in origins)
 
 
 def _module_files(folder: Path) -> list[Path]:
