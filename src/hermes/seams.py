@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload, runtime
 
 from msgspec import Struct, field
 
+from hermes.confinement.policy import AnyConfinement
 from hermes.ops import SessionRecord, StoreOp
 from hermes.scope import TurnScope
 from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEvent, ToolDefinition
@@ -213,6 +214,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     rule: str = ""
     scope: str = "once"
     decided_by: str = "policy"
+    outside: bool = False  # a rule or a yes sends it outside the border
 
     @classmethod
     def own(cls, purpose: str) -> "Decision":
@@ -245,6 +247,7 @@ class SpawnSpec(Struct, frozen=True, kw_only=True):
     linger_s: float = 0.3  # what descendants get to finish once the program itself has ended
     await_start: bool = True  # else `spawn` returns at once without a pid, and `wait` raises a failure to start
     max_processes: int = 0  # end the child when it has more processes than this; 0 is no limit
+    confinement: AnyConfinement | None = None  # a supervisor starts nothing without
 
 
 class Child(Protocol):
@@ -291,6 +294,7 @@ class ExecResult(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     total_bytes: int = 0
     spill_path: str | None = None  # on the host: the complete output, when `output` is head and tail
+    notes: tuple[str, ...] = ()  # what was put back or dropped after it, in sentences for the model
 
 
 class FileInfo(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from hermes.confinement.policy import SaysWhatIsWritable
 from hermes.dicts import storable
 from hermes.errors import ConfigError
 from hermes.seams import Environment, PromptSource
@@ -66,6 +67,8 @@ class EnvironmentHint(Struct, frozen=True):
 
     async def text(self, session: JsonObject) -> str:
         where = f"Commands run in the {self.environment.kind} backend, working directory {self.environment.cwd}."
+        if isinstance(self.environment, SaysWhatIsWritable) and self.environment.writing_hint:
+            where = f"{where} {self.environment.writing_hint}"
         return f"{where} Host system: {platform.system()}." if self.environment.kind == "local" else where
 
 
