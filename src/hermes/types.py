@@ -212,8 +212,10 @@ StatusKind: TypeAlias = Literal[
     "guardrail",
     "option",
     "probe",
+    "prompt",  # what a session begins with; the one kind that is no trouble
     "quarantine",
     "retry",
+    "rules",  # trouble with the files that say how to work here
     "sandbox",
     "secret",
     "waiting",

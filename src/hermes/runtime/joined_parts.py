@@ -11,7 +11,7 @@ from msgspec import Struct
 from hermes.errors import ToolError, UserError
 from hermes.runtime.parts import PARTS, Joining, Part, TurnFacts
 from hermes.runtime.prompt import TIERS, Tier
-from hermes.seams import PromptSource
+from hermes.seams import PromptSource, PromptText
 from hermes.tools.registry import Registered, ToolEntry, registry
 from hermes.tools.traits import Traits
 from hermes.types import Content, Event, ImagePart, JsonObject, Message, OpaquePart, StatusChanged, TextPart
@@ -305,8 +305,11 @@ class _PartSource(Struct, frozen=True):
     parts: JoinedParts
     one: _Joined
 
-    async def text(self, session: JsonObject) -> str:
-        return await self.parts._given(self.one, "prompt", str, session, ask=self.source.text) or ""
+    async def text(self, session: JsonObject) -> str | PromptText:
+        said: str | PromptText = (
+            await self.parts._given(self.one, "prompt", str | PromptText, session, ask=self.source.text) or ""
+        )
+        return said if isinstance(said, PromptText) else PromptText(said, f"part {self.one.name}" if said else "")
 
 
 class _Absent(Part):

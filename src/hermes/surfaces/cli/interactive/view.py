@@ -114,7 +114,9 @@ class TurnView:
             case CallFinished():
                 self._finished(event)
             case StatusChanged():
-                self._screen.write(self._paint.line(f"· {event.message}", "yellow"))
+                self._screen.write(
+                    self._paint.line(f"· {event.message}", "dim" if event.kind == "prompt" else "yellow")
+                )
             case SessionRotated():
                 self.context_tokens = 0
             case ModelAnswered():
