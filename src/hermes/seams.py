@@ -458,6 +458,15 @@ class Sees(Protocol):
         ...
 
 
+@runtime_checkable
+class AsksUser(Protocol):
+    """A `ToolContext` whose handler may ask the person."""
+
+    async def ask_user(self, question: str, choices: Sequence[str] | None) -> str:
+        """What the person answers; `ToolError` at once where nobody can, and when nobody did in time."""
+        ...
+
+
 class Effects(Struct, frozen=True):
     """The resources one call reads and writes, as `kind:part/part`; a resource covers everything below it.
 

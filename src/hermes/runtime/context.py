@@ -1,15 +1,17 @@
 """What a turn is handed: its collaborators and its one deadline; and the narrow slice of it that a tool sees."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from logging import Logger
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hermes.errors import ToolError
 from hermes.redact import Redactor
 from hermes.runtime.joined_parts import JoinedParts
 from hermes.runtime.outcome import Outcome
+from hermes.runtime.setup.caller_questions import DECIDE, AskUser
 from hermes.scope import TurnScope
 from hermes.seams import (
     Clock,
@@ -53,6 +55,7 @@ class Services(Struct, frozen=True, kw_only=True):
     # What the model can read, once that is known; results keep within a share of it.
     window: Callable[[], int | None] = lambda: None
     parts: JoinedParts = field(default_factory=JoinedParts)  # the capabilities that have joined
+    ask_user: AskUser | None = None  # where somebody can answer
 
     @property
     def limits(self) -> ResultLimits:
@@ -156,6 +159,12 @@ class CallContext(Struct, frozen=True, kw_only=True):
 
     async def note(self, key: str, value: Any) -> None:
         self.details[key] = value
+
+    async def ask_user(self, question: str, choices: Sequence[str] | None) -> str:
+        ask = self.turn.services.ask_user
+        if ask is None:
+            raise ToolError(f"nobody can be asked here; {DECIDE}")
+        return await ask(question, choices)
 
     async def look(self, image: ImagePart, question: str) -> str:
         return await self.turn.services.parts.look(self, image, question)
