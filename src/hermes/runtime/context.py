@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from logging import Logger
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -33,6 +33,9 @@ from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.results.limits import ResultLimits
 from hermes.types import Event, ImagePart, JsonObject, ToolCall
 
+if TYPE_CHECKING:
+    from hermes.state.recall import Recall
+
 Result = TypeVar("Result")
 
 
@@ -56,6 +59,7 @@ class Services(Struct, frozen=True, kw_only=True):
     window: Callable[[], int | None] = lambda: None
     parts: JoinedParts = field(default_factory=JoinedParts)  # the capabilities that have joined
     ask_user: AskUser | None = None  # where somebody can answer
+    user_id: str | None = None  # whose sessions may be looked into; None is all of them
 
     @property
     def limits(self) -> ResultLimits:
@@ -165,6 +169,13 @@ class CallContext(Struct, frozen=True, kw_only=True):
         if ask is None:
             raise ToolError(f"nobody can be asked here; {DECIDE}")
         return await ask(question, choices)
+
+    def recall(self) -> "Recall | None":
+        from hermes.state.recall import Recall  # for who looks back
+
+        services = self.turn.services
+        queries = getattr(services.store, "queries", None)
+        return Recall(queries, self.session_id, services.user_id) if queries is not None else None
 
     async def look(self, image: ImagePart, question: str) -> str:
         return await self.turn.services.parts.look(self, image, question)

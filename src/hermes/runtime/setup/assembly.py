@@ -107,6 +107,7 @@ async def assemble(
         settings=settings.mapping,
         memo={REDACTOR: redactor},
         redactor=redactor,
+        user_id=options.session.user_id,
         ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),
     )
     services.parts.join_all(
