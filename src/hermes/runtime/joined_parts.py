@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from hermes.errors import ToolError, UserError
 from hermes.runtime.parts import PARTS, Joining, Part, TurnFacts
@@ -188,6 +188,15 @@ class JoinedParts:
             elif not isinstance(more, PartFault):
                 self._failed(one.name, "keep", "the answer is no list of messages")
         return kept
+
+    def carried(self) -> JsonObject:
+        """What the parts take along into a session that a compression begins, by their names."""
+        found: JsonObject = {}
+        for one in self._overriding["carried"]:
+            value = self._at_once(one, "carried", lambda part: to_builtins(part.carried(), str_keys=True), one.part)
+            if value is not None and not isinstance(value, PartFault):
+                found[one.name] = value
+        return found
 
     def around_move(self, old: str, new: str) -> AbstractAsyncContextManager[None]:
         """What the parts do before and after it is stored that the session goes on as `new`."""

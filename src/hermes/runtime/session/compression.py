@@ -25,7 +25,7 @@ from hermes.models.auxiliary import AuxiliaryQuestion
 from hermes.ops import ContextAttached, MessageAppended, SessionChanged, SessionContinued, SessionCreated, StoreOp
 from hermes.ops import SessionRecord as Record
 from hermes.runtime.session.context_watch import ContextWatch
-from hermes.runtime.session.history import from_record
+from hermes.runtime.session.history import CARRIED, from_record
 from hermes.runtime.setup.environment_setup import rename_session
 from hermes.scope import TurnScope
 from hermes.seams import ContextEngine, Sink
@@ -153,6 +153,9 @@ class Compression:
         services, old = self._assembly.services, record.session_id
         new, now = services.ids.session(), services.clock.now()
         config = wish.model_config if wish.model_config is not None else dict(record.model_config or {})
+        config = {name: value for name, value in config.items() if name != CARRIED}
+        if carried := services.parts.carried():
+            config[CARRIED] = carried
         system = await self._prompt(new, config)
         child = SessionCreated(
             session_id=new,
