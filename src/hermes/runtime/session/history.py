@@ -16,6 +16,7 @@ from hermes.runtime.requests import NOT_RUN, OUTCOME_UNKNOWN, UnitBuilder
 from hermes.types import ImagePart, JsonObject, Message, ResultStatus, ToolCall, text_of
 
 CARRIED = "carried"  # the key of a session's model_config: what parts took along from the one before it
+PROJECT = "project"  # the key for where its project's rules were looked for
 TASK_TOOL = "todo"
 PICTURE_CHARS = 6_400  # what a picture takes of a window, in characters of text
 _SHOWN_CHARS = 300
@@ -35,6 +36,7 @@ class History(Struct):
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
     tokens_at: int = 0  # how many characters there were then
     places: dict[str, int] = field(default_factory=dict)  # of the newest calls, in the order they were asked for
+    project: str = ""  # the folder that the session's rules are from; empty in one that begins
     carried: JsonObject = field(default_factory=dict)  # what parts took along when the session was compressed
     _task_calls: frozenset[str] = frozenset()  # the newest calls that read or wrote the task list
     _shown: list[int] = field(default_factory=list)  # places of the results that stand last in `dicts`
@@ -95,10 +97,11 @@ def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:
     A call that was started and has no result is answered once with "outcome unknown" and never run again by itself;
     one that was still waiting for others is told as not run.
     """
-    history = History(carried=(record.model_config or {}).get(CARRIED) or {})
+    config = record.model_config or {}
+    history = History(project=config.get(PROJECT) or "", carried=config.get(CARRIED) or {})
     for message in record.messages:
         history.add(message, record.contexts.get(message.id or -1, ""))
-    if refused := (record.model_config or {}).get(QUARANTINED_IMAGES):
+    if refused := config.get(QUARANTINED_IMAGES):
         history.builder.mend(without_pictures(frozenset(refused)))
     repairs = _close_open_calls(record)
     for op in repairs:

@@ -30,7 +30,7 @@ from hermes.runtime.prompt import (
 from hermes.runtime.redaction import clean_content, clean_outcome
 from hermes.runtime.session import session_rows
 from hermes.runtime.session.context_watch import ContextWatch, compress_share
-from hermes.runtime.session.history import History, from_caller, from_record
+from hermes.runtime.session.history import PROJECT, History, from_caller, from_record
 from hermes.runtime.setup.assembly import Assembly, assemble
 from hermes.runtime.setup.environment_setup import NO_MESSAGES, reach
 from hermes.runtime.setup.process import RandomIds
@@ -281,7 +281,7 @@ class AgentSession:
         """The prompt of a session with this config, which learns where its project is."""
         assembly, services = self._assembly, self._assembly.services
         trouble = await reach(services.environment)
-        config.setdefault(session_rows.PROJECT, services.environment.cwd)
+        config.setdefault(PROJECT, services.environment.cwd)
         options = session_rows.prompt_options(config)
         sources = [*self._prompt_sources(config, view), *services.parts.prompt(), *more]
         if trouble:
@@ -326,7 +326,7 @@ class AgentSession:
         ]
         if has_files:
             cap = cap_of(top.context_file_max_chars, services.window())
-            sources.append(ProjectRules(services.environment, config[session_rows.PROJECT], cap))
+            sources.append(ProjectRules(services.environment, config[PROJECT], cap))
         return sources
 
     def _with_ephemeral(self, system: str) -> str:

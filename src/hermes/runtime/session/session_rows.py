@@ -11,7 +11,6 @@ from hermes.runtime.setup.assembly import Assembly
 from hermes.tools.view import SessionView
 
 PROMPT_OPTIONS = "prompt_options"  # the key of a session's model_config: keywords that its prompt was made with
-PROJECT = "project"  # the key for where its project's rules were looked for
 _OF_PROMPT = ("skip_context_files", "load_soul_identity", "skip_memory", "pass_session_id")
 
 
