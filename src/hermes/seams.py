@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from hermes.confinement.policy import AnyConfinement
 from hermes.ops import SessionRecord, StoreOp
 from hermes.scope import TurnScope
-from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEvent, ToolDefinition
+from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEvent, StatusChanged, ToolDefinition
 
 Result = TypeVar("Result")
 Body: TypeAlias = bytes | tuple[bytes, ...]  # of a request: whole, or in pieces, so that a long one need not be copied
@@ -214,6 +214,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     rule: str = ""
     scope: str = "once"
     decided_by: str = "policy"
+    outside: bool = False  # a rule or a yes sends it outside the border
 
     @classmethod
     def own(cls, purpose: str) -> "Decision":
@@ -439,6 +440,15 @@ class Sees(Protocol):
         """
 
 
+@runtime_checkable
+class AsksUser(Protocol):
+    """A `ToolContext` whose handler may ask the person."""
+
+    async def ask_user(self, question: str, choices: Sequence[str] | None) -> str:
+        """What the person answers; `ToolError` at once where nobody can, and when nobody did in time."""
+        ...
+
+
 class Effects(Struct, frozen=True):
     """The resources one call reads and writes, as `kind:part/part`; a resource covers everything below it.
 
@@ -473,6 +483,10 @@ class ToolView(Protocol):
     def barred(self) -> frozenset[str]:
         """Those that are switched off: on offer still, for the sake of the prompt's prefix, but they never run."""
 
+    def guidance(self) -> tuple[str, ...]:
+        """Sentences for the system prompt, from the tools that are offered."""
+        ...
+
     def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
         """The real tool and arguments of a call that goes through another tool; any other call as it is."""
 
@@ -500,6 +514,14 @@ class HookBus(Protocol):
 # -- prompt, context, output -------------------------------------------------------------------------------------
 
 
+class PromptText(Struct, frozen=True):
+    """What a source says in the prompt, where it has it from, and what a person should know about that."""
+
+    text: str
+    origin: str = ""
+    told: tuple[StatusChanged, ...] = ()
+
+
 class PromptSource(Protocol):
     """One part of the system prompt, built once per session. Order is by `tier`, then by `name`."""
 
@@ -507,7 +529,9 @@ class PromptSource(Protocol):
     def name(self) -> str: ...
     @property
     def tier(self) -> Literal["stable", "context", "volatile"]: ...
-    async def text(self, session: JsonObject) -> str: ...
+    async def text(self, session: JsonObject) -> str | PromptText:
+        """Its words; empty for none. `session` has session_id, model, provider, tools, skip_memory, pass_session_id."""
+        ...
 
 
 class ContextEngine(Protocol):

@@ -8,6 +8,8 @@ from hermes.confinement.policy import Outside
 STARTS: dict[str, str] = {
     "checkpoint git": "reads no configuration of the workspace and no hook, and writes to Hermes' own folders alone",
     "own git": "hooks, monitors, filters, external diffs, pagers, aliases and all that fetches are off",
+    "git ssh": "the person's ssh for a git remote that the workspace had before the first command, forwarding off",
+    "git credential": "`git credential fill` in no repository, for the host of such a remote",
     "container": "a client that talks to a container engine; the container is a border of its own",
     "ssh": "a client; what it runs is on another machine",
     "box model": "the model server, from Hermes' own folder",

@@ -3,6 +3,7 @@
 import getpass
 import os
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes.confinement.plan import Enforcement, PlanRequest
-from hermes.confinement.policy import Confinement
+from hermes.confinement.policy import Confinement, PathRule
 from hermes.errors import MissingPart, ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision
@@ -20,9 +21,10 @@ from hermes.tools.builtin.terminal import terminal
 from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions, Mode
 from hermes.tools.supervisor.confine import landlock, probe
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
-from hermes.tools.terminal.sandbox_escape import denial_in
+from hermes.tools.terminal.sandbox_escape import denial_in, folder_for
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import Conformance, run
+from tests.tools.real_backends import SshServer
 from tests.tools.terminal_room import Room, ToldGate, told
 
 PATH = f"{os.environ['PATH']}:/usr/local/bin:/usr/bin:/bin"
@@ -147,9 +149,10 @@ async def test_a_denied_path_is_offered_and_then_works(supervisor: ProcessSuperv
     answer = told(await terminal({"command": f"cd sub && echo hi > {target}"}, ctx=room))  # both times from one folder
     assert (answer["exit_code"], target.read_text()) == (0, "hi\n")
     question = room.gate.asked[-1]
-    assert (question.kind, question.text, question.details["sandbox"]) == ("write", str(target.parent), "allow_path")
+    assert (question.kind, question.text) == ("write", str(target))
+    assert "the command says that it could not write" in str(question.details["why"])
     assert str(target.parent) in question.details["why"]
-    assert "was allowed" in answer["sandbox"]
+    assert "was opened, as allowed" in answer["sandbox"]
     await terminal({"command": f"echo again > {target}"}, ctx=room)
     assert len(room.gate.asked) == 3
     await environment.close()
@@ -172,10 +175,10 @@ async def test_a_file_in_the_home_itself_does_not_open_all_of_the_home(
 async def test_a_refused_denial_changes_nothing_and_is_told(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     target = place.root / "elsewhere" / "new.txt"
-    room = Room(environment, supervisor, place.root, PathGate(str(target.parent)))
+    room = Room(environment, supervisor, place.root, PathGate(str(target)))
     answer = told(await terminal({"command": f"echo hi > {target}"}, ctx=room))
     assert answer["exit_code"] == 1
-    assert "read-only" in answer["sandbox"]
+    assert "the border keeps" in answer["sandbox"]
     assert not target.exists()
     await environment.close()
 
@@ -223,7 +226,7 @@ async def test_what_a_sandboxed_command_leaves_does_not_act_outside(
 async def test_a_search_says_that_the_sandbox_hides_a_folder(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     room = Room(environment, supervisor, place.root)
-    with pytest.raises(ToolError, match="the sandbox hides"):
+    with pytest.raises(ToolError, match="out of sight"):
         await search_files({"pattern": "model", "path": str(place.hermes)}, ctx=room)
     shown = told(await search_files({"pattern": "skill", "path": str(place.hermes / "skills")}, ctx=room))
     assert shown["total_count"] == 1
@@ -285,3 +288,87 @@ def test_a_denial_is_read_from_what_programs_say(output: str, path: str | None) 
     assert found.path == path
     assert denial_in(output, 0, confined) is None
     assert denial_in("no such file", 1, confined) is None
+
+
+def test_what_a_command_says_counts_only_where_the_border_keeps_it() -> None:
+    rules = (
+        PathRule("/srv", "write", "workspace", ""),
+        PathRule("/srv/.envrc", "read", "self-running", "run by itself"),
+        PathRule("/home/me/.ssh", "hidden", "secret", "keys"),
+    )
+    confined = Confinement(level="full", workspace="/srv", home="/home/me", rules=rules)
+    said = "touch: cannot touch '{}': Read-only file system"
+    for path in ("/home/me/.ssh/x", "/srv/.envrc", "/srv/.ENVRC"):
+        found = denial_in(said.format(path), 1, confined)
+        assert found is not None
+        assert (found.path, found.is_final) == (None, True)
+    own = denial_in(said.format("/srv/a/b"), 1, confined)
+    assert own is not None  # it may be a mount of the person's own
+    assert own.path is None
+    assert "not known what" in own.why
+    docker = denial_in("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", 1, confined)
+    assert docker is not None
+    assert "out of sight" in docker.why
+    assert denial_in("kill: (1) - Operation not permitted", 1, confined) is None
+    assert folder_for("/home/x", confined) is None  # /home holds the person's
+    assert folder_for("/usr/lib/x", confined) == "/usr/lib"
+
+
+def in_work(place: Place, *words: str) -> None:
+    """Run git in the workspace as the person would."""
+    quiet = {"PATH": PATH, "HOME": str(place.home), "GIT_CONFIG_GLOBAL": "/dev/null"}
+    named = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", *words], cwd=place.work, env={**quiet, **named}, check=True, capture_output=True)
+
+
+@needs_bwrap
+@pytest.mark.parametrize("level", ["full", "files"])
+async def test_git_fetches_and_pushes_over_ssh_though_no_key_is_in_sight(
+    supervisor: ProcessSupervisor, place: Place, sshd: SshServer, tmp_path: Path, level: probe.Wish
+) -> None:
+    theirs = place.root / "theirs.git"
+    shutil.rmtree(place.work / ".git")
+    in_work(place, "init", "-q", "--bare", "-b", "main", str(theirs))
+    in_work(place, "init", "-q", "-b", "main")
+    in_work(place, "remote", "add", "origin", f"ssh://127.0.0.1:{sshd.port}{theirs}")
+    in_work(place, "commit", "-q", "--allow-empty", "-m", "one")
+    known = f"-o UserKnownHostsFile={tmp_path}/k -o StrictHostKeyChecking=accept-new"
+    env = {"PATH": PATH, "HOME": str(place.home), "LANG": "C.UTF-8"}
+    person = {**env, "GIT_SSH_COMMAND": f"ssh -F /dev/null -i {sshd.folder}/key {known}"}
+    options = LocalOptions(env=env, border=place.border(level=level), person=person)
+    environment = LocalEnvironment(supervisor, str(place.work), options)
+    try:
+        assert (await environment.confinement()).level == level
+        done = await run(environment, "git push -u origin main && git fetch origin && git ls-remote origin")
+        assert done.exit_code == 0, done.output
+        code = "import subprocess; subprocess.run(['git', 'ls-remote', 'origin'])"
+        again = await run(environment, f'python3 -c "{code}"')
+        assert "refs/heads/main" in again.output
+        elsewhere = await run(environment, f"git ls-remote ssh://127.0.0.1:{sshd.port}{place.work}")
+        assert "was no remote of this workspace" in elsewhere.output
+    finally:
+        await environment.close()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("level", ["full", "files"])
+async def test_settings_of_git_that_start_something_do_not_outlast_the_command(
+    supervisor: ProcessSupervisor, place: Place, level: probe.Wish
+) -> None:
+    shutil.rmtree(place.work / ".git")
+    in_work(place, "init", "-q", "-b", "main")
+    environment = make(supervisor, place, level=level)
+    try:
+        everyday = "git config user.name me && git remote add origin git@example.org:a/b.git && git checkout -qb x"
+        done = await run(environment, everyday)
+        assert (done.exit_code, done.notes) == (0, ()), done.output
+        done = await run(environment, "git config core.fsmonitor 'touch /tmp/x' && git config alias.st status")
+        assert done.exit_code == 0, done.output
+        assert "alias.st, core.fsmonitor" in done.notes[0]
+        config = (place.work / ".git" / "config").read_text()
+        assert "fsmonitor" not in config
+        assert "git@example.org:a/b.git" in config
+        assert "name = me" in config
+        assert (await run(environment, "true")).notes == ()
+    finally:
+        await environment.close()

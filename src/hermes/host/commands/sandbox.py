@@ -1,4 +1,4 @@
-"""Show what commands may touch here, or why a PATH may be written or not."""
+"""Show what commands may touch in this session, or why a PATH may be written or not."""
 
 from hermes.host.command import CommandCall, CommandResult, SlashCommand, words_of
 

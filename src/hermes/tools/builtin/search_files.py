@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from hermes.confinement.policy import ConfinedEnvironment
 from hermes.errors import ToolError
 from hermes.programs import find_program
 from hermes.seams import Decision, Effects, ExecResult, ToolContext
@@ -88,10 +87,9 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         missing: dict[str, Any] = {"total_count": 0, "error": f"no file or folder {wanted.path!r}"}
         return {**missing, "similar_paths": similar} if similar else missing
     is_folder = place.info.kind == "dir"
-    if not is_folder:
-        refusal = await workspace.refuse_read(place)
-        if refusal is not None:
-            raise ToolError(refusal)
+    refusal = await (workspace.refuse_look(place) if is_folder else workspace.refuse_read(place))
+    if refusal is not None:
+        raise ToolError(refusal)
     search = SearchRequest(
         kind=_kind(wanted),
         pattern=wanted.pattern,
@@ -103,9 +101,6 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         context=wanted.context,
     )
     found = await _run(ctx, search)
-    confined = await ctx.environment.confinement() if isinstance(ctx.environment, ConfinedEnvironment) else None
-    if not found.total and confined is not None and not confined.may_see(place.resolved):
-        raise ToolError(f"the sandbox hides {wanted.path!r} from searches; open the file you want with read_file")
     return _result(search, found, lambda name: display_path(posixpath.join(search.folder, name), ctx.environment.cwd))
 
 

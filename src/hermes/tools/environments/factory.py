@@ -81,6 +81,7 @@ def _local(making: EnvironmentRequest) -> Environment:
         ask_password=making.ask_password,
         border=border_of(making),
         session={"HERMES_SESSION_ID": making.session_id} if making.session_id else {},
+        person=making.environ,
     )
     environment = LocalEnvironment(making.supervisor, folder, options, run_blocking=making.run_blocking)
     environment.sudo_password = making.lookup("SUDO_PASSWORD") or None

@@ -1,18 +1,29 @@
 """Commands on this machine, in the user's own account; files are the host's."""
 
 import asyncio
+import logging
 import os
 import secrets
 import shlex
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, structs
 
-from hermes.confinement.policy import AfterCommand, AnyConfinement, Confinement, Enforcement, PlanRequest
+from hermes.confinement.policy import (
+    TEMP_FOLDERS,
+    AfterCommand,
+    AnyConfinement,
+    Confinement,
+    Enforcement,
+    PlanRequest,
+    is_below,
+)
 from hermes.errors import MissingPart, ToolError
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
@@ -33,7 +44,11 @@ from hermes.tools.terminal.sudo import AskPassword
 
 if TYPE_CHECKING:
     from hermes.confinement.protected_files import ProtectedFiles
+    from hermes.tools.approval.made_here import Makings
+    from hermes.tools.git_access.session_git import SessionGit
+    from hermes.tools.git_access.start_remotes import StartRemotes
 
+log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
 Mode: TypeAlias = Literal["auto", "on", "off"]
 
@@ -60,6 +75,7 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     redactor: Redactor | None = None  # hides secrets in what is printed, before it is stored
     ask_password: AskPassword | None = None  # whom to ask for the password of `sudo`
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
+    person: Mapping[str, str] | None = None  # the runtime's own variables: git's ssh and credentials work by them
 
 
 class LocalRun(NamedTuple):
@@ -90,6 +106,7 @@ class LocalEnvironment:
         self._supervisor = supervisor
         self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
         self._workspace = options.border.request.workspace if options.border is not None else self._cwd
+        self._began_at = time.time()
         self._options = options
         self._run_blocking = run_blocking
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
@@ -98,6 +115,8 @@ class LocalEnvironment:
         self._has_shell = False
         self._confinement: Confinement | None = None
         self._protected: ProtectedFiles | None = None
+        self._behind: tuple[Confinement, Confinement] | None = None  # the present one, and that of background children
+        self._git: SessionGit | None = None  # the way to the person's ssh and credentials, where they are out of sight
         self.after_command: list[AfterCommand] = []
         self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
@@ -164,6 +183,23 @@ class LocalEnvironment:
         """Let later programs have `wider`."""
         self._confinement = wider
 
+    @cached_property
+    def remotes(self) -> "StartRemotes":
+        """Where the workspace pushed to before the session's first command."""
+        from hermes.tools.git_access.start_remotes import StartRemotes  # paid by the first command
+
+        return StartRemotes(self._workspace)
+
+    def makings(self) -> "Makings":
+        """What the session has made: files since it began, and what its shell has beyond the login shell."""
+        from hermes.tools.approval.made_here import Makings, of_shell, since  # the whole reader comes with it
+
+        is_new = since(self._began_at)
+        if self._state is None or not Path(self._state.login).exists():
+            return Makings(is_new, tuple(self._options.env.get("PATH", os.defpath).split(":")))
+        login = Path(self._state.login).read_text("utf-8", "replace")
+        return of_shell(login, self._state.present().decode("utf-8", "replace"), is_new)
+
     async def ready(self) -> str:
         """Where the session stands: always known here."""
         return self._cwd
@@ -194,7 +230,7 @@ class LocalEnvironment:
         await self._ready()
         confined = await self.confinement()
         env = {name: value for name, value in spec.env.items() if name not in confined.without}
-        return structs.replace(spec, confinement=confined, env={**env, **confined.env})
+        return structs.replace(spec, confinement=confined, env={**env, **confined.env, **self._git_variables()})
 
     async def settled(self) -> tuple[str, ...]:
         """Look after what commands must leave as it is; a sentence for each thing that was put back or dropped."""
@@ -217,6 +253,7 @@ class LocalEnvironment:
         if "\0" in run.command:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
+        self._git_variables()
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         spec: SpawnSpec | None = None
@@ -237,30 +274,51 @@ class LocalEnvironment:
         return structs.replace(result, notes=notes) if notes else result
 
     async def stat(self, path: str) -> FileInfo | None:
-        return await self._run_blocking(host_files.stat_path, self._absolute(path))
+        return await self._run_blocking(host_files.stat_path, await self._seen(path))
 
     async def first_file(self, paths: Sequence[str]) -> str | None:
-        place = await self._run_blocking(host_files.first_file, [self._absolute(path) for path in paths])
+        place = await self._run_blocking(host_files.first_file, [await self._seen(path) for path in paths])
         return None if place is None else paths[place]
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
-        return await self._run_blocking(host_files.read_path, self._absolute(path), offset, size)
+        return await self._run_blocking(host_files.read_path, await self._seen(path), offset, size)
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
-        await self._run_blocking(host_files.write_path, self._absolute(path), data, mode)
+        await self._run_blocking(host_files.write_path, await self._seen(path), data, mode)
+
+    async def read_exact(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        """`read` of a real path, by descriptors: no link in it is followed."""
+        return await self._run_blocking(_exact().read_exact, path, offset, size)
+
+    async def write_exact(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        """`write` at a real path, by descriptors: no link in it is followed."""
+        await self._run_blocking(_exact().write_exact, path, data, mode)
+
+    async def remove_exact(self, path: str) -> None:
+        """`remove` at a real path, by descriptors: no link in it is followed."""
+        await self._run_blocking(_exact().remove_exact, path)
 
     async def remove(self, path: str) -> None:
-        await self._run_blocking(host_files.remove_path, self._absolute(path))
+        await self._run_blocking(host_files.remove_path, await self._seen(path))
 
     async def rename(self, old: str, new: str) -> None:
-        await self._run_blocking(host_files.rename_path, self._absolute(old), self._absolute(new))
+        await self._run_blocking(host_files.rename_path, await self._seen(old), await self._seen(new))
 
     async def list_dir(self, path: str) -> list[str]:
-        return await self._run_blocking(host_files.list_path, self._absolute(path))
+        return await self._run_blocking(host_files.list_path, await self._seen(path))
 
     async def close(self) -> None:
         """Forget the shell state. What commands wrote elsewhere stays."""
         self._is_closed = True
+        if self.after_command and self._confinement is not None:
+            try:
+                notes = await self.settled()  # background processes may have been at it since the last command
+            except ToolError as error:
+                notes = (f"what background processes changed was not looked at: {error}",)
+            for note in notes:
+                log.warning("%s", note)
+        if self._git is not None:
+            self._git.close()
         if self._state is not None:
             await self._run_blocking(self._state.remove)
 
@@ -283,6 +341,7 @@ class LocalEnvironment:
         from hermes.confinement.plan import plan  # a session that runs nothing does without
         from hermes.tools.supervisor.confine.probe import enforcement
 
+        self.remotes  # noqa: B018 - looked at before anything can change them
         border = self._options.border
         found = Enforcement("none")
         if border is not None and border.mode != "off":
@@ -343,6 +402,7 @@ class LocalEnvironment:
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
         ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
         if ended.code == 0 and await self._run_blocking(Path(state.login).exists):
+            await self._open_git(state)
             self._has_shell = True
             return
         why = f"took more than {self._options.creation_limit_s:g} s" if ended.timed_out else f"ended with {ended.code}"
@@ -351,6 +411,32 @@ class LocalEnvironment:
             f"the shell could not be made: reading the login files ({', '.join(['profile', *files])}) {why}; "
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
+
+    async def _open_git(self, state: ShellState) -> None:
+        """Before the first command: git may use the person's keys for the remotes that the workspace has now."""
+        confined = self._confinement
+        if confined is None or confined.level == "none":
+            return
+        from hermes.tools.git_access.config_guard import GitConfigGuard  # paid by the first command
+        from hermes.tools.git_access.session_git import GitPerson, SessionGit
+
+        environ = self._options.person if self._options.person is not None else self._options.env
+        person = GitPerson(self._supervisor, environ, Path(self._workspace), self._options.redactor)
+        self._git = await SessionGit.of(person)
+        variables = await self._run_blocking(self._git.open, state.own, state.shared)
+        await self._run_blocking(state.add_inside, variables)
+        guard = await self._run_blocking(GitConfigGuard, person, confined, self._git.files)
+        self.after_command.append(guard)
+        if self._protected is not None:
+            for file in guard.files:
+                self._protected.forget(file)
+
+    def _git_variables(self) -> Mapping[str, str]:
+        """What lets git inside find its way out, with somebody there to answer on this loop."""
+        if self._git is None:
+            return {}
+        self._git.attend()
+        return self._git.variables
 
     async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
         from hermes.confinement.outside import outside  # see `_plan`
@@ -379,13 +465,21 @@ class LocalEnvironment:
     async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str], AnyConfinement]:
         """The command with the shell state of this moment; what it changes stays its own."""
         state = await self._ready()
+        self._git_variables()
         snapshot = await self._run_blocking(state.present)
         settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
         command, taken_up = FIRST_FILE, FIRST_FILE + 1
         text = f"exec {command}<&- {taken_up}<&-\nexport {settings}\n{order.command}"
         argv = [self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", f"/dev/fd/{command}"]
         argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
-        return argv, [text, snapshot.decode("utf-8", "surrogateescape")], await self.confinement()
+        return argv, [text, snapshot.decode("utf-8", "surrogateescape")], self._for_background(await self.confinement())
+
+    def _for_background(self, confined: Confinement) -> Confinement:
+        """What outlives the session finds git's settings read-only: nobody would look at what it made of them."""
+        if self._behind is None or self._behind[0] is not confined:
+            rules = [structs.replace(rule, kind="protected") for rule in confined.of_kind("git-config")]
+            self._behind = confined, confined.with_rules(*rules)
+        return self._behind[1]
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
         """Let `sudo` find the password, when there is one and the command needs it."""
@@ -398,8 +492,21 @@ class LocalEnvironment:
         fd = in_memory_file(self.sudo_password.encode() + b"\n")
         return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
 
+    async def _seen(self, path: str) -> str:
+        """Where the runtime finds what commands find at `path`: their temporary folder may be one of their own."""
+        absolute = self._absolute(path)
+        if not any(is_below(absolute, folder) for folder in TEMP_FOLDERS):
+            return absolute
+        return (await self.confinement()).seen_at(absolute)
+
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+
+
+def _exact() -> ModuleType:
+    from hermes.tools.environments import exact_files  # paid by the first file tool
+
+    return exact_files
 
 
 def missing_border(why: str) -> MissingPart:
@@ -435,7 +542,13 @@ def _protected_files(confined: Confinement) -> "ProtectedFiles":
     covered: frozenset[str] = frozenset()
     if confined.level == "full":
         covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
-    return ProtectedFiles(confined, covered)
+    # A mount holds a name; a file that has a second one beside it is compared as well.
+    return ProtectedFiles(confined, [path for path in covered if not _has_second_name(path)])
+
+
+def _has_second_name(path: str) -> bool:
+    files = [path, *(f"{path}/{name}" for name in (os.listdir(path) if os.path.isdir(path) else ()))]  # noqa: PTH112, PTH208
+    return any(os.path.isfile(file) and os.stat(file).st_nlink > 1 for file in files)  # noqa: PTH113, PTH116
 
 
 def _write_program(path: Path, text: str) -> None:

@@ -8,10 +8,12 @@ without following links, up to a limit, and never taken outside. Blocking, all o
 import contextlib
 import fcntl
 import os
+import shlex
 import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -37,6 +39,7 @@ class ShellState:
         self._present = 0
         self._next = 1
         self._begun: dict[int, int] = {}  # call -> the snapshot it started from
+        self._first = self.login  # what the session's first command takes up
 
     @classmethod
     def make(cls, private_root: Path | None) -> "ShellState":
@@ -65,6 +68,13 @@ class ShellState:
     def runtime(self) -> str:
         """The same for the runtime's own commands: without the folders of PATH that the agent may write."""
         return f"{self.own}/snapshot-runtime"
+
+    def add_inside(self, variables: Mapping[str, str]) -> None:
+        """Export these to the session's commands, whatever the login shell says; not to those that run outside."""
+        lines = "".join(f"declare -x {name}={shlex.quote(value)}\n" for name, value in variables.items())
+        file = self.own / "snapshot-inside"
+        file.write_bytes(Path(self.login).read_bytes() + b"\n" + lines.encode("utf-8", "surrogateescape"))
+        self._first = str(file)
 
     def begin(self) -> int:
         """A number for a call, which starts from the present state."""
@@ -102,10 +112,10 @@ class ShellState:
     def present(self) -> bytes:
         """The present state, as a shell takes it up."""
         data = _read(Path(self._snapshot(self._present)), _MOST_BYTES)
-        return data if data is not None else Path(self.login).read_bytes()
+        return data if data is not None else Path(self._first).read_bytes()
 
     def _snapshot(self, number: int) -> str:
-        return f"{self.shared}/snapshot-{number}" if number else self.login
+        return f"{self.shared}/snapshot-{number}" if number else self._first
 
 
 def _locked(folder: Path) -> int:

@@ -34,9 +34,10 @@ def mount_plan(confined: Confinement) -> MountPlan:
     for rule in chosen.values():
         depth = _depth(rule.path)
         made = _mount(confined, rule, _around(chosen, rule.path))
-        if not made:
+        if made:
+            steps.append((depth, made))
+        elif rule.kind != "git-config":
             continue
-        steps.append((depth, made))
         if rule.access != "write":
             for folder in _way_to(rule.path, chosen):
                 if folder not in pinned and folder not in chosen:
@@ -89,6 +90,8 @@ def _mount(confined: Confinement, rule: PathRule, around: PathRule | None) -> tu
     """How one rule is mounted; nothing when it is not there, or what is around it does the same."""
     path = rule.path
     outer = around.access if around is not None else "read"
+    if rule.kind == "git-config":
+        return ()  # git renames a file over it, which a mount forbids; what became of it is settled after each command
     if rule.kind == "temp" and path in TEMP_FOLDERS:
         return ("--bind", confined.temp, path) if confined.temp and os.path.isdir(path) else ()  # noqa: PTH112
     if path == "/":
