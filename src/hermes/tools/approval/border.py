@@ -31,8 +31,8 @@ _OF_MACHINE = frozenset(
     }
 )
 _BY_SOCKET = frozenset({"service_control", "container_stop"})
-# Code that the reader cannot follow does inside what a script does there: nothing beyond the border.
-_OF_CODE = frozenset({"inline_code", "unknown_program", "decoded_code", "chmod_run"})
+# What the reader cannot follow does inside what a script does there: nothing beyond the border.
+_OF_CODE = frozenset({"inline_code", "unknown", "unknown_program", "decoded_code", "chmod_run"})
 _DELETES = frozenset({"recursive_delete", "delete_outside", "mass_delete", "xargs_delete", "find_delete"})
 
 
