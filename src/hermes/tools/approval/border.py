@@ -12,7 +12,7 @@ from hermes.confinement.deciding_rule import deciding_rule
 from hermes.confinement.policy import Confinement, is_below
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 
-_LEAVING = frozenset({"sudo", "doas", "pkexec", "su", "runuser"})
+_LEAVING = frozenset({"sudo", "doas", "pkexec"})
 SUDO_INSIDE = "sudo never works inside the border; a yes runs this command outside it"
 # Held when every path that they touch is out of reach.
 _BY_PATH = frozenset(
