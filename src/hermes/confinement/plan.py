@@ -9,43 +9,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
-
 from hermes.confinement import places
-from hermes.confinement.policy import TEMP_FOLDERS, Confinement, Level, Limits, PathRule, Policy, is_below
+from hermes.confinement.policy import (
+    TEMP_FOLDERS,
+    Confinement,
+    Enforcement,
+    Level,
+    PathRule,
+    PlanRequest,
+    is_below,
+)
+
+__all__ = ["Enforcement", "PlanRequest", "own_root", "plan"]
 
 _HOOKS_PATH = re.compile(r"^\s*hookspath\s*=\s*\"?([^\"\n;#]+)", re.IGNORECASE | re.MULTILINE)
 _MOST_BYTES = 256 << 10
 _MOST_FOLDERS = 3000  # looked through for repositories in the workspace
 _DEEPEST = 5
 _NOT_LOOKED_INTO = frozenset({"node_modules", ".git", "__pycache__", ".venv", "venv", "target", ".tox"})
-
-
-class PlanRequest(Struct, frozen=True, kw_only=True):
-    """What a confinement is planned from: settings, variables of the person's, and folders of Hermes' own."""
-
-    workspace: str
-    policy: Policy = "workspace"
-    home: str = ""
-    hermes_home: str = ""
-    environ: Mapping[str, str] = {}
-    writable: tuple[str, ...] = ()  # terminal.sandbox_writable, --add-dir
-    safe_roots: tuple[str, ...] = ()  # HERMES_WRITE_SAFE_ROOT: writes stay below one of them
-    sockets: tuple[str, ...] = ()  # those that are granted by name
-    network: bool = True
-    limits: Limits = Limits()
-    temp: str = ""
-    caches: str = ""  # the folder of Hermes' own caches for this workspace
-    shared: tuple[str, ...] = ()  # folders of the session's own that its commands write: the shell's state
-    shown: tuple[str, ...] = ()  # folders of the session's own that its commands read
-
-
-class Enforcement(Struct, frozen=True):
-    """What this machine can enforce."""
-
-    level: Level
-    bwrap: str = ""
-    why: str = ""  # why it is no more
 
 
 def plan(request: PlanRequest, found: Enforcement) -> Confinement:

@@ -19,7 +19,6 @@ from hermes.config.sections import approvals
 from hermes.config.settings import Settings
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
-from hermes.surfaces.cli.chat.added_folders import with_added_folders
 from hermes.surfaces.cli.chat.ending import close_session, prune_if_due, session_store
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
@@ -60,7 +59,11 @@ class _Run(Struct, frozen=True, kw_only=True):
 
 def answer(cli: Cli, wish: Wish) -> int:
     """Run the turn that `wish` asks for; the exit code."""
-    settings = with_added_folders(cli.settings(wish.flags, ignore_file=wish.ignore_user_config), wish.add_dirs)
+    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    if wish.add_dirs:
+        from hermes.surfaces.cli.chat.added_folders import with_added_folders  # rare
+
+        settings = with_added_folders(settings, wish.add_dirs)
     session_id = resumed_session(cli, wish)
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from hermes.config import paths
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
-from hermes.surfaces.cli.chat.added_folders import with_added_folders
 from hermes.surfaces.cli.chat.ending import prune_if_due
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.keywords import note_unknown_toolsets
@@ -30,7 +29,11 @@ AnyFace = TerminalFace | PlainFace
 
 def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
-    settings = with_added_folders(cli.settings(wish.flags, ignore_file=wish.ignore_user_config), wish.add_dirs)
+    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    if wish.add_dirs:
+        from hermes.surfaces.cli.chat.added_folders import with_added_folders  # rare
+
+        settings = with_added_folders(settings, wish.add_dirs)
     session_id = resumed_session(cli, wish)
     loaded, settings = loaded_skills(cli, wish, settings)
     settings = with_model(cli, settings, is_quiet=False)
