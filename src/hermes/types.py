@@ -199,6 +199,12 @@ class CallFinished(Struct, frozen=True, gc=False, tag="call_finished"):
     result: ToolResult
 
 
+class TasksChanged(MinorEvent, frozen=True, gc=False, tag="tasks_changed"):
+    """The model has written its task list; `tasks` is all of it, each with id, content and status."""
+
+    tasks: tuple[JsonObject, ...]
+
+
 class Commentary(Struct, frozen=True, gc=False, tag="commentary"):
     """Text the model wrote beside its calls."""
 
@@ -212,8 +218,10 @@ StatusKind: TypeAlias = Literal[
     "guardrail",
     "option",
     "probe",
+    "prompt",  # what a session begins with; the one kind that is no trouble
     "quarantine",
     "retry",
+    "rules",  # trouble with the files that say how to work here
     "sandbox",
     "secret",
     "waiting",
@@ -262,6 +270,22 @@ class TurnFinished(Struct, frozen=True, gc=False, kw_only=True, tag="turn_finish
     failed_calls: tuple[JsonObject, ...] = ()  # {"name", "error"}
 
 
+# -- questions to people -----------------------------------------------------------------------------------------
+
+QuestionKind: TypeAlias = Literal["approval", "edit", "clarify", "secret", "sudo"]
+
+
+class Question(Struct, frozen=True, gc=False, kw_only=True):
+    """Something a turn waits for a person to say. What is none of the `choices` is a no, unless there are none."""
+
+    id: str
+    kind: QuestionKind
+    text: str
+    choices: tuple[str, ...] = ()
+    deadline: float = 0.0  # seconds of the clock at which silence becomes a no; 0 is never
+    details: JsonObject = field(default_factory=dict)  # of an approval: command, effects, tool, cwd, pattern keys
+
+
 Event: TypeAlias = (
     TurnStarted
     | StepStarted
@@ -271,6 +295,7 @@ Event: TypeAlias = (
     | BlockClosed
     | CallStarted
     | CallFinished
+    | TasksChanged
     | Commentary
     | StatusChanged
     | ModelAnswered

@@ -186,7 +186,7 @@ async def test_prompt_sources_are_the_same_each_time_and_joined_in_order(tmp_pat
     once = await build_prompt(prompt_sources(tmp_path), session)
     assert once == await build_prompt(prompt_sources(tmp_path), session)
     places = [
-        once.index(part) for part in ("I am the soul.", "memory backend", "Be brief.", "Use tabs.", "The session")
+        once.text.index(part) for part in ("I am the soul.", "memory backend", "Be brief.", "Use tabs.", "Conversation")
     ]
     assert places == sorted(places)
 

@@ -18,7 +18,7 @@ from hermes.errors import SessionNotFound
 from hermes.state import SessionDB
 from hermes.state.schema import MESSAGE_COLUMNS
 from hermes.surfaces.cli.chat.resume import resumed_session
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.output import Output
@@ -100,8 +100,9 @@ def list_(home: Path, expected: Messages) -> None:
 
 
 def search(home: Path, expected: Messages) -> None:
-    hits = json.loads(hermes(home, "sessions", "search", "needle", "--limit", "1000", "--json")[1] or "[]")
-    assert expected.keys() <= {hit["id"] for hit in hits}
+    words = ("sessions", "search", "needle", "--limit", "1000", "--each", "1000", "--json")
+    found = json.loads(hermes(home, *words)[1] or "[]")
+    assert expected.keys() <= {hit["id"] for conversation in found for hit in conversation["hits"]}
 
 
 def stats(home: Path, expected: Messages) -> None:

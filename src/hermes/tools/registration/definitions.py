@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hermes.config.paths import PROJECT_TOOLS
 from hermes.schemas import tidy
-from hermes.tools.registration.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups
+from hermes.tools.registration.groups import Groups, Toolset, custom_groups, table
 from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registration.tool_search import divided
 from hermes.tools.registry import Registered, ToolRegistry, registry
@@ -41,6 +41,7 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     project: Path | None = None  # from `project_of`; its own tools join the view when the user trusts it
     window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
     brought: Mapping[str, Registered] = {}  # by a part of the agent, for this session; chosen by their toolsets
+    is_lean: bool = False  # few tools, in few words
 
     @property
     def is_restricted(self) -> bool:
@@ -73,7 +74,13 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
     _tell_unknown(unknown)
     tools = {**registry.snapshot(), **own}
-    all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
+    if request.is_lean:
+        from hermes.tools.registration.lean import lean_definition, lean_names  # for small models
+
+        lean = lean_names(names, request.enabled)
+        all_of_them = [lean_definition(definition_of(one["function"])) for one in offered(lean, own)]
+    else:
+        all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 
@@ -185,8 +192,8 @@ def _resolved(sets: Groups, name: str, tools: Mapping[str, Registered], unknown:
     own = [tool for tool, one in tools.items() if one.entry.toolset == name]
     if sets.is_valid(name) or own:
         return [*sets.resolve(name), *own]
-    if name in LEGACY_TOOLSETS:
-        return LEGACY_TOOLSETS[name]
+    if name in table().legacy:
+        return table().legacy[name]
     if unknown is not None:
         unknown.append(name)
     return []
