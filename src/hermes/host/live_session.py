@@ -19,7 +19,7 @@ from hermes import AIAgent, dicts
 from hermes.config.load import bound_settings
 from hermes.config.settings import Settings
 from hermes.disk_trouble import disk_trouble
-from hermes.errors import HermesError, StoreError, UserError
+from hermes.errors import HermesError, SessionInUse, StoreError, UserError
 from hermes.host.agent_settings import AgentSettings, agent_keywords
 from hermes.host.events import (
     LiveEvent,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # one question and its answer do without these
     from hermes.host.host import Host
     from hermes.host.message_queue import MessageQueue, WaitingMessage
     from hermes.host.questions import QuestionDesk
+    from hermes.host.sent_message import RunHere, SentMessage
     from hermes.state import SessionDB
     from hermes.state.message_line import BusyMode
 
@@ -104,6 +105,7 @@ class LiveSession:
         self._is_working = False
         self._rest: asyncio.TimerHandle | None = None
         self._log: EventLog | None = None  # for the first stream
+        self._sent: SentMessage | None = None  # what is followed where another process works on the session
         self.agent = self._make_agent(session_id)
         self.session_id = self.agent.session_id
         self._mark()
@@ -262,6 +264,8 @@ class LiveSession:
         self.is_held = self._stop_wanted = True
         if "questions" in self.__dict__:
             self.questions.deny("interrupt")
+        if self._sent is not None:
+            self._sent.stop()
         self.agent.interrupt()
         return True
 
@@ -362,15 +366,38 @@ class LiveSession:
             from hermes.host.references import opened, surroundings  # paid by the first message
 
             content = await opened(content, surroundings(self.settings, self.cwd, self.asked.source))
+        if self._stop_wanted:
+            return None
+        skills = self._start.skills
+        told = skills.text(self.session_id) if skills and not await self.exists() else None
+        content = self._with_skills(content)
+        try:
+            return await self._run(content, told)
+        except SessionInUse as error:
+            return await self._run_elsewhere(one, error, lambda: self._run(content, told))
+
+    async def _run(self, content: Any, system_message: str | None) -> dict[str, Any]:
         async with self.host.turns:
-            if self._stop_wanted:
-                return None
-            skills = self._start.skills
-            told = skills.text(self.session_id) if skills and not await self.exists() else None
             try:
-                return await self.agent.arun_conversation(self._with_skills(content), system_message=told)
+                return await self.agent.arun_conversation(content, system_message=system_message)
             finally:
                 await self._follow()
+
+    async def _run_elsewhere(self, one: "WaitingMessage", error: SessionInUse, run: "RunHere") -> dict[str, Any] | None:
+        """Leave a message in the line for the process that works on the session; None when it was stopped."""
+        from hermes.host.sent_message import SendStopped, SentMessage
+
+        after = await self.in_thread(self.db.queries.newest_event)
+        await self.queue.put_back(one)
+        self._sent = sent = SentMessage(self, one.id, self.tell, run)
+        try:
+            return await sent.result(error, after)
+        except SendStopped as stopped:
+            if stopped.is_waiting:
+                return None
+            return {"interrupted": True, "ran_elsewhere": True, "session_id": self.session_id}
+        finally:
+            self._sent = None
 
     def _with_skills(self, content: Any) -> Any:
         """A session that goes on keeps its prompt, so the skills of this run reach it with the first message."""
@@ -406,11 +433,7 @@ class LiveSession:
         It is durable with the turn's first commit. `SessionInUse` when another process works on the session.
         """
         with self._busy():
-            async with self.host.turns:
-                try:
-                    return await self.agent.arun_conversation(content, system_message=system_message)
-                finally:
-                    await self._follow()
+            return await self._run(content, system_message)
 
     async def _compress(self) -> None:
         topic, self._compress_wanted = self._compress_wanted, None

@@ -120,7 +120,7 @@ async def _turn(run: _Run) -> int:
                 result = await _answer(run, listener, question, skills if run.session_id is None else None)
         finally:
             await live.close(limit_s=None)
-    if exit_code(result) is not Exit.IN_USE:
+    if exit_code(result) is not Exit.IN_USE and not result.get("ran_elsewhere"):
         await close_session(settings, live.session_id)
     if wish.trajectories or wish.sample:
         _save(run, result)
@@ -139,11 +139,26 @@ async def _answer(run: _Run, listener: "_Listener", question: Any, told: str | N
     try:
         return await live.ask(question, told)
     except SessionInUse as error:
-        from hermes.host.sent_message import SentMessage  # for who meets somebody
+        return await _follow(listener, error, question, told)
 
-        sent = SentMessage(live, question, listener.follow)
-        listener.stops.append(sent.stop)
-        return await sent.result(error, told)
+
+async def _follow(listener: "_Listener", error: SessionInUse, question: Any, told: str | None) -> dict[str, Any]:
+    """Send the question to where the session runs, and follow it; Ctrl-C takes it back while it waits."""
+    from hermes.host.sent_message import SendStopped, SentMessage, put_in_line  # for who meets somebody
+
+    live = listener.live
+    after = await live.in_thread(live.db.queries.newest_event)
+    key = await put_in_line(live, question)
+    sent = SentMessage(live, key, listener.follow, lambda: live.ask(question, told))
+    listener.stops.append(sent.stop)
+    try:
+        return await sent.result(error, after)
+    except SendStopped as stopped:
+        if stopped.is_waiting:
+            await sent.take_back()
+        elif not listener.is_quiet:
+            listener.cli.out.note("Your message goes on where the session runs.")
+        raise KeyboardInterrupt from None
 
 
 async def _question(run: _Run, skills: str | None) -> Any:
@@ -195,7 +210,7 @@ class _Listener:
     """`SessionListener` of this run: shows what happens, and asks where somebody can be asked."""
 
     def __init__(self, cli: Cli, wish: Wish, live: LiveSession, prompt: "TerminalPrompt | None") -> None:
-        self.live = live
+        self.cli, self.live, self.is_quiet = cli, live, wish.quiet or wish.as_json
         self.can_answer = prompt is not None
         self._prompt = prompt
         self.stops: list[Callable[[], None]] = []  # of those who wait
