@@ -18,7 +18,7 @@ from hermes.state.message_line import QueuedMessage
 from hermes.types import Content, StatusChanged, TextPart
 
 if TYPE_CHECKING:
-    from hermes.host.live_session import LiveSession
+    from hermes.host.hosted_session import HostedSession
 
 LOOK_S = 0.1  # how often it is looked what has become of it
 SentState: TypeAlias = Literal["waiting", "there", "here"]
@@ -29,7 +29,7 @@ LOST = (
 )
 
 
-async def put_in_line(live: "LiveSession", content: Any) -> str:
+async def put_in_line(live: "HostedSession", content: Any) -> str:
     """Put a message, as the model is to read it, into the line of a session that others work on, too; its key."""
     key = secrets.token_hex(6)
     given: Content = dicts.content_from_json(content) or ""
@@ -56,7 +56,7 @@ class SentMessage:
     `stop` is called on the same loop.
     """
 
-    def __init__(self, live: "LiveSession", key: str, tell: Callable[[LiveEvent], None], run: RunHere) -> None:
+    def __init__(self, live: "HostedSession", key: str, tell: Callable[[LiveEvent], None], run: RunHere) -> None:
         self._live = live
         self._key = key
         self._tell = tell

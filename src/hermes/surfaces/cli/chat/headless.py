@@ -20,22 +20,20 @@ from hermes.errors import SessionInUse
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.events import HostEvent, LiveEvent, QuestionAsked
 from hermes.host.host import Host
-from hermes.host.live_session import LiveSession, SessionStart
+from hermes.host.hosted_session import HostedSession, SessionStart
 from hermes.host.logs import logging_as_set, turn_log
 from hermes.host.session_end import close_session, prune_if_due
 from hermes.host.turn_verdict import EMPTY
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
-from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.question_text import asked_words, piped_in
-from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.chat.turn_words import exit_code, words_for
+from hermes.surfaces.cli.chosen_model import with_model
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
-from hermes.surfaces.cli.model_discovery import with_model
 from hermes.surfaces.cli.output import cut
 from hermes.types import Question, StatusChanged
 
@@ -62,7 +60,11 @@ class _Run(Struct, frozen=True, kw_only=True):
 def answer(cli: Cli, wish: Wish) -> int:
     """Run the turn that `wish` asks for; the exit code."""
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
-    session_id = resumed_session(cli, wish)
+    session_id = None
+    if wish.resume is not None or wish.continue_ is not None:
+        from hermes.surfaces.cli.chat.resume import resumed_session  # for who goes on
+
+        session_id = resumed_session(cli, wish)
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
@@ -72,7 +74,10 @@ def answer(cli: Cli, wish: Wish) -> int:
 
         loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
-    consent_to_hooks(cli, settings, may_ask=False)
+    if "hooks" in settings.tree:
+        from hermes.surfaces.cli.chat.hooks import consent_to_hooks  # for who has some
+
+        consent_to_hooks(cli, settings, may_ask=False)
     if not wish.quiet:
         note_unknown_toolsets(cli.out.note, settings)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
@@ -108,7 +113,7 @@ async def _turn(run: _Run) -> int:
         has_titles=False,
     )
     async with Host() as host:
-        live = host.session(start, run.session_id)
+        live = host.for_question(start, run.session_id)
         listener = _Listener(cli, wish, live, prompt)
         live.listen(listener)
         skills = run.loaded.text(live.session_id) if run.loaded else None
@@ -209,7 +214,7 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
 class _Listener:
     """`SessionListener` of this run: shows what happens, and asks where somebody can be asked."""
 
-    def __init__(self, cli: Cli, wish: Wish, live: LiveSession, prompt: "TerminalPrompt | None") -> None:
+    def __init__(self, cli: Cli, wish: Wish, live: HostedSession, prompt: "TerminalPrompt | None") -> None:
         self.cli, self.live, self.is_quiet = cli, live, wish.quiet or wish.as_json
         self.can_answer = prompt is not None
         self._prompt = prompt
