@@ -19,13 +19,13 @@ from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.run_options import Wish
+from hermes.surfaces.cli.chosen_model import with_model
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
 from hermes.surfaces.cli.interactive.chat import Chat, Start
 from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
-from hermes.surfaces.cli.model_discovery import with_model
 
 AnyFace = TerminalFace | PlainFace
 
