@@ -15,7 +15,7 @@ from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import says
-from hermes.tools.registration.groups import CORE_TOOLS
+from hermes.tools.registration.groups import table
 from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import offered_schema, registry
 from hermes.tools.view import definition_of
@@ -44,7 +44,12 @@ async def test_the_prompt_is_these_bytes_and_no_part_of_the_agent_adds_any(tmp_p
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n")
     day = time.strftime("%A, %d %B %Y")
     none: dict[str, Any] = {"enabled_toolsets": ["file"]}
-    place = f"Commands run in the local backend, working directory {tmp_path}. Host system: {platform.system()}.\n\n"
+    place = (
+        f"Commands run in the local backend, working directory {tmp_path}. Commands and file tools may write below "
+        f"{tmp_path}, and in $TMPDIR, which is this session's alone. The rest is read-only, keys and secrets are "
+        "hidden, git hooks and settings are protected: a write there fails or asks the user. "
+        f"Host system: {platform.system()}.\n\n"
+    )
     middle = f"Speak like a sailor.\n\n{FIRST}\n\n## AGENTS.md\n\nUse tabs.\n\nConversation started: {day}\n"
     end = "Model: scripted\nProvider: testing"
     assert await prompt_of(tmp_path, **none) == f"{IDENTITY}\n\n{place}{middle}{end}"
@@ -117,7 +122,7 @@ async def test_the_default_prompt_and_tools_stay_within_their_tokens(tmp_path: P
 
 async def test_the_tools_that_have_to_be_configured_stay_within_theirs() -> None:
     ensure_builtins()
-    found = [tool for name in CORE_TOOLS if (tool := registry.get(name)) and tool.entry.toolset in WHEN_CONFIGURED]
+    found = [tool for name in table().core if (tool := registry.get(name)) and tool.entry.toolset in WHEN_CONFIGURED]
     assert sum(tool_share(definition_of(offered_schema(tool.entry))).tokens for tool in found) <= CONFIGURED_TOKENS
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from hermes.state import SessionDB
 from hermes.state.recall import Recall, RecallError, RecallRequest, cut
-from hermes.testing.memory_store import MemoryStore
+from tests.state.memory_queries import MemorySessionStore
 
 START = 1_700_000_000.0
 
 
 @pytest.fixture(params=["sqlite", "memory"])
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionDB]:
-    with SessionDB(tmp_path / "state.db", store=MemoryStore() if request.param == "memory" else None) as made:
+    with SessionDB(tmp_path / "state.db", store=MemorySessionStore() if request.param == "memory" else None) as made:
         made.clock = lambda: START
         yield made
 

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from hermes.confinement.policy import SaysWhatIsWritable
 from hermes.dicts import storable
 from hermes.errors import ConfigError
 from hermes.runtime.project_rules import CHARS_PER_TOKEN, LEAST_CHARS, project_rules
@@ -167,6 +168,8 @@ class EnvironmentHint(Struct, frozen=True):
     async def text(self, session: JsonObject) -> PromptText:
         kind = self.environment.kind
         where = f"Commands run in the {kind} backend, working directory {self.environment.cwd}."
+        if isinstance(self.environment, SaysWhatIsWritable) and self.environment.writing_hint:
+            where = f"{where} {self.environment.writing_hint}"
         if kind == "local":
             where = f"{where} Host system: {platform.system()}."
         return PromptText(where, f"{kind} backend")

@@ -121,6 +121,9 @@ class Section(SectionBase, frozen=True):
             env="HERMES_PREFILL_MESSAGES_FILE",
         ),
     ] = ""
+    max_concurrent_sessions: Annotated[
+        Positive | None, key("Turns that one process runs at once; further ones wait for their turn. null: no limit.")
+    ] = 64
     context_file_max_chars: Annotated[
         Positive | None,
         key("Characters of a project's rules that a session takes in; unset, 20000 or 6 % of the model's window."),

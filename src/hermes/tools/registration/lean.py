@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hermes.tools.registration.groups import TOOLSETS
+from hermes.tools.registration.groups import table
 from hermes.types import ToolDefinition
 
 LEAN_TOOLSETS: Final = ("file", "terminal", "todo")
@@ -31,7 +31,8 @@ def _is_preset(name: str) -> bool:
 
 
 def _tools_of(name: str) -> list[str]:
-    return TOOLSETS[name]["tools"] if name in TOOLSETS else [name]
+    toolsets = table().toolsets
+    return toolsets[name]["tools"] if name in toolsets else [name]
 
 
 def _lean_schema(schema: Any) -> Any:

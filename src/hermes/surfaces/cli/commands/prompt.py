@@ -54,13 +54,13 @@ def show(cli: Cli, /, as_text: bool, as_json: bool, **options: Any) -> None:
 async def _report(cli: Cli, options: dict[str, Any]) -> "PromptReport":
     from hermes import AIAgent  # help does without the kernel
     from hermes.config.load import bound_settings
-    from hermes.surfaces.cli.chat.keywords import agent_keywords
-    from hermes.surfaces.cli.chat.wish import wish_from
+    from hermes.host.agent_settings import agent_keywords
+    from hermes.surfaces.cli.chat.run_options import wish_from
 
     wish = wish_from({name: value for name, value in options.items() if value not in (None, False)})
     settings = cli.settings(wish.flags)
     with bound_settings(settings):
-        agent = AIAgent(**agent_keywords(wish, settings))
+        agent = AIAgent(**agent_keywords(wish.agent, settings))
         try:
             return await agent.adescribe_prompt()
         finally:
