@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import OrderedDict
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, structs
 
@@ -96,6 +96,11 @@ class RedactingStore:
         self._count = 0  # of the session's messages, as the store counts them
         self.last_row = 0
         self.lease = SessionLease(self.commit)
+
+    @property
+    def queries(self) -> Any:
+        """The named reads of the store, for whoever looks at other sessions; None where it has none."""
+        return getattr(self._inner, "queries", None)
 
     async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
         """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.
