@@ -137,6 +137,7 @@ def _many(db: SessionDB, provider: LocalProvider, turns: int, told: RecallSet) -
                 vector = kinds[row["id"] % len(kinds)] + rng.standard_normal(DIMENSIONS).astype(np.float32) * 0.03
                 provider.index.add(row["id"], row["timestamp"], session, texts, vector[None, :])
             provider.index.looked_at(kept[-1]["id"])
+    db.queries.optimize_index()  # which a store does by itself, some time after it was written to
 
 
 if __name__ == "__main__":

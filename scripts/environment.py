@@ -189,7 +189,7 @@ class Environment:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def fetch_weights(self, weights: dict[str, Any], folder: Path, base: str) -> None:
-        """Put the files that `weights` names into `folder`, or a folder of their own in it; each whole or not at all."""
+        """Put the files that `weights` names into `folder`, or one of their own in it; each whole or not at all."""
         folder = folder / weights.get("folder", "")
         inners = [Path(name) for name in weights.get("files") or [weights["file"]]]
         target = folder / inners[-1].name

@@ -1,5 +1,6 @@
 """What was recalled for the last message of a session, and why: kept by the provider, else read from the session."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -24,7 +25,11 @@ def report_file(home: Path, session: int) -> Path:
 
 
 def keep_report(file: Path, report: RecallReport) -> None:
-    paths.write_private(file, msgspec.json.encode(report).decode())
+    """Whole or not at all for who reads it; nobody needs it after a power cut, so nobody waits for the disk."""
+    paths.made(file.parent)
+    fresh = file.with_suffix(f".{os.getpid()}")
+    fresh.write_bytes(msgspec.json.encode(report))
+    fresh.replace(file)
 
 
 def recall_lines(home: Path, record: SessionRecord | None, session: int) -> list[str]:

@@ -16,11 +16,12 @@ from hermes.context.memory.provider import MemoryProvider, ProviderHome
 from hermes.context.memory.recall_report import RecallReport, keep_report, report_file
 from hermes.context.memory.session_words import own_words
 from hermes.dicts import content_from_json
+from hermes.errors import StoreError
 from hermes.state.queries import MessageFilter, Search, SearchFilter, SessionQueries
 from hermes.types import text_of
 
-COARSE = 160  # turns that the matrix proposes
-FOUND = 40  # messages that full-text search proposes
+COARSE = 120  # turns that the matrix proposes
+FOUND = 30  # messages that full-text search proposes
 SPARE = 5  # turns beyond those that are shown, in the place of what has gone or was replaced
 BATCH = 100
 SHARE = 0.25  # of one core, for the index
@@ -69,14 +70,19 @@ class LocalProvider(MemoryProvider):
         """The turns that answer best, newest first."""
         if not query.strip() or not self.index.count:
             return []
-        vector = self.model().vector(query)
         matrix, known = self.index.matrix()
+        found: list[int] = []
+        # Beside the vectors: both spend their time outside of Python.
+        by_words = threading.Thread(target=lambda: found.extend(self._by_words(query)), daemon=True)
+        by_words.start()
+        vector = self.model().vector(query)
         import numpy as np
 
         likeness = matrix @ vector
         few = min(COARSE, len(likeness))
         places = set(np.argpartition(likeness, len(likeness) - few)[len(likeness) - few :].tolist())
-        places |= self._by_words(np, query, known["id"])
+        by_words.join()
+        places |= _places(np, known["id"], found)
         own = session_number(session_id) if session_id else 0
         kept = [place for place in sorted(places) if int(known["session"][place]) != own]
         candidates = self._candidates(np, kept)
@@ -89,17 +95,18 @@ class LocalProvider(MemoryProvider):
                 self._model = SentenceModel(self._root)
             return self._model
 
-    def _by_words(self, np: Any, query: str, ids: Any) -> set[int]:
+    def _by_words(self, query: str) -> list[int]:
+        """The newest messages that full-text search finds; none where it fails, which is told in the log."""
         words = search_words(query)
         if not words or self._queries is None:
-            return set()
+            return []
         text = " OR ".join(f'"{word}"' for word in words)
         search = Search(text=text, only=SearchFilter(roles=("user",)), sort="newest", limit=FOUND)
-        found = np.array(sorted(row["id"] for row in self._queries.search(search)), dtype=np.int64)
-        if not len(found):
-            return set()
-        places = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
-        return {int(place) for place, message in zip(places, found, strict=True) if ids[place] == message}
+        try:
+            return [int(row["id"]) for row in self._queries.search(search)]
+        except StoreError as error:
+            log.warning("full-text search for recall failed: %s", error)
+            return []
 
     def _candidates(self, np: Any, places: Sequence[int]) -> Candidates:
         turns = self.index.turns(places)
@@ -181,6 +188,15 @@ class LocalProvider(MemoryProvider):
         model = self.model()
         vectors = np.stack([model.vector(one) for one in said])
         self.index.add(int(row["id"]), float(row["timestamp"] or 0.0), str(row["session_id"]), said, vectors)
+
+
+def _places(np: Any, ids: Any, messages: Sequence[int]) -> set[int]:
+    """Where in the index these messages are; those that it does not have yet are left out."""
+    if not messages:
+        return set()
+    found = np.array(sorted(messages), dtype=np.int64)
+    places = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
+    return {int(place) for place, message in zip(places, found, strict=True) if ids[place] == message}
 
 
 def _said(row: dict[str, Any]) -> str:
