@@ -17,9 +17,11 @@ from hermes.runtime.sinks import ContractCallbacks, Tee, Unheard, inline_sink
 from hermes.runtime.turn_input import TurnInput
 from hermes.scope import TurnScope
 from hermes.seams import Sink
+from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.models.providers.windows import Window
+    from hermes.runtime.prompt import PromptReport
 
 MAX_STARTS = 10  # of a turn whose session somebody else had while it was beginning
 log = logging.getLogger("hermes")
@@ -102,6 +104,11 @@ class AIAgent:
         """`compress` for callers that have a loop."""
         return await self._compress(focus_topic, inline_sink(self._options.callbacks, None))
 
+    async def adescribe_prompt(self, system_message: str | None = None) -> "PromptReport":
+        """The prompt and tools that a session begun now would have, part by part; nothing is sent or stored."""
+        await self._session.assembled()
+        return await self._session.describe_prompt(system_message)
+
     def interrupt(self, message: str | None = None) -> None:
         """Stop the turn that is running, if one is. Ready again within a second; nothing of the turn goes on."""
         scope = self._scope
@@ -124,6 +131,10 @@ class AIAgent:
             return False
         self._session.steer.put(text)
         return True
+
+    def note_event(self, kind: str, about: str, body: JsonObject) -> None:
+        """Store an event for listeners with the first commit of the next turn, where events are stored at all."""
+        self._session.noted.append((kind, about, body))
 
     @property
     def model_in_use(self) -> tuple[str, "Window"] | None:

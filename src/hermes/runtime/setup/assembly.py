@@ -15,6 +15,7 @@ from hermes.runtime.guardrails import GuardrailConfig
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.parts import Joining
 from hermes.runtime.session.history_cache import HistoryCache, RedactingStore
+from hermes.runtime.setup.caller_questions import question_to_user
 from hermes.runtime.setup.environment_setup import Workplace, environment_for, stored_folder
 from hermes.runtime.setup.gate import AgentGate
 from hermes.runtime.setup.model_setup import client_options, introduced, model_chain, prefill, request_options
@@ -63,7 +64,7 @@ async def assemble(
     settings = settings or load_settings()
     inner = store_of(options, settings, process)
     redactor = redactor_of(settings, options.model.api_key)
-    store = RedactingStore(inner, session_id, redactor)
+    store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
     persistence = client_options(settings, process.window_memory)
@@ -106,6 +107,8 @@ async def assemble(
         settings=settings.mapping,
         memo={REDACTOR: redactor},
         redactor=redactor,
+        user_id=options.session.user_id,
+        ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),
     )
     services.parts.join_all(
         Joining(

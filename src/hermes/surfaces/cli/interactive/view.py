@@ -1,7 +1,7 @@
 """What a turn shows: the answer as it is written, a line for each call, and at the end what was really done."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
@@ -22,6 +22,7 @@ from hermes.types import (
     SessionRotated,
     StatusChanged,
     StepStarted,
+    TasksChanged,
     TextDelta,
     TurnFinished,
     text_of,
@@ -31,6 +32,7 @@ TAIL_LINES = 8
 OUTPUT_LINES = 5
 VERBOSE_LINES = 40
 SUMMARY_LINES = 10
+TASK_LINES = 8
 TELLING = ("command", "path", "pattern", "query", "url", "urls")  # the argument that says most about a call
 
 
@@ -39,11 +41,9 @@ class Screen(Protocol):
 
     def write(self, text: str) -> None:
         """Add lines for good, above whatever is live."""
-        ...
 
     def refresh(self) -> None:
         """Something live has changed."""
-        ...
 
 
 @dataclass(slots=True)
@@ -114,7 +114,9 @@ class TurnView:
             case CallFinished():
                 self._finished(event)
             case StatusChanged():
-                self._screen.write(self._paint.line(f"· {event.message}", "yellow"))
+                self._screen.write(
+                    self._paint.line(f"· {event.message}", "dim" if event.kind == "prompt" else "yellow")
+                )
             case SessionRotated():
                 self.context_tokens = 0
             case ModelAnswered():
@@ -123,6 +125,8 @@ class TurnView:
                 self._close_text()
                 self._tell_cut_off()
                 self._screen.write(self._record(event))
+            case TasksChanged():
+                self._screen.write("".join(self._paint.line(line, "dim") for line in _task_lines(event.tasks)))
             case StepStarted():
                 self.is_thinking = True
             case MinorEvent():
@@ -165,13 +169,17 @@ class TurnView:
         for block in self._thought.finish():
             self._screen.write(self._paint.style(clean(block.text), "dim") + "\n\n")
 
-    def _tell_cut_off(self) -> None:
-        """Calls that were running when the turn ended stay on the screen: they may have had their effect."""
-        for text, since in self._running.values() if self._look.display.tool_progress != "off" else ():
-            self._screen.write(self._paint.line(f"✗ {text} (stopped after {self._now() - since:.0f} s)", "red"))
-        self._running.clear()
+    def _tell_cut_off(self, *ids: str) -> None:
+        """Calls that were running when they were stopped stay on the screen: they may have had their effect."""
+        for each in ids or tuple(self._running):
+            text, since = self._running.pop(each)
+            if self._look.display.tool_progress != "off":
+                self._screen.write(self._paint.line(f"✗ {text} (stopped after {self._now() - since:.0f} s)", "red"))
 
     def _finished(self, event: CallFinished) -> None:
+        if event.result.status == "unknown" and event.call.id in self._running:
+            self._tell_cut_off(event.call.id)
+            return
         text, since = self._running.pop(event.call.id, (self._call_text(event.call.name, event.args), self._now()))
         self.has_answer, self.is_thinking = False, True
         shown = self._look.display.tool_progress
@@ -206,3 +214,16 @@ class TurnView:
         left = len(lines) - SUMMARY_LINES
         more = [("dim", f"… and {left} more")] if left > 0 else []
         return "".join(self._paint.line(f"  {text}", colour) for colour, text in [*lines[:SUMMARY_LINES], *more])
+
+
+def _task_lines(tasks: Sequence[dict[str, Any]]) -> list[str]:
+    """The task list, as many lines of it as fit beside an answer: what is open comes first when it is long."""
+    marks = {"completed": "☑", "in_progress": "▶", "cancelled": "☒"}
+    shown = list(tasks)
+    if len(shown) > TASK_LINES:
+        shown = [one for one in tasks if one.get("status") in ("pending", "in_progress")][:TASK_LINES] or shown[
+            :TASK_LINES
+        ]
+    left = len(tasks) - len(shown)
+    lines = [f"  {marks.get(str(one.get('status')), '☐')} {clean(str(one.get('content')))}" for one in shown]
+    return [*lines, f"  … and {left} more"] if left else lines
