@@ -87,14 +87,17 @@ def list_(cli: Cli, target: str | None, as_json: bool) -> None:
 
 @memory.command("show")
 @click.argument("target", type=TARGET, default="memory")
+@as_json
 @click.pass_obj
-def show(cli: Cli, target: str) -> None:
+def show(cli: Cli, target: str, as_json: bool) -> None:
     """Print a file as the agent reads it."""
     from hermes.context.memory.entries import joined
 
     book = _book(cli)
     entries = book.files.entries(cast("Target", target))
-    if entries:
+    if as_json:
+        cli.out.json(entries)
+    elif entries:
         cli.out.line(joined(entries))
     else:
         cli.out.note(f"{book.files.path(cast('Target', target))} has no entries.")
