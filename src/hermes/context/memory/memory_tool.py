@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from hermes.context.injection_scan import scan
-from hermes.context.memory.entries import ACTIONS, TARGETS, EntryChange, EntryRefusal, Operation, Target
+from hermes.context.memory.entries import ACTIONS, TARGETS, EntryChange, EntryRefusal, Operation, Target, usage
 from hermes.context.memory.memory_files import MemoryFiles, Written
 from hermes.context.memory.memory_history import MemoryWriter
 from hermes.context.memory.proposals import Proposal, Proposals
@@ -15,6 +15,7 @@ from hermes.context.origin import Origin, OutsideWords
 from hermes.errors import UserError
 from hermes.redact import Redactor
 
+MAX_OPERATIONS = 50  # of one call
 MAX_FAILURES = 3  # of one turn; after these the model is told to stop
 WAITS = "needs the user's yes"
 _MESSAGES = {"add": "Entry added.", "replace": "Entry replaced.", "remove": "Entry removed."}
@@ -52,6 +53,7 @@ class MemoryDesk:
         try:
             target = _target(args, self._targets)
             operations = _operations(args)
+            self._refuse_flood(target, operations)
             for operation in operations:
                 self._refuse_content(operation)
             origin = self._origin(operations, heard)
@@ -63,6 +65,18 @@ class MemoryDesk:
         except (OSError, UserError) as error:
             return self._refused(target, EntryRefusal(f"the memory could not be written: {error}"))
         return _written(target, operations, written)
+
+    def _refuse_flood(self, target: Target, operations: Sequence[Operation]) -> None:
+        """What can never fit is not worth a comparison with all that a session has heard."""
+        limit = self.files.limits[target]
+        longest = max(len(operation.content.strip()) for operation in operations)
+        if longest <= limit and len(operations) <= MAX_OPERATIONS:
+            return
+        entries = self.files.entries(target)
+        why = f"an entry of {longest:,} characters" if longest > limit else f"{len(operations)} operations"
+        most = f"the limit of the whole file is {limit:,}" if longest > limit else f"{MAX_OPERATIONS} are the most"
+        told = usage(entries, limit, percent=False)
+        raise EntryRefusal(f"{why} cannot be kept: {most}", current_entries=entries, usage=told)
 
     def _refuse_content(self, operation: Operation) -> None:
         text = operation.content
