@@ -49,6 +49,7 @@ class AgentSession:
         self._outcome: Outcome | None = None
         self._compression: Compression | None = None
         self._watch: ContextWatch | None = None
+        self._offered: list[str] | None = None  # the tools that may run, once they are known
         self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
         self._told: set[str] = set()  # what of an existing session is not as asked, and was said
 
@@ -72,6 +73,7 @@ class AgentSession:
         record, history, pending = await self._past(said)
         parts.history_read(history)
         view = await assembly.tools.view(record)
+        self._offered = sorted(view.names() - view.barred())
         system = record.system_prompt if record and record.system_prompt else await self._prompt(said.system_message)
         kept = record.model_config if record else None
         config = kept or session_rows.new_config(self.options, said.system_message)
@@ -261,6 +263,7 @@ class AgentSession:
             "session_id": session_id or self.session_id,
             "model": assembly.client.model.name,
             "pass_session_id": options.pass_session_id,
+            "tools": self._offered,
         }
         return assembly.services.redactor.redact(await build_prompt(sources, session))
 

@@ -245,6 +245,22 @@ class LocalEnvironment:
             )
             await self._execute(named, "session")
 
+    async def lend(self, variables: Mapping[str, str], scope: TurnScope) -> None:
+        """Commands see these variables from now on, also outside the sandbox; no command line shows their values."""
+        self._options.session.update(variables)
+        if self._state is None:
+            return
+        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+        await self._run_blocking(self._state.add_to_login, exports)
+        if self._state.has_moved:
+            taken = LocalRun(
+                shell_scripts.taking(variables),
+                Decision.own("variables of a skill"),
+                scope,
+                stdin=shell_scripts.taken(variables),
+            )
+            await self._execute(taken, "session")
+
     async def _make_state(self) -> ShellState:
         private_root = None
         if self._sandbox is not None:

@@ -63,6 +63,16 @@ class ShellState:
         """The same for the runtime's own commands: without the folders of PATH that the agent may write."""
         return f"{self.own}/snapshot-runtime"
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether a command has left a state of its own."""
+        return self._present > 0
+
+    def add_to_login(self, lines: str) -> None:
+        """Have every command that starts from the login shell's state begin with these lines."""
+        with open(self.login, "a", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - a name as text
+            file.write(lines)
+
     def begin(self) -> int:
         """A number for a call, which starts from the present state."""
         number, self._next = self._next, self._next + 1

@@ -1,23 +1,27 @@
 """Whether skills can be read, and whether hooks may run."""
 
+from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.extensions.shell_hooks import configured, not_accepted
-from hermes.extensions.skills import Skills, read
+from hermes.extensions.skills.skill_book import SkillBook
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
 
 
 def run(cli: Cli) -> Iterable[Finding]:
     settings = load_settings(cli.home, environ=cli.environ)
-    files = Skills(settings).files()
-    broken = [text for file in files.values() if (text := _trouble(file))]
-    yield ok(f"{len(files) - len(broken)} skills")
-    for text in broken:
-        yield warning(text)
+    heads = SkillBook(settings).all()
+    broken = [head for head in heads if head.trouble]
+    yield ok(f"{len(heads) - len(broken)} skills")
+    for head in broken:
+        yield warning(f"the skill {head.place} is left out: {head.trouble}")
+    names = Counter(head.name for head in heads)
+    for name, count in names.items():
+        if count > 1:
+            yield warning(f"{count} skills are called {name!r}; each is loaded as category/name")
     try:
         hooks, idle = configured(settings), not_accepted(settings)
     except UserError as error:
@@ -27,15 +31,6 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield ok(f"{len(hooks) - len(idle)} of {len(hooks)} hooks may run")
     for one in idle:
         yield warning(f"the hook {one.hook.command!r} ({one.event}) does not run: nobody has allowed it", "hermes")
-
-
-def _trouble(file: Path) -> str:
-    """What is wrong with a skill; empty when nothing is."""
-    try:
-        read(file)
-    except UserError as error:
-        return str(error)
-    return ""
 
 
 CHECK = Check(title="Skills and hooks", run=run)

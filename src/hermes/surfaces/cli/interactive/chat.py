@@ -21,7 +21,7 @@ from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
 from hermes.disk_trouble import disk_trouble
 from hermes.errors import HermesError, UserError
-from hermes.extensions.skills import Skills
+from hermes.extensions.skills.skill_book import SkillBook, names_of
 from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB
@@ -155,7 +155,7 @@ class Chat:
         word, _, rest = typed.partition(" ")
         own, builtin = self.quick_commands, SLASHES.names()
         if word not in own and word not in builtin and word in self.skills:
-            await self.message(f"@skill:{word} {rest}".strip())
+            await self.message(f"/{word} {rest}".strip())
             return
         name = find(word.lower(), tuple(own))
         if name in own and name not in builtin:
@@ -183,7 +183,7 @@ class Chat:
     @property
     def skills(self) -> Collection[str]:
         """The names of skills; each is a command that sends its words along."""
-        return () if self.wish.ignore_rules else Skills(self.settings, self.wish.source).files()
+        return () if self.wish.ignore_rules else names_of(SkillBook(self.settings, self.wish.source).usable())
 
     def said(self, text: str) -> str:
         """What the person said, as it stays on the screen."""
