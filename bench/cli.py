@@ -27,10 +27,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from hermes.config.sections.display import Section as Display
+from hermes.host.message_queue import MessageQueue
 from hermes.state import SessionDB
 from hermes.surfaces.cli.interactive.markup import Painter
 from hermes.surfaces.cli.interactive.recent_messages import recent
-from hermes.surfaces.cli.interactive.waiting import Waiting
 from hermes.surfaces.cli.output import Output
 from hermes.testing.replies import Reply, calls, says
 from hermes.testing.server import RecordedRequest, ServerThread
@@ -124,7 +124,7 @@ async def _opened(db: SessionDB) -> str:
     async def in_thread(work: Any, *args: Any) -> Any:
         return work(*args)
 
-    await Waiting(db, "long", str, in_thread).open()
+    await MessageQueue(db, "long", str, in_thread).open()
     return recent(db, "long", Display(), Painter(Output(sys.stdout, sys.stderr, {})))
 
 

@@ -27,8 +27,7 @@ STORE_MODULES = {"sqlite3", "_sqlite3"}
 
 # Files whose names end like a gerund or a participle: nouns and programs, and what a table prescribes.
 NOUNS = {"encoding", "keyring", "recording", "typed"}
-NAMED_BY_A_TABLE = ("config/sections/", "surfaces/cli/slash/", "surfaces/cli/doctor_checks/", "tools/builtin/")
-MOVE_WITH_THE_HOST = {"surfaces/cli/chat/ending.py", "surfaces/cli/interactive/waiting.py"}
+NAMED_BY_A_TABLE = ("config/sections/", "host/commands/", "surfaces/cli/doctor_checks/", "tools/builtin/")
 # Class names that stand for one thing in several files: a table's own, and the contract's base beside its seam.
 SHARED_CLASS_NAMES = {"Section", "ContextEngine"}
 
@@ -265,7 +264,7 @@ def misnamed(place: str) -> Iterator[Finding]:
     """A file that is named by what is done instead of by the noun it owns; there is no docstring in a traceback."""
     stem = place.rpartition("/")[2].removesuffix(".py").strip("_")
     is_odd = "_" not in stem and stem.endswith(("ing", "ed")) and stem not in NOUNS
-    if is_odd and not place.startswith(NAMED_BY_A_TABLE) and place not in MOVE_WITH_THE_HOST:
+    if is_odd and not place.startswith(NAMED_BY_A_TABLE):
         yield Finding(1, "file-name", f"{stem}: name it by the noun it owns, or by verb_object")
 
 

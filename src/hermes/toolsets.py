@@ -1,10 +1,13 @@
 """Toolsets under the contract's names; the work is in `hermes.tools.registration.groups`."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermes.tools.registration.groups import CORE_TOOLS as _HERMES_CORE_TOOLS
-from hermes.tools.registration.groups import TOOLSETS, Toolset, groups
+from hermes.tools.registration.groups import Toolset, groups, table
+
+if TYPE_CHECKING:
+    TOOLSETS: dict[str, Toolset]
+    _HERMES_CORE_TOOLS: list[str]
 
 __all__ = [
     "TOOLSETS",
@@ -53,9 +56,16 @@ def validate_toolset(name: str) -> bool:
 
 def create_custom_toolset(name: str, description: str, tools: Iterable[str] = (), includes: Iterable[str] = ()) -> None:
     """Add a toolset for this process. For one that lasts, use `tools.custom_toolsets` in config.yaml."""
-    TOOLSETS[name] = {"description": description, "tools": list(tools), "includes": list(includes)}
+    table().toolsets[name] = {"description": description, "tools": list(tools), "includes": list(includes)}
 
 
 def get_toolset_info(name: str) -> dict[str, Any] | None:
     """What a toolset holds and resolves to, or None."""
     return groups().info(name)
+
+
+def __getattr__(name: str) -> Any:
+    """The two tables, which are read when one of them is asked for."""
+    if name in ("TOOLSETS", "_HERMES_CORE_TOOLS"):
+        return table().toolsets if name == "TOOLSETS" else table().core
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

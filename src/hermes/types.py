@@ -262,6 +262,22 @@ class TurnFinished(Struct, frozen=True, gc=False, kw_only=True, tag="turn_finish
     failed_calls: tuple[JsonObject, ...] = ()  # {"name", "error"}
 
 
+# -- questions to people -----------------------------------------------------------------------------------------
+
+QuestionKind: TypeAlias = Literal["approval", "edit", "clarify", "secret", "sudo"]
+
+
+class Question(Struct, frozen=True, gc=False, kw_only=True):
+    """Something a turn waits for a person to say. What is none of the `choices` is a no, unless there are none."""
+
+    id: str
+    kind: QuestionKind
+    text: str
+    choices: tuple[str, ...] = ()
+    deadline: float = 0.0  # seconds of the clock at which silence becomes a no; 0 is never
+    details: JsonObject = field(default_factory=dict)  # of an approval: command, effects, tool, cwd, pattern keys
+
+
 Event: TypeAlias = (
     TurnStarted
     | StepStarted

@@ -22,10 +22,11 @@ from hermes.state.stores import Durability, has_sessions, open_store, place_of
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.output import Output
 from hermes.surfaces.cli.store import open_sessions
-from hermes.testing.memory_store import MemoryState, MemoryStore
+from hermes.testing.memory_store import MemoryState
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import says
 from tests.state import test_session_db as contract
+from tests.state.memory_queries import MemorySessionStore
 
 Answer = TypeVar("Answer")
 
@@ -33,8 +34,8 @@ Answer = TypeVar("Answer")
 # -- what the folder would hold ------------------------------------------------------------------------------------
 
 
-class PickleStore(MemoryStore):
-    """The state of a `MemoryStore`, written to a file after every change."""
+class PickleStore(MemorySessionStore):
+    """The state of a `MemorySessionStore`, written to a file after every change."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()

@@ -146,7 +146,7 @@ def test_the_smoke_tests_are_there() -> None:
 
 def test_a_change_in_one_folder_calls_for_a_fraction() -> None:
     graph = Graph(ROOT)
-    folders = ("tools/files", "tools/builtin", "models", "context", "surfaces/cli/slash", "surfaces/cli/interactive")
+    folders = ("tools/files", "tools/builtin", "models", "context", "host/commands", "surfaces/cli/interactive")
     for folder in folders:
         for file in sorted((ROOT / "src/hermes" / folder).glob("[a-z]*.py")):
             found = pick(ROOT, [file.relative_to(ROOT).as_posix()], graph)

@@ -16,11 +16,11 @@ from yarl import URL
 
 from hermes.config.load import load_settings
 from hermes.config.settings import Settings
+from hermes.host.commands.model import changes
 from hermes.models.http.errors import HttpConnectError, HttpStatusError
 from hermes.scope import TurnScope
 from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, whole
-from hermes.surfaces.cli.chat.wish import Wish
-from hermes.surfaces.cli.slash.model import changes
+from hermes.surfaces.cli.chat.run_options import Wish
 
 # provider: its variable, the variable that moves it, its address, its hosts
 PROVIDERS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {

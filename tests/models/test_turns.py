@@ -10,10 +10,11 @@ import pytest
 
 from hermes import AIAgent
 from hermes.errors import UserError
+from hermes.host.turn_verdict import verdict_of, why_for
 from hermes.models import client as client_module
 from hermes.models.http.client import HttpClient
 from hermes.state.sqlite.store import SqliteStore
-from hermes.surfaces.cli.chat.verdict import exit_code, why_for, words_for
+from hermes.surfaces.cli.chat.turn_words import exit_code, words_for
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
@@ -131,7 +132,7 @@ async def test_what_broke_off_is_told_with_its_reason(make_agent: MakeAgent) -> 
         result = await make_agent(server).arun_conversation("Tell me")
     assert result["error"].startswith("the connection to 'scripted' broke")
     code = exit_code(result)
-    assert "say continue for the rest" in why_for(code, result)
+    assert "say continue for the rest" in why_for(verdict_of(result), result)
     assert words_for(code, result).endswith(f"hermes chat --resume {result['session_id']} -q continue")
 
 

@@ -184,5 +184,5 @@ def test_every_sink_is_given_the_redactor_and_no_other_sink_is_made() -> None:
         made = [(source, file) for called, source, file in calls if called == name and not file.startswith("testing/")]
         assert made, f"{name} is not made anywhere; the table is out of date"
         assert [file for source, file in made if must_hold not in source] == []
-    assert {file for called, _, file in calls if called in HANDLERS} == set(), "logs are written in surfaces/logs.py"
-    assert {file for called, _, file in calls if called == "addHandler"} <= {"surfaces/logs.py"}
+    assert {file for called, _, file in calls if called in HANDLERS} == set(), "logs are written in host/logs.py"
+    assert {file for called, _, file in calls if called == "addHandler"} <= {"host/logs.py"}

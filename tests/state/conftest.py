@@ -7,7 +7,7 @@ import pytest
 
 from hermes.seams import EventStore
 from hermes.state import SessionDB, SqliteStore
-from hermes.testing.memory_store import MemoryStore
+from tests.state.memory_queries import MemorySessionStore
 
 MakeStore = Callable[[Path], Awaitable[EventStore]]
 
@@ -23,7 +23,7 @@ async def _sqlite_rollback_journal(folder: Path) -> EventStore:
 
 
 async def _memory(_: Path) -> EventStore:
-    return MemoryStore()
+    return MemorySessionStore()
 
 
 # Another implementation (PostgreSQL) joins the suite by adding one line here.

@@ -12,8 +12,8 @@ from hermes.ops import MessageAppended, SessionContinued, SessionCreated
 from hermes.seams import EventStore
 from hermes.state import SqliteStore
 from hermes.state.message_line import KEPT_S, MessageLine, QueuedMessage
-from hermes.testing.memory_store import MemoryStore
 from hermes.types import Content, ImagePart, Message, OpaquePart, TextPart
+from tests.state.memory_queries import MemorySessionStore
 
 
 class Store(EventStore, Protocol):
@@ -245,7 +245,7 @@ async def test_a_line_moves_in_front_of_another_and_no_message_is_there_twice(st
 
 def test_random_calls_leave_the_same_line_everywhere(tmp_path: Path) -> None:
     chance = random.Random(7)
-    stores = (SqliteStore(tmp_path / "state.db"), MemoryStore())
+    stores = (SqliteStore(tmp_path / "state.db"), MemorySessionStore())
     names = [f"k{number}" for number in range(12)]
     for _ in range(1500):
         session, key = chance.choice("st"), chance.choice(names)

@@ -24,13 +24,13 @@ from hermes.ops import (
 from hermes.state import SessionDB, SqliteStore, format_session_db_unavailable
 from hermes.state.queries import TOKENS, USAGE_GROUPS, SessionFilter, SessionStore
 from hermes.state.schema import MESSAGE_COLUMNS, TABLES
-from hermes.testing.memory_store import MemoryStore
 from hermes.types import ImagePart, Message, TextPart, ToolCall, Usage
+from tests.state.memory_queries import MemorySessionStore
 
 # Another implementation (PostgreSQL) joins the suite by adding one line here.
 SESSION_STORES: dict[str, Callable[[Path], SessionStore]] = {
     "sqlite": lambda folder: SqliteStore(folder / "state.db"),
-    "memory": lambda _: MemoryStore(),
+    "memory": lambda _: MemorySessionStore(),
 }
 PIXELS = "data:image/png;base64," + "iVBORw0KGgoA" * 400
 PARTS = [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": PIXELS}}]

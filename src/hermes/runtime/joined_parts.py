@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,7 +108,7 @@ class JoinedParts:
             return self._brought
         self._generations, self._brought = generations, {}
         for one in parts:
-            tools = await self._given(one, "tools", list | tuple, session)
+            tools = await self._given(one, "tools", list | tuple, self._ask(one, "tools", session))
             if tools is None:  # those it had stay, and it is asked again in the next turn
                 self._generations = ()
             else:
@@ -129,25 +129,32 @@ class JoinedParts:
 
     async def context(self, turn: TurnFacts) -> list[str]:
         """Words of the parts beside the user's message."""
-        parts = self._overriding["context"]
-        return [words for one in parts if (words := await self._given(one, "context", str, turn))]
+        return await self._words("context", turn)
 
     async def news(self, *session_ids: str) -> list[str]:
         """Words of the parts beside the results of a round."""
-        parts = self._overriding["news"]
-        return [words for one in parts if (words := await self._given(one, "news", str, *session_ids))]
+        return await self._words("news", *session_ids)
+
+    async def _words(self, method: str, *args: Any) -> list[str]:
+        said = []
+        for one in self._overriding[method]:
+            asked = self._ask(one, method, *args)
+            if asked is not None and (words := await self._given(one, method, str, asked)):
+                said.append(words)
+        return said
 
     async def turn_ended(self, turn: TurnFacts, answer: str | None) -> None:
         for one in self._overriding["turn_ended"]:
-            await self._asked(one, "turn_ended", turn, answer)
+            if (asked := self._ask(one, "turn_ended", turn, answer)) is not None:
+                await self._answer(one, "turn_ended", asked)
 
     # -- a call ------------------------------------------------------------------------------------------------------
 
     async def refusal(self, call: "CallContext") -> str | None:
         """Why the call must not run, or None. A part that has a say and does not answer says no."""
         for one in self._overriding["refusal"]:
-            reason = await self._asked(one, "refusal", call)
-            if reason is None:
+            asked = self._ask(one, "refusal", call)
+            if asked is None or (reason := await self._answer(one, "refusal", asked)) is None:
                 continue
             if not isinstance(reason, str | PartFault):
                 reason = self._failed(one.name, "refusal", f"the answer is no reason, but {type(reason).__name__}")
@@ -163,7 +170,10 @@ class JoinedParts:
     async def result(self, call: "CallContext", content: Content, duration_ms: float) -> Content:
         """What the model reads of a call."""
         for one in self._overriding["result"]:
-            changed = await self._given(one, "result", str | tuple, call, content, duration_ms)
+            asked = self._ask(one, "result", call, content, duration_ms)
+            if asked is None:
+                continue
+            changed = await self._given(one, "result", str | tuple, asked)
             if changed is not None and not _is_content(changed):
                 self._failed(one.name, "result", "the answer is no content")
             elif changed is not None:
@@ -195,39 +205,39 @@ class JoinedParts:
 
     async def session_moved(self, old: str, new: str) -> None:
         for one in self._overriding["session_moved"]:
-            await self._asked(one, "session_moved", old, new)
+            await self._answer(one, "session_moved", self._ask(one, "session_moved", old, new))
 
     async def close(self, *ended: str) -> None:
         self.begin()
         for one in self._overriding["close"]:
-            await self._asked(one, "close", *ended)
+            await self._answer(one, "close", self._ask(one, "close", *ended))
 
     # -- the border --------------------------------------------------------------------------------------------------
 
-    async def _given(
-        self, one: _Joined, method: str, kind: Any, *args: Any, ask: Callable[..., Any] | None = None
-    ) -> Any:
+    async def _given(self, one: _Joined, method: str, kind: Any, asked: Any) -> Any:
         """The part's answer if it is of this kind; None when there is none."""
-        answer = await self._asked(one, method, *args, ask=ask)
+        answer = await self._answer(one, method, asked)
         if answer is None or isinstance(answer, kind):
             return answer
         if not isinstance(answer, PartFault):
             self._failed(one.name, method, f"the answer is {type(answer).__name__}")
         return None
 
-    async def _asked(self, one: _Joined, method: str, *args: Any, ask: Callable[..., Any] | None = None) -> Any:
-        """The part's answer, or a `PartFault`. A cancellation of who asks passes through."""
+    def _ask(self, one: _Joined, method: str, *args: Any, ask: Callable[..., Any] | None = None) -> Any:
+        """What `_answer` waits for; None, at once, from a part that has nothing to say."""
         name, part = one
         if self._late and (late := self._late.get((name, method))) is not None:
             return late
         try:
-            asked = (ask or getattr(part, method))(*args)
+            return (ask or getattr(part, method))(*args)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as in `_at_once`; nobody cancels here
             return self._failed(name, method, _words(error), error)
-        return None if asked is None else await self._answer(name, part, method, asked)
 
-    async def _answer(self, name: str, part: Part, method: str, asked: Awaitable[Any]) -> Any:
-        task, limit = asyncio.current_task(), None
+    async def _answer(self, one: _Joined, method: str, asked: Any) -> Any:
+        """The part's answer, or a `PartFault`. A cancellation of who asks passes through."""
+        if asked is None or isinstance(asked, PartFault):
+            return asked
+        (name, part), task, limit = one, asyncio.current_task(), None
         assert task is not None
         cancels = task.cancelling()
         try:
@@ -271,7 +281,8 @@ class JoinedParts:
                 manager = self._at_once(one, method, _manager, one.part, method, *args)
                 if manager is None or isinstance(manager, PartFault):
                     continue
-                if not isinstance(await self._asked(one, method, ask=manager.__aenter__), PartFault):
+                entered = await self._answer(one, method, self._ask(one, method, ask=manager.__aenter__))
+                if not isinstance(entered, PartFault):
                     stack.push_async_exit(_Leave(self, one, method, manager))
             yield
 
@@ -293,7 +304,8 @@ class _Leave(Struct, frozen=True):
                     raise
 
         # A name of its own: who came too late to enter for one call is still to leave for another.
-        await self.parts._asked(self.one, f"{self.method}, on leaving", ask=leave)
+        method = f"{self.method}, on leaving"
+        await self.parts._answer(self.one, method, self.parts._ask(self.one, method, ask=leave))
 
 
 class _PartSource(Struct, frozen=True):
@@ -306,7 +318,8 @@ class _PartSource(Struct, frozen=True):
     one: _Joined
 
     async def text(self, session: JsonObject) -> str:
-        return await self.parts._given(self.one, "prompt", str, session, ask=self.source.text) or ""
+        asked = self.parts._ask(self.one, "prompt", session, ask=self.source.text)
+        return await self.parts._given(self.one, "prompt", str, asked) or ""
 
 
 class _Absent(Part):

@@ -2,7 +2,7 @@
 
 A store has them as `queries`. Rows are dicts by the columns of `schema`: texts whole, the JSON columns of messages
 parsed, those of sessions as text. Each write is one transaction and durable when the call returns. Everything here
-may be called from any thread. `hermes.state.sqlite` and `hermes.testing.memory_store` implement it, and
+may be called from any thread. `hermes.state.sqlite` implements it, as does a store in memory of the tests, and
 tests/state/test_session_db.py holds both to the same words.
 """
 

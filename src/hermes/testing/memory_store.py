@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
@@ -37,11 +37,7 @@ from hermes.spend import Spent
 from hermes.state import titles
 from hermes.state.codec import decode_json
 from hermes.state.schema import MESSAGE_COLUMNS, SESSION_COLUMNS, TABLES
-from hermes.testing.memory_line import MemoryMessageLine
 from hermes.types import Message, Usage
-
-if TYPE_CHECKING:
-    from hermes.testing.memory_queries import MemoryQueries
 
 Answer = TypeVar("Answer")
 Row = dict[str, Any]
@@ -130,7 +126,6 @@ class MemoryStore:
         self.path: Path | None = None
         self.state = MemoryState()
         self._lock = threading.Lock()  # guards the change from one state to the next
-        self.message_line = MemoryMessageLine(self._newest, self._line_of)
         self._failures: list[Exception] = []
         self._closed = False
 
@@ -148,9 +143,6 @@ class MemoryStore:
             raise self._failures.pop(0)
         answer = self.write(lambda state: tuple([_apply(state, op) for op in ops]))
         self.commits.append(ops)
-        for op in ops:
-            if isinstance(op, SessionContinued):
-                self.message_line.move(op.session_id, op.child.session_id)
         return answer
 
     def write(self, work: Callable[[MemoryState], Answer]) -> Answer:
@@ -161,13 +153,6 @@ class MemoryStore:
             answer = work(draft)
             self.state = draft
         return answer
-
-    @property
-    def queries(self) -> "MemoryQueries":
-        """What `SessionDB` asks."""
-        from hermes.testing.memory_queries import MemoryQueries  # it knows this module
-
-        return MemoryQueries(self)
 
     async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
         """The session as it stands, or None; of its messages those above row id `after`."""
@@ -239,17 +224,6 @@ class MemoryStore:
     def columns(self, session_id: str) -> dict[str, Any]:
         """The session's columns as they were set."""
         return dict(self.state.sessions[session_id].columns)
-
-    def _newest(self, session_id: str) -> int:
-        """The newest user message of the session."""
-        session = self.state.sessions.get(session_id)
-        said = [kept.row["id"] for kept in session.messages if kept.row["role"] == "user"] if session else []
-        return max(said, default=0)
-
-    def _line_of(self, session_id: str) -> tuple[str, ...]:
-        """The sessions that compressions made this one of, and last the one that goes on."""
-        tip = line_after(self.state, session_id)[-1]
-        return (*line_before(self.state, tip), tip)
 
     def _check_open(self) -> None:
         if self._closed:

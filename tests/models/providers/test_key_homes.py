@@ -10,6 +10,7 @@ import pytest
 
 from hermes.config.settings import Settings
 from hermes.errors import HermesError, ProviderError
+from hermes.host.agent_settings import agent_keywords
 from hermes.models.attempts import ClientOptions
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts, AuxiliaryQuestion
 from hermes.models.client import CallPlan, ModelClient
@@ -18,7 +19,6 @@ from hermes.models.providers.endpoint_check import check_endpoint
 from hermes.models.providers.resolve import ModelQuery, resolve, resolve_model
 from hermes.runtime.options import AgentOptions, fold
 from hermes.runtime.setup.model_setup import model_chain
-from hermes.surfaces.cli.chat.keywords import agent_keywords
 from hermes.testing.fakes import CountedIds, HandClock
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.replies import says
@@ -36,7 +36,7 @@ HANDFUL = 25
 def options_of(world: World, settings: Settings) -> AgentOptions:
     """What an agent is asked for, through the command line or by its keywords."""
     if world.wish is not None:
-        return fold(agent_keywords(world.wish, settings))
+        return fold(agent_keywords(world.wish.agent, settings))
     return fold(world.keywords)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from hermes.surfaces.cli.app import APP, COMMANDS
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.chat_options import chat_options
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.testing.replies import says

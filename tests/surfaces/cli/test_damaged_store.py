@@ -18,7 +18,7 @@ from hermes.errors import SessionNotFound
 from hermes.state import SessionDB
 from hermes.state.schema import MESSAGE_COLUMNS
 from hermes.surfaces.cli.chat.resume import resumed_session
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.output import Output

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import UserError
+from hermes.host.profiles import import_archive
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.profiles import import_archive
 from tests.surfaces.cli.conftest import SOURCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

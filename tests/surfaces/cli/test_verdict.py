@@ -2,7 +2,8 @@
 
 import pytest
 
-from hermes.surfaces.cli.chat.verdict import exit_code, why_for, words_for
+from hermes.host.turn_verdict import verdict_of, why_for
+from hermes.surfaces.cli.chat.turn_words import exit_code, words_for
 from hermes.surfaces.cli.exit_codes import Exit
 
 
@@ -33,5 +34,5 @@ def test_each_ending_has_its_code(result: dict[str, object], code: Exit) -> None
     assert exit_code(result) == code
     assert bool(words_for(code, result)) == (code is not Exit.ANSWERED)
     assert ("hermes chat --resume" in words_for(code, result)) == (code not in (Exit.ANSWERED, Exit.FAILED))
-    assert words_for(code, result).startswith(why_for(code, result))
-    assert "hermes chat" not in why_for(code, result)
+    assert words_for(code, result).startswith(why_for(verdict_of(result), result))
+    assert "hermes chat" not in why_for(verdict_of(result), result)

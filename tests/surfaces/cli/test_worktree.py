@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes.host.worktrees import include
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.worktrees import include
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread
 

@@ -9,9 +9,10 @@ import pytest
 from hermes.scope import TurnScope
 from hermes.seams import Action
 from hermes.tools.approval.analysis import View, analyse
-from hermes.tools.approval.effects_model import KEYS, STEPS, TOO_INTRICATE, Analysis, Budget, TooIntricate
+from hermes.tools.approval.effects_model import STEPS, TOO_INTRICATE, Analysis, Budget, TooIntricate
+from hermes.tools.approval.effects_model import keys as known_keys
 from hermes.tools.approval.gate import DiskView
-from hermes.tools.approval.patterns import search, search_hardline
+from hermes.tools.approval.patterns import search
 from hermes.tools.approval.policy import Policy, PolicyRule
 from hermes.tools.terminal.simple_commands import segments
 from tests.tools.approval.programs import program
@@ -125,7 +126,7 @@ def test_the_same_text_gets_the_same_answer(seed: int) -> None:
 
 def test_what_was_found_before_the_budget_ended_stays() -> None:
     keys = [effect.key for effect in View(budget=Budget(400)).command("rm -rf /\n" + "ls\n" * 400).dangers]
-    assert keys == ["recursive delete", KEYS["intricate"]]
+    assert keys == ["recursive delete", known_keys()["intricate"]]
 
 
 def test_a_spent_budget_lets_nothing_pass_later() -> None:
@@ -140,14 +141,14 @@ async def test_what_is_too_intricate_is_asked_about_with_a_sentence_that_says_so
     room = Room("deny")
     assert not (await room.run(_COMMANDS["functions that multiply"])).allowed
     (question,) = room.asked
-    assert KEYS["intricate"] in question.description
+    assert known_keys()["intricate"] in question.description
     assert any(TOO_INTRICATE in line for line in question.lines)
     assert "always" not in question.choices
 
 
 async def test_what_is_too_intricate_is_denied_when_nobody_is_there() -> None:
     denied = await Room(alone=True).run(_COMMANDS["functions that multiply"])
-    assert (denied.allowed, KEYS["intricate"] in denied.reason) == (False, True)
+    assert (denied.allowed, known_keys()["intricate"] in denied.reason) == (False, True)
 
 
 async def test_no_allow_rule_covers_what_is_too_intricate() -> None:
@@ -190,7 +191,7 @@ async def test_a_script_file_that_is_too_intricate_asks() -> None:
 def test_the_second_net_takes_no_longer_than_its_text_is(unit: str) -> None:
     """The expressions run in C, where no call is counted; a bounded repeat is what keeps them from trying for ever."""
     text = (unit * 60_000)[:60_000]
-    assert _counted(lambda: (search(text), search_hardline(text))) < 200_000
+    assert _counted(lambda: (search(text), search(text, is_hard=True))) < 200_000
 
 
 def test_guidance_gives_up_on_a_long_text_and_on_deep_nesting() -> None:

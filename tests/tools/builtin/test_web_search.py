@@ -12,7 +12,7 @@ from hermes.errors import ToolError
 from hermes.testing.fakes import FixedGate
 from hermes.testing.workplace import FakeContext
 from hermes.tools.builtin.web_search import web_search
-from hermes.tools.web.providers import PROVIDERS, choose, is_available
+from hermes.tools.web.providers import choose, is_available, known_services
 from tests.tools.web.site import Site, site
 
 EXPECTED = [
@@ -149,7 +149,7 @@ async def test_ddgs_is_asked_in_process_when_its_package_is_there(
 
 
 def test_the_first_service_that_has_what_it_needs_is_taken() -> None:
-    order = [provider.name for provider in PROVIDERS]
+    order = [provider.name for provider in known_services()]
     assert order == ["firecrawl", "parallel", "tavily", "exa", "searxng", "brave", "ddgs"]
     keys = {"exa_api_key": "k", "brave_api_key": "k", "searxng_url": "http://x"}
     assert choose(keys).name == "exa"

@@ -12,12 +12,14 @@ import pytest
 
 from hermes import model_tools, toolsets
 from hermes.tools.registration.definitions import ViewRequest, session_view
-from hermes.tools.registration.groups import CORE_TOOLS, LEGACY_TOOLSETS, TOOLSETS, Groups
+from hermes.tools.registration.groups import Groups, table
 from hermes.tools.registry import ToolRegistry, registry
 from hermes.tools.traits import Traits
 from hermes.tools.view import SessionView
 
 SOURCE = str(Path(__file__).parents[2] / "src")
+
+CORE_TOOLS, TOOLSETS, LEGACY_TOOLSETS = table()
 
 
 @pytest.fixture

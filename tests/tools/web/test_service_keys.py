@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hermes.config.load import load_settings
-from hermes.tools.web.providers import PROVIDERS, request_of
+from hermes.tools.web.providers import known_services, request_of
 
-FIRECRAWL = next(provider for provider in PROVIDERS if provider.name == "firecrawl")
+FIRECRAWL = next(provider for provider in known_services() if provider.name == "firecrawl")
 KEY = "fc-REALKEY-0123456789"
 OWN = "http://127.0.0.1:9/own"
 

@@ -106,12 +106,14 @@ class SkillDesk:
 
     def slash_words(self, said: str) -> str:
         """What goes to the model beside a message that begins with `/name`; empty when it names no skill."""
-        names, heads = leading_names(said), names_of(self.book.usable()) if said.startswith("/") else {}
+        names, usable = leading_names(said), self.book.usable()
+        heads = {**{head.place: head for head in usable}, **names_of(usable)}
         texts: list[str] = []
         for name in names:
             if name not in heads:
                 break
-            texts.append(self.text_of(self.trusted(name)))
+            why = changed_since(self._lock, self.book, heads[name])
+            texts.append(f"[Not loaded: {why}]" if why else self.text_of(heads[name]))
         if not texts:
             return ""
         note = "The user has invoked these skills for this message; follow them."

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -137,6 +138,7 @@ class LocalModel:
         return True if parse_text_calls(text_of(answer.message.content))[1] else None
 
 
+@lru_cache(maxsize=256)  # every call asks for it a dozen times
 def probe_name(base_url: str, model: str) -> str:
     """Under which name a model is kept: its address, without a password in it, and its own."""
     scheme, _, rest = base_url.partition("://")

@@ -60,27 +60,27 @@ class WindowMemory:
     def __init__(self, http: JsonHttp, now: Callable[[], float] = time.time) -> None:
         self._http = http
         self._now = now
-        self._told: dict[tuple[Path, str], Told] = {}
+        self._told: dict[tuple[str, str], Told] = {}
         # One asks, the others on its loop wait for what it learns.
-        self._asking: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Path, str], asyncio.Lock]] = (
+        self._asking: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = (
             WeakKeyDictionary()
         )
 
-    def told(self, file: Path, endpoint: Endpoint) -> Told:
+    def told(self, file: str, endpoint: Endpoint) -> Told:
         """What is known now; nobody is asked."""
         key = (file, probe_name(endpoint.base_url, endpoint.model))
         found = self._told.get(key)
         if found is None:
-            kept = kept_probe(file, key[1])
+            kept = kept_probe(Path(file), key[1])
             found = Told(kept.window, kept.asked_at + DAY_S, kept.is_announced) if kept else NOTHING_TOLD
             self._told[key] = found
         return found
 
-    def is_due(self, file: Path, endpoint: Endpoint) -> bool:
+    def is_due(self, file: str, endpoint: Endpoint) -> bool:
         """Whether the server is to be asked: it never was, or long ago, or it had not loaded the model yet."""
         return self.told(file, endpoint).until <= self._now()
 
-    async def ask(self, file: Path, endpoint: Endpoint) -> None:
+    async def ask(self, file: str, endpoint: Endpoint) -> None:
         """Ask, unless somebody just did. Takes `ASK_S` at most, and raises nothing but a cancellation."""
         key = (file, probe_name(endpoint.base_url, endpoint.model))
         locks = self._asking.setdefault(asyncio.get_running_loop(), {})
@@ -107,14 +107,14 @@ class WindowMemory:
         if is_final:
             await self._keep(key, asked_at=now, window=window)
 
-    async def announce(self, file: Path, endpoint: Endpoint) -> None:
+    async def announce(self, file: str, endpoint: Endpoint) -> None:
         """A person has been told that nobody knows; never again, in any process."""
         key = (file, probe_name(endpoint.base_url, endpoint.model))
         self._told[key] = replace(self.told(file, endpoint), is_announced=True)
         await self._keep(key, is_announced=True)
 
-    async def _keep(self, key: tuple[Path, str], **changes: Any) -> None:
-        file, name = key
+    async def _keep(self, key: tuple[str, str], **changes: Any) -> None:
+        file, name = Path(key[0]), key[1]
         try:
             await in_daemon_thread(
                 lambda: keep_probe(file, name, replace(kept_probe(file, name) or ServerProbe(), **changes)), "windows"
@@ -130,15 +130,14 @@ class Windows:
         self, memory: WindowMemory | None = None, file: Path | None = None, assumed: int | None = None
     ) -> None:
         self._memory = memory
-        self._file = file
+        self._file = None if file is None else str(file)  # which is cheaper to look up by than a path
         self._assumed = Window(assumed or context_section.Section().assumed_window, is_assumed=True)
         self._named: dict[str, int] = {}
         self._weighed: set[str] = set()  # models whose window is known, and was told if it is small
 
     def of(self, name: str, endpoint: Endpoint | None) -> Window:
         """What the model reads at once, as far as that is known now. One without an address has a name alone."""
-        named = self._named.get(_key(name, endpoint))
-        if named is not None:
+        if self._named and (named := self._named.get(_key(name, endpoint))) is not None:
             return Window(named)
         if endpoint is None:
             return self._assumed

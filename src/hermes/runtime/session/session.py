@@ -204,7 +204,7 @@ class AgentSession:
     def _new_turn(
         self, said: TurnInput, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
     ) -> Turn:
-        assembly, limits = self._assembly, self.options.limits
+        assembly, limits, watch = self._assembly, self.options.limits, self._watching()
         turn_id = assembly.services.ids.new("turn")
         if limits.iteration_budget is None:
             self.budget = IterationBudget(limits.max_iterations)
@@ -238,8 +238,8 @@ class AgentSession:
             tool_delay_s=self.options.tools.tool_delay,
             guardrails=Guardrails(assembly.guardrails),
             earlier=self._earlier,
-            watch=self._watching(),
-            make_room=partial(self._make_room, said) if self._watching().share is not None else None,
+            watch=watch,
+            make_room=partial(self._make_room, said) if watch.share is not None else None,
         )
 
     def _user_row(self, turn: Turn, said: TurnInput) -> StoreOp:

@@ -5,40 +5,16 @@ import sys
 from collections.abc import Sequence
 
 import click
-from msgspec import Struct
 
-from hermes.config import paths
-from hermes.config.dotenv import set_env
-from hermes.config.write import set_key, unset_key
 from hermes.errors import ProviderError, UserError
+from hermes.host.model_choice import ModelChoice, save_choice
 from hermes.models.http.client import HttpClient
 from hermes.models.providers.catalogue import ProviderEntry, find_provider, is_loopback, provider_of_host, providers
 from hermes.models.providers.endpoint_check import CheckResult, check_endpoint, require_model
-from hermes.models.providers.key_homes import Home
-from hermes.models.providers.resolve import ModelQuery, Resolved, resolve
+from hermes.models.providers.resolve import Resolved, resolve
 from hermes.surfaces.cli.context import Cli
 
-CUSTOM_KEY = "CUSTOM_API_KEY"
 SHOWN_MODELS = 40
-
-
-class Choice(Struct, frozen=True, kw_only=True):
-    """What a person asked for; empty fields are still open."""
-
-    provider: str = ""
-    model: str = ""
-    base_url: str = ""
-    api_key: str = ""
-    api_mode: str = ""
-
-    def asked(self) -> ModelQuery:
-        return ModelQuery(
-            provider=self.provider,
-            name=self.model,
-            base_url=self.base_url,
-            api_key=self.api_key,
-            api_mode=self.api_mode,
-        )
 
 
 def is_interactive() -> bool:
@@ -46,9 +22,9 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def try_choice(cli: Cli, choice: Choice, *, needs_model: bool = True) -> tuple[Resolved, CheckResult]:
+def try_choice(cli: Cli, choice: ModelChoice, *, needs_model: bool = True) -> tuple[Resolved, CheckResult]:
     """Ask the provider whether key and model are right; `UserError` says what is not."""
-    wanted = choice if choice.model else Choice(**{**_fields(choice), "model": "-"})
+    wanted = choice if choice.model else ModelChoice(**{**_fields(choice), "model": "-"})
     found = resolve(cli.settings(), wanted.asked())
     if found.entry.kind == "box":
         file = _box_choice(cli, choice.model, is_tried=True).model
@@ -71,7 +47,7 @@ async def _ask(found: Resolved) -> CheckResult:
         await http.close()
 
 
-def adopt(cli: Cli, choice: Choice, *, is_tried: bool) -> None:
+def adopt(cli: Cli, choice: ModelChoice, *, is_tried: bool) -> None:
     """Try `choice`, write it down, and tell both."""
     if (named := find_provider(choice.provider)) is not None and named.kind == "box":
         entry = resolve(cli.settings(), choice.asked()).entry  # refuses an address
@@ -83,50 +59,14 @@ def adopt(cli: Cli, choice: Choice, *, is_tried: bool) -> None:
         cli.out.note(f"{entry.name}: {told}." if result.is_checked else f"{entry.name}: could not be asked beforehand.")
     else:
         entry = resolve(cli.settings(), choice.asked()).entry
-    for line in save_choice(cli, choice, entry):
+    for line in save_choice(cli.settings(), choice, entry):
         cli.out.line(line)
-
-
-def save_choice(cli: Cli, choice: Choice, entry: ProviderEntry) -> list[str]:
-    """Write the choice to config.yaml and its key to .env; what was written, in words.
-
-    A name alone is another model of the same server, whose address and key stay.
-    """
-    paths.made(cli.home)
-    settings = cli.settings()
-    if choice == Choice(model=choice.model) and (settings.get("model.provider") or settings.get("model.base_url")):
-        set_key(cli.home, "model.default", choice.model)
-        return [f"model.default = {choice.model}"]
-    provider = choice.provider or entry.id
-    written = [f"model.provider = {provider}"]
-    set_key(cli.home, "model.provider", provider)
-    if choice.model:
-        set_key(cli.home, "model.default", choice.model)
-        written.append(f"model.default = {choice.model}")
-    else:
-        unset_key(cli.home, "model.default")
-    for key, value in (("model.base_url", choice.base_url), ("model.api_mode", choice.api_mode)):
-        if value:
-            set_key(cli.home, key, value)
-            written.append(f"{key} = {value}")
-        else:
-            unset_key(cli.home, key)
-    is_usual = not choice.base_url or Home(provider=entry.id).has(choice.base_url)
-    variable = entry.env[0] if entry.env and is_usual else CUSTOM_KEY
-    if choice.api_key:
-        set_env(paths.env_file(cli.home), variable, choice.api_key)
-        written.append(f"{variable} in .env")
-    if choice.api_key and variable == CUSTOM_KEY:  # the variable of a provider is for the provider's own hosts
-        set_key(cli.home, "model.api_key", f"${{{CUSTOM_KEY}}}")
-    else:
-        unset_key(cli.home, "model.api_key")
-    return written
 
 
 # -- asking a person ---------------------------------------------------------------------------------------------
 
 
-def ask_choice(cli: Cli) -> tuple[Choice, ProviderEntry]:
+def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry]:
     """Ask for provider, key and model, step by step; each answer is tried before the next question."""
     entry = _ask_provider(cli)
     if entry.kind == "box":
@@ -139,23 +79,23 @@ def ask_choice(cli: Cli) -> tuple[Choice, ProviderEntry]:
     if entry.kind in ("key", "any") and not any(cli.settings().lookup(name) for name in entry.env):
         where = f" ({entry.signup})" if entry.signup else ""
         api_key = _ask_secret(f"Key of {entry.name}{where}", is_optional=entry.kind == "any" or is_loopback(base_url))
-    choice = Choice(provider=entry.id, base_url=base_url, api_key=api_key)
+    choice = ModelChoice(provider=entry.id, base_url=base_url, api_key=api_key)
     _, result = try_choice(cli, choice, needs_model=False)
     if result.server and entry.kind == "any":
         entry = find_provider(result.server) or entry
     name = _ask_model(cli, result.models)
-    return Choice(provider=entry.id, base_url=base_url, api_key=api_key, model=name), entry
+    return ModelChoice(provider=entry.id, base_url=base_url, api_key=api_key, model=name), entry
 
 
-def _ask_file(cli: Cli) -> Choice:
+def _ask_file(cli: Cli) -> ModelChoice:
     answer = click.prompt("GGUF file (Enter: the small one in the box)", default="", show_default=False, err=True)
     return _box_choice(cli, answer.strip(), is_tried=True)
 
 
-def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> Choice:
+def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> ModelChoice:
     from hermes.surfaces.cli.model_discovery import ready_file  # brings what starts processes
 
-    return Choice(provider="local", model=str(ready_file(cli, text, is_tried=is_tried) or ""))
+    return ModelChoice(provider="local", model=str(ready_file(cli, text, is_tried=is_tried) or ""))
 
 
 def _ask_provider(cli: Cli) -> ProviderEntry:
@@ -198,5 +138,5 @@ def _ask_model(cli: Cli, models: Sequence[str]) -> str:
             cli.out.note(f"{error}.")
 
 
-def _fields(choice: Choice) -> dict[str, str]:
+def _fields(choice: ModelChoice) -> dict[str, str]:
     return {name: getattr(choice, name) for name in choice.__struct_fields__}

@@ -240,7 +240,8 @@ async def _served(place: ServerPlace) -> Pick | None:
 def _by_asking(cli: Cli) -> Pick:
     import click
 
-    from hermes.surfaces.cli.model_choice import Choice, ask_choice, save_choice
+    from hermes.host.model_choice import ModelChoice, save_choice
+    from hermes.surfaces.cli.model_choice import ask_choice
     from hermes.surfaces.cli.model_discovery import can_be_had  # brings what starts processes
 
     cli.out.note(f"{NOTHING_FOUND[0].upper()}{NOTHING_FOUND[1:]}.")
@@ -250,10 +251,10 @@ def _by_asking(cli: Cli) -> Pick:
         answer = click.prompt("Which", type=click.Choice(["1", "2"]), default="2", err=True)
     if answer == "2":
         pick = the_box(cli, "you chose it")
-        save_choice(cli, Choice(provider="local"), providers()["local"])
+        save_choice(cli.settings(), ModelChoice(provider="local"), providers()["local"])
         return pick
     choice, entry = ask_choice(cli)
-    for line in save_choice(cli, choice, entry):
+    for line in save_choice(cli.settings(), choice, entry):
         cli.out.note(line)
     return Pick(flags={}, why=f"{choice.model} of {entry.name}, as you chose; another: hermes model", is_saved=True)
 

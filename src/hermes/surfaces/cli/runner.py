@@ -40,7 +40,7 @@ def both(name: str, **options: Any) -> Callable[[F], F]:
 @click.pass_obj
 def runner(cli: Cli, /, **options: Any) -> int:
     """Run one question with everything given on the command line."""
-    from hermes.surfaces.cli.chat.wish import Wish, named_toolsets  # help does without it
+    from hermes.surfaces.cli.chat.run_options import Wish, named_toolsets  # help does without it
 
     wish = Wish(
         question=options["query"],
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _list_tools(cli: Cli, flags: Mapping[str, Any]) -> int:
     """Every tool, and whether a run with these toolsets would get it."""
-    from hermes.surfaces.cli.toolview import report
+    from hermes.host.tool_report import report
 
     found = report(cli.home, cli.settings(flags).mapping, Path.cwd())
     rows = [[tool.name, tool.toolset, tool.state, tool.why] for tool in found.tools]

@@ -10,9 +10,9 @@ import click
 import msgspec
 
 from hermes.errors import UserError
-from hermes.surfaces.cli import session_views
+from hermes.host import session_text
+from hermes.host.session_select import find_session
 from hermes.surfaces.cli.app import as_json
-from hermes.surfaces.cli.chat.resume import find_session
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.session_filter import Filter, filter_options, taken_filter
@@ -156,7 +156,7 @@ def _exported(db: "SessionDB", ids: list[str], lineage: str) -> Iterator[Mapping
 def _texts(cli: Cli, exported: Iterator[Mapping[str, Any]], options: Mapping[str, Any]) -> Iterator[str]:
     """Each session as the text to be written."""
     if options["redact"]:
-        from hermes.surfaces.logs import redactor
+        from hermes.host.logs import redactor
 
         settings = cli.settings()
         exported = map(redactor(settings.environ, settings.secrets).redact_all, exported)
@@ -169,7 +169,7 @@ def _texts(cli: Cli, exported: Iterator[Mapping[str, Any]], options: Mapping[str
             if options["only"]:
                 yield from (f"{text}\n" for text in _prompts(session))
             else:
-                yield session_views.markdown(session, with_tools=options["with_tools"])
+                yield session_text.markdown(session, with_tools=options["with_tools"])
 
 
 def _prompts(session: Mapping[str, Any]) -> Iterator[str]:

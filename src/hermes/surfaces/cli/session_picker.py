@@ -12,8 +12,8 @@ from prompt_toolkit.layout import HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.output import Output as Screen
 
+from hermes.host.session_text import age, said, title_of
 from hermes.surfaces.cli.output import cut, padded
-from hermes.surfaces.cli.session_views import age, said, title_of
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB

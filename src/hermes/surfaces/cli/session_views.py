@@ -1,20 +1,11 @@
-"""Sessions as people read them: lists, transcripts, hits, figures."""
+"""Sessions on a screen: lists, transcripts, hits."""
 
-import re
-import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
-from hermes.config import paths
+from hermes.host.session_text import Row, age, moment, said, title_of
 from hermes.surfaces.cli.output import Output, cut
 
-if TYPE_CHECKING:
-    from hermes.state import SessionDB
-
-Row = Mapping[str, Any]
 RESULT_CHARS = 2000
-MESSAGES_AN_EXCHANGE = 12  # a turn has many calls; more than this is left out rather than read
 
 
 def table(out: Output, rows: Sequence[Row]) -> None:
@@ -31,7 +22,7 @@ def transcript(out: Output, session: Row, *, with_tools: bool) -> None:
     out.line(out.style(str(session.get("title") or session["id"]), "bold"))
     facts = {
         "id": session["id"],
-        "started": _moment(session.get("started_at")),
+        "started": moment(session.get("started_at")),
         "model": session.get("model"),
         "source": session.get("source"),
         "cwd": session.get("cwd"),
@@ -44,84 +35,14 @@ def transcript(out: Output, session: Row, *, with_tools: bool) -> None:
         _message(out, message, with_tools=with_tools)
 
 
-def markdown(session: Row, *, with_tools: bool) -> str:
-    """The session as a page to keep or send."""
-    facts = [f"- id: `{session['id']}`", f"- started: {_moment(session.get('started_at'))}"]
-    facts += [f"- {name}: {session[name]}" for name in ("model", "source", "cwd") if session.get(name)]
-    parts = [f"# {session.get('title') or session['id']}", "\n".join(facts)]
-    for message in session["messages"]:
-        role, text = str(message["role"]), said(message).strip()
-        if role == "tool" and with_tools:
-            parts.append(f"**{message.get('tool_name') or 'tool'}**\n\n{_fenced(text)}")
-        elif role in ("user", "assistant") and text:
-            parts.append(f"## {'You' if role == 'user' else 'Assistant'}\n\n{text}")
-        for call in message.get("tool_calls") or ():
-            function = call.get("function", call)
-            parts.append(f"→ `{function.get('name')}`\n\n{_fenced(str(function.get('arguments')))}")
-    return "\n\n".join(parts) + "\n\n"
-
-
-def _fenced(text: str) -> str:
-    """`text` as a block; the fence is longer than any inside."""
-    ticks = max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1
-    return f"{'`' * ticks}\n{text}\n{'`' * ticks}"
-
-
 def hits(out: Output, rows: Sequence[Row]) -> None:
     """What a search found, each with its session."""
     for row in rows:
-        when = _moment(row.get("timestamp"))
+        when = moment(row.get("timestamp"))
         out.line(out.style(f"{row['session_id']}  {when}  {row['role']}", "dim"))
         snippet = " ".join(str(row.get("snippet") or "").split())
         marked = snippet.replace(">>>", "\x1b[1m").replace("<<<", "\x1b[0m") if out.colours else snippet
         out.line(f"  {marked}")
-
-
-def stats(home: Path, db: "SessionDB | None") -> dict[str, Any]:
-    """Counts, and the size of the store's files."""
-    state = paths.state_file(home)
-    files = [state, *(state.with_name(state.name + end) for end in ("-wal", "-shm"))]
-    size = sum(file.stat().st_size for file in files if file.exists())
-    if db is None:
-        return {"sessions": 0, "messages": 0, "size_bytes": size, "blob_bytes": 0, "free_bytes": 0, "by_source": {}}
-    stored = db.storage_stats()
-    return {
-        "sessions": stored["sessions"],
-        "messages": stored["messages"],
-        "size_bytes": size,
-        "blob_bytes": stored["blob_bytes"],
-        "free_bytes": stored["free_bytes"],
-        "by_source": stored["by_source"],
-    }
-
-
-def last_messages(db: "SessionDB", session_id: str, exchanges: int) -> list[dict[str, Any]]:
-    """What people and the model said in the last `exchanges`; the cost does not grow with the session."""
-    most, count = exchanges * MESSAGES_AN_EXCHANGE, db.message_count(session_id)
-    rows = db.get_messages(session_id, limit=most, offset=max(0, count - most)) if most else []
-    spoken = [row for row in rows if row["role"] in ("user", "assistant") and said(row).strip()]
-    starts = [place for place, row in enumerate(spoken) if row["role"] == "user"]
-    return spoken[starts[-exchanges] :] if len(starts) >= exchanges else spoken
-
-
-def said(message: Row) -> str:
-    """The words of a message; what is no text stands as its kind."""
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = (part for part in content if isinstance(part, Mapping))
-        return "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in parts)
-    return str(content or "")
-
-
-def age(moment: float | None) -> str:
-    """How long ago, in one unit."""
-    if not moment:
-        return ""
-    seconds = max(0.0, time.time() - moment)
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit} ago"
-    return "now"
 
 
 def _message(out: Output, message: Row, *, with_tools: bool) -> None:
@@ -141,18 +62,6 @@ def _message(out: Output, message: Row, *, with_tools: bool) -> None:
         out.line(out.style(f"  → {function.get('name')} {cut(str(function.get('arguments')), 160)}", "dim"))
 
 
-def title_of(row: Row) -> str:
-    """The title; of a session that has none, how it began, in quotes: it cannot be resumed by that."""
-    if row.get("title"):
-        return " ".join(str(row["title"]).split())
-    began = " ".join(str(row.get("preview") or "").split())
-    return f'"{began}"' if began else ""
-
-
 def _tokens(session: Row) -> str:
     read, written = session.get("input_tokens") or 0, session.get("output_tokens") or 0
     return f"{read} in, {written} out" if read or written else ""
-
-
-def _moment(seconds: float | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds)) if seconds else ""

@@ -159,7 +159,7 @@ def _show_usage(cli: Cli, error: "UsageError") -> None:
 
 
 def _fault(cli: Cli, error: Exception) -> Exit:
-    from hermes.surfaces.logs import log_fault  # only when something is wrong
+    from hermes.host.logs import log_fault  # only when something is wrong
 
     file = log_fault(cli.home, error)
     where = f"; the details are in {file}" if file else ""

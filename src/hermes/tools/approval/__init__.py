@@ -4,12 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.tools.approval.analysis import analyse
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
-from hermes.tools.approval.patterns import (
-    DANGEROUS_PATTERNS,
-    HARDLINE_PATTERNS,
-    detect_dangerous_command,
-    detect_hardline_command,
-)
+from hermes.tools.approval.patterns import detect_dangerous_command, detect_hardline_command, published
 
 if TYPE_CHECKING:
     from hermes.tools.approval.contract import (
@@ -38,6 +33,9 @@ if TYPE_CHECKING:
         submit_pending,
         unregister_gateway_notify,
     )
+
+    DANGEROUS_PATTERNS: list[tuple[str, str]]
+    HARDLINE_PATTERNS: list[tuple[str, str]]
 
 __all__ = [
     "DANGEROUS_PATTERNS",
@@ -77,9 +75,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The functions that need the settings are loaded when one of them is asked for; analysing needs none."""
+    """What needs the settings, or the published list, is loaded when it is asked for; analysing needs neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in ("DANGEROUS_PATTERNS", "HARDLINE_PATTERNS"):
+        return published(is_hard=name == "HARDLINE_PATTERNS")
     from hermes.tools.approval import contract
 
     return getattr(contract, name)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hermes.config.sections.terminal import CONTAINERS
 from hermes.tools.approval.command_text import MAX_BYTES
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
-from hermes.tools.approval.patterns import search, search_hardline
+from hermes.tools.approval.patterns import search
 from hermes.tools.approval.policy import (
     EVERYWHERE,
     Grant,
@@ -101,7 +101,7 @@ def _hardline(analysis: Analysis) -> str | None:
     dangers = analysis.dangers
     if dangers and dangers[0].severity is Severity.HARDLINE:
         return dangers[0].key
-    return search_hardline(analysis.command) if len(analysis.command) <= MAX_BYTES else None
+    return search(analysis.command, is_hard=True)
 
 
 def _dangers(analysis: Analysis) -> tuple[Effect, ...]:

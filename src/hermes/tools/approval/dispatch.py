@@ -126,7 +126,7 @@ def judge(argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, .
             program, argv = "git", ["git", program[4:], *argv[1:]]
     if name.startswith("/etc/init.d/"):
         program = "service"
-    handler = _HANDLERS.get(program)
+    handler = _HANDLERS.get(program) or wrappers.plain().get(program)
     if program in ARGUMENTS and scope.variables:
         argv = [*argv[:1], *given(program, argv[1:], scope, run)]
     cmd = Command(program, argv[1:], scope, stdin, via, run)
@@ -169,7 +169,7 @@ def _options(cmd: Command) -> None:
     """What options do in programs that may have a rule of their own: carry commands, load code, write."""
     if cmd.name in _CARRIERS:
         look_at_text(cmd, " ".join(cmd.args))
-    if cmd.name in carried_commands.OPTIONS:
+    if cmd.name in carried_commands.options():
         carried_commands.judge_carried(cmd)
     carried_commands.judge_loaded(cmd)
     if cmd.name in tools.CLOUDS:
@@ -264,7 +264,7 @@ def _program(name: str, scope: Scope, run: AnalysisRun) -> str:
 
 
 def _has_rule(program: str) -> bool:
-    return program in _HANDLERS or program in tools.rules()
+    return program in _HANDLERS or program in wrappers.plain() or program in tools.rules()
 
 
 def _behind_link(cmd: Command, written_paths: str) -> None:

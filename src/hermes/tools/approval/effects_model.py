@@ -1,9 +1,12 @@
 """What a command would do: the vocabulary of the analysis, and how much work one analysis may take."""
 
 from enum import IntEnum
+from functools import cache
 from typing import NamedTuple
 
 from msgspec import Struct
+
+from hermes.tools.approval.tables import rows
 
 
 class Severity(IntEnum):
@@ -14,66 +17,13 @@ class Severity(IntEnum):
     HARDLINE = 2  # never runs on a host, whoever says yes
 
 
-KEYS: dict[str, str] = {
-    "recursive_delete": "recursive delete",
-    "delete_outside": "delete in root path",
-    "mass_delete": "delete many files at once",
-    "unresolved_delete": "delete of a path that could not be resolved",
-    "xargs_delete": "xargs with rm",
-    "find_delete": "find -delete or -exec rm",
-    "destroy_data": "destroy file contents",
-    "move_away": "move files out of reach",
-    "sync_delete": "sync that deletes at the destination",
-    "format": "format filesystem",
-    "disk_copy": "disk copy",
-    "block_device": "write to block device",
-    "disk_layout": "change disk layout",
-    "sql_drop": "SQL DROP",
-    "sql_truncate": "SQL TRUNCATE",
-    "sql_delete": "SQL DELETE without WHERE",
-    "sql_made": "SQL that is only known when it runs",
-    "database_destroy": "destroy a database",
-    "system_config": "overwrite system config",
-    "system_delete": "delete system files",
-    "service_control": "stop, restart or disable a system service",
-    "remote_code": "pipe remote content to shell",
-    "decoded_code": "decoded or generated text run as code",
-    "fork_bomb": "fork bomb",
-    "exhaustion": "use up disk, memory or processes",
-    "mass_kill": "kill all processes",
-    "force_kill": "force kill processes",
-    "self_kill": "kill the runtime's own processes",
-    "own_runtime": "control the runtime itself",
-    "own_files": "write the runtime's own files",
-    "world_writable": "world/other-writable permissions",
-    "open_permissions": "permissions changed on system or private files",
-    "chown_root": "recursive chown to root",
-    "user_files": "overwrite shell rc or credential file",
-    "project_env": "overwrite project env/config",
-    "cron_write": "change scheduled jobs",
-    "git_history": "git history or work discarded",
-    "chmod_run": "chmod +x followed by immediate execution",
-    "sudo_flags": "sudo with privilege flag",
-    "sudo_stdin": "sudo password from stdin",
-    "container_stop": "stop or remove containers",
-    "infrastructure": "infrastructure destruction",
-    "packages": "remove essential packages",
-    "publish": "publish or withdraw a package",
-    "accounts": "change user accounts",
-    "defence_off": "firewall, audit or history switched off",
-    "exfiltration": "private files or credentials sent out",
-    "reverse_shell": "shell handed to the network",
-    "shutdown": "system shutdown or reboot",
-    "inline_code": "inline code with effects that could not be resolved",
-    "unknown": "command could not be understood",
-    "intricate": "text that is too intricate to be judged",
-    "unknown_program": "program that is not known here",
-    "write": "write a file",
-    "network": "contact a host",
-    "delete": "delete a file",
-}
-"""Effect kind -> the key a person approves; the key is also the description."""
 PLUGIN_RULE = "plugin_rule:"  # how a kind begins that only a plugin's rule knows; it is its own key
+
+
+@cache
+def keys() -> dict[str, str]:
+    """Effect kind -> the key a person approves; the key is also the description."""
+    return dict(row.split(": ", 1) for row in rows("effects.txt"))
 
 
 class Effect(NamedTuple):
@@ -89,7 +39,7 @@ class Effect(NamedTuple):
 
     @property
     def key(self) -> str:
-        return self.kind if self.kind.startswith(PLUGIN_RULE) else KEYS[self.kind]
+        return self.kind if self.kind.startswith(PLUGIN_RULE) else keys()[self.kind]
 
 
 class SimpleCommand(NamedTuple):

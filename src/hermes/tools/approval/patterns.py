@@ -6,10 +6,12 @@ command starts after a separator. No expression may try again from each place of
 """
 
 import re
+from functools import cache
 
 from hermes.tools.approval.analysis import analyse
 from hermes.tools.approval.command_text import MAX_BYTES, clean, folded
 from hermes.tools.approval.effects_model import Severity
+from hermes.tools.approval.tables import rows
 
 _AT = (
     r"(?:^|[;&|\n({]|\$\(|`|\b(?:then|do|else|sudo|exec|nohup|env|command|time|setsid|xargs)\s)"
@@ -17,74 +19,6 @@ _AT = (
 )
 _END = r"(?=[\s;&|)]|$)"
 
-DANGEROUS_PATTERNS: list[tuple[str, str]] = [
-    (_AT + r"rm\s+(?:\S+\s+){0,64}?-(?:[a-z]*r[a-z]*|-recursive)" + _END, "recursive delete"),
-    (
-        _AT + r"rm\s+(?:-\S+\s+)*(?:/(?!tmp/|var/tmp/|dev/shm/|home/|users/|workspace/|root/)[a-z*]|/\s*$|~/?\s*$)",
-        "delete in root path",
-    ),
-    (_AT + r"mkfs(?:\.\w+)?\s+\S", "format filesystem"),
-    (_AT + r"dd\s+(?:\S+\s+){0,64}?of=(?!/dev/(?:null|stdout|stderr))\S", "disk copy"),
-    (r">\s*/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|r?disk\d|md\d)\w*", "write to block device"),
-    (_AT + r"drop\s+(?:table|database|schema)\b", "SQL DROP"),
-    (_AT + r"truncate\s+table\b", "SQL TRUNCATE"),
-    (_AT + r"delete\s+from\s+\S+\s*(?:;|$|\n)", "SQL DELETE without WHERE"),
-    (r">{1,2}\s*(?:/private)?/etc/\S", "overwrite system config"),
-    (_AT + r"tee\s+(?:-\S+\s+)*(?:/private)?/etc/", "overwrite system config"),
-    (_AT + r"systemctl\s+(?:-\S+\s+)*(?:stop|restart|disable|mask)\b", "stop, restart or disable a system service"),
-    (
-        _AT + r"(?:curl|wget)\s[^\n;&]{0,999}\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?:/\S*/)?(?:ba|z|k|da)?sh" + _END,
-        "pipe remote content to shell",
-    ),
-    (_AT + r"(?:ba|z|k|da)?sh\s+<\(\s*(?:curl|wget)\b", "pipe remote content to shell"),
-    (
-        _AT + r"(?:base64|base32|xxd)\s[^\n;&|]{0,300}-(?:d|-decode|r)\b[^\n;&]{0,300}\|\s*(?:ba|z|k|da)?sh" + _END,
-        "decoded or generated text run as code",
-    ),
-    (r"(?<![\w:.])([\w:.]{1,64})\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}", "fork bomb"),
-    (_AT + r"kill\s+(?:-\S+\s+)*-1" + _END, "kill all processes"),
-    (_AT + r"(?:pkill|killall)\s+(?:\S+\s+){0,64}?-(?:9|kill|sigkill|s\s+(?:9|kill))\b", "force kill processes"),
-    (
-        _AT + r"chmod\s+(?:-\S+\s+)*(?:0?[0-7]{2}[2367]|[ugoa]*[oa][ugoa]*\+[rx]*w)\S*" + _END,
-        "world/other-writable permissions",
-    ),
-    (
-        r">{1,2}\s*(?:~|\$home)/\.(?:bashrc|zshrc|profile|bash_profile|ssh/|netrc)",
-        "overwrite shell rc or credential file",
-    ),
-    (r">{1,2}\s*(?:~|\$home)/\.hermes/", "write the runtime's own files"),
-    (_AT + r"xargs\s+(?:-\S+\s+)*rm\b", "xargs with rm"),
-    (_AT + r"find\s[^\n;&|]{0,999}\s-(?:delete|exec(?:dir)?\s+(?:/\S*/)?rm)\b", "find -delete or -exec rm"),
-    (
-        _AT
-        + r"git\s+(?:-\S+\s+)*(?:reset\s+(?:\S+\s+){0,64}?--hard"
-        + r"|push\s+(?:\S+\s+){0,64}?(?:--force\S*|-f)|clean\s+-\w*f)"
-        + _END,
-        "git history or work discarded",
-    ),
-    (_AT + r"(?:shutdown|reboot|halt|poweroff)" + _END, "system shutdown or reboot"),
-    (_AT + r"(?:init|telinit)\s+[06]" + _END, "system shutdown or reboot"),
-]
-"""(regular expression, description); the description is the key of the approval."""
-
-HARDLINE_PATTERNS: list[tuple[str, str]] = [
-    (
-        _AT + r"rm\s+(?:-\S+\s+)*(?:/|/\*|~/?|\$home/?|/(?:home|root|etc|usr|var|bin|sbin|boot|lib)(?:/\*?)?)" + _END,
-        "recursive delete",
-    ),
-    (_AT + r"mkfs(?:\.\w+)?\s+\S", "format filesystem"),
-    (_AT + r"dd\s+(?:\S+\s+){0,64}?of=/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|r?disk\d)", "disk copy"),
-    (r">\s*/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|r?disk\d)\w*", "write to block device"),
-    (r"(?<![\w:.])([\w:.]{1,64})\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}", "fork bomb"),
-    (_AT + r"kill\s+(?:-\S+\s+)*-1" + _END, "kill all processes"),
-    (_AT + r"(?:shutdown|reboot|halt|poweroff)" + _END, "system shutdown or reboot"),
-    (_AT + r"(?:init|telinit)\s+[06]" + _END, "system shutdown or reboot"),
-    (_AT + r"systemctl\s+(?:-\S+\s+)*(?:poweroff|reboot|halt|kexec)\b", "system shutdown or reboot"),
-]
-
-_FLAGS = re.IGNORECASE | re.DOTALL
-_COMPILED = [(re.compile(pattern, _FLAGS), key) for pattern, key in DANGEROUS_PATTERNS]
-_HARD = [(re.compile(pattern, _FLAGS), key) for pattern, key in HARDLINE_PATTERNS]
 # Nothing of the list can match without one of these; most commands stop here.
 _HINT = re.compile(
     r"\b(?:rm|mkfs|dd|drop|truncate|delete|tee|systemctl|base(?:64|32)|xxd|p?kill(?:all)?|chmod|xargs|find|shutdown|reboot|halt"
@@ -142,21 +76,23 @@ def _skip_bodies(text: str, position: int, ends: list[str]) -> int:
     return position
 
 
-def search(command: str) -> str | None:
-    """The key of the first dangerous pattern that matches, or None."""
-    return _first(_COMPILED, command)
+@cache
+def published(*, is_hard: bool) -> list[tuple[str, str]]:
+    """(regular expression, description) of the list, or of its hard rules; the description is the approval's key."""
+    listed = (row.replace("<at>", _AT).replace("<end>", _END).partition(": ") for row in rows("patterns.txt"))
+    return [(pattern, key.removesuffix("!")) for key, _, pattern in listed if key.endswith("!") is is_hard]
 
 
-def search_hardline(command: str) -> str | None:
-    """The key of the first hardline pattern that matches, or None."""
-    return _first(_HARD, command)
+@cache
+def _compiled(*, is_hard: bool) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern, re.IGNORECASE | re.DOTALL), key) for pattern, key in published(is_hard=is_hard)]
 
 
-def _first(compiled: list[tuple[re.Pattern[str], str]], command: str) -> str | None:
-    text = flatten(command)
-    if not _HINT.search(text.lower()):
+def search(command: str, *, is_hard: bool = False) -> str | None:
+    """The key of the first pattern that matches, or None."""
+    if len(command) > MAX_BYTES or not _HINT.search((text := flatten(command)).lower()):
         return None
-    return next((key for pattern, key in compiled if pattern.search(text)), None)
+    return next((key for pattern, key in _compiled(is_hard=is_hard) if pattern.search(text)), None)
 
 
 def detect_dangerous_command(
@@ -164,7 +100,7 @@ def detect_dangerous_command(
 ) -> tuple[bool, str | None, str | None]:
     """`(True, key, key)` when a person must be asked, else `(False, None, None)`; the key describes the danger."""
     dangers = analyse(command, cwd=cwd, home=home).dangers
-    key = dangers[0].key if dangers else _net(command)
+    key = dangers[0].key if dangers else search(command)
     return (True, key, key) if key else (False, None, None)
 
 
@@ -175,9 +111,5 @@ def detect_hardline_command(
     dangers = analyse(command, cwd=cwd, home=home).dangers
     if dangers and dangers[0].severity is Severity.HARDLINE:
         return True, dangers[0].key
-    key = search_hardline(command) if len(command) <= MAX_BYTES else None
+    key = search(command, is_hard=True)
     return (True, key) if key else (False, None)
-
-
-def _net(command: str) -> str | None:
-    return search(command) if len(command) <= MAX_BYTES else None

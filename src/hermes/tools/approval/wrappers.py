@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from hermes.tools.approval.command_text import UNKNOWN, quoted, words
@@ -11,6 +11,7 @@ from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import deletes_since
 from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers, Scope, kept
 from hermes.tools.approval.stream_flow import feed, listed, read, run_file
+from hermes.tools.approval.tables import rows
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "pwsh"])
 _MAX_STARTS = 12  # of one command with different words that are looked at
@@ -29,58 +30,6 @@ def _longs(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-_PLAIN: dict[str, Wrapper] = {
-    **dict.fromkeys(
-        words(
-            "nohup setsid busybox toybox builtin fakeroot unbuffer linux32 linux64 i386 catchsegv tini "
-            "dumb-init torsocks proxychains proxychains4 dbus-run-session dbus-launch ssh-agent nocache eatmydata "
-            "coproc noglob nocorrect winpty valgrind heaptrack"
-        ),
-        Wrapper(),
-    ),
-    "exec": Wrapper("a"),
-    "time": Wrapper("fo"),
-    "caffeinate": Wrapper("tw"),
-    "ltrace": Wrapper("aAeDFlnopsuwx"),
-    "xvfb-run": Wrapper("efnps"),
-    "bwrap": Wrapper("", _longs("chdir uid gid hostname exec-label file-label seccomp unsetenv")),
-    **dict.fromkeys(words("xterm gnome-terminal konsole urxvt alacritty kitty st foot"), Wrapper("TtgnF")),
-    "doas": Wrapper("uC"),
-    "nice": Wrapper("n", _longs("adjustment")),
-    "ionice": Wrapper("cn", _longs("class classdata")),
-    "chrt": Wrapper("TPD", operands=1),
-    "taskset": Wrapper("", operands=1),
-    "timeout": Wrapper("ks", _longs("kill-after signal"), operands=1),
-    "gtimeout": Wrapper("ks", _longs("kill-after signal"), operands=1),
-    "stdbuf": Wrapper("ioe", _longs("input output error")),
-    "strace": Wrapper("eopsuEaXIbPS"),
-    "chroot": Wrapper("", _longs("userspec groups"), operands=1),
-    "unshare": Wrapper("RSGw", _longs("root wd setuid setgid propagation map-user map-group")),
-    "nsenter": Wrapper("tSGrw", _longs("target setuid setgid")),
-    "setpriv": Wrapper("", _longs("reuid regid groups securebits pdeathsig")),
-    "prlimit": Wrapper("op"),
-    "cpulimit": Wrapper("lepP"),
-    "setarch": Wrapper("", operands=1),
-    "gosu": Wrapper("", operands=1),
-    "su-exec": Wrapper("", operands=1),
-    "faketime": Wrapper("", operands=1),
-    "runuser": Wrapper("uglsG", _longs("user group")),
-    "pkexec": Wrapper("", _longs("user")),
-    "systemd-run": Wrapper("pEMHu", _longs("unit property setenv machine host description uid gid slice on-calendar")),
-    "systemd-inhibit": Wrapper("", _longs("what who why mode")),
-    "proot": Wrapper("rbwqi"),
-    "firejail": Wrapper(""),
-    "rlwrap": Wrapper("abcCDefgHlmMOpPqsSwz"),
-    "ld-linux-x86-64.so": Wrapper("", _longs("library-path preload")),
-    "aws-vault": Wrapper("", operands=2),
-    "direnv": Wrapper("", operands=2),
-    "wsl": Wrapper("du", _longs("distribution user cd")),
-    "watchexec": Wrapper("wefisdo", _longs("watch exts filter ignore signal debounce on-busy-update")),
-    "reflex": Wrapper("rgRG", _longs("regex glob inverse-regex inverse-glob")),
-    **dict.fromkeys(words("dotenv dotenvx honcho"), Wrapper("ef")),
-    "srun": Wrapper("nNcptAJwx", _longs("ntasks nodes cpus-per-task partition time account job-name gres mem pty")),
-    "chpst": Wrapper("uUbmdorpctn"),
-}
 _RUNNERS = frozenset(
     words("uv poetry pipenv pdm rye hatch bundle conda mamba micromamba mise asdf npm pnpm yarn bun op doppler")
 )
@@ -91,6 +40,16 @@ def wrapped(cmd: Command, wrapper: Wrapper) -> CommandOutput:
     if "{" in rest[:2]:  # `time { a; }`, `coproc NAME { a; }`: keywords that the grammar takes for commands
         rest = rest[rest.index("{") + 1 :]
     return cmd.nested(rest)
+
+
+@cache
+def plain() -> Handlers:
+    """The handlers of programs that are known by their options alone."""
+    return {
+        name: partial(wrapped, wrapper=Wrapper(short.strip(), _longs(longs), int(operands)))
+        for names, short, longs, operands in (row.split(":") for row in rows("wrappers.txt"))
+        for name in names.split()
+    }
 
 
 def sudo(cmd: Command) -> CommandOutput:
@@ -356,7 +315,6 @@ def searcher(cmd: Command) -> CommandOutput | None:
 
 
 HANDLERS: Handlers = {
-    **{name: partial(wrapped, wrapper=wrapper) for name, wrapper in _PLAIN.items()},
     **dict.fromkeys(SHELLS, shell),
     **dict.fromkeys(_RUNNERS, runner),
     "sudo": sudo,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -80,9 +81,10 @@ def callable_among(names: Iterable[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=128)  # one text per set of tools
 def stub_module(names: tuple[str, ...]) -> str:
     """The text of `hermes_tools.py`. It runs on Python 3.8 and later, and imports next to nothing until a call."""
+    prelude = Path(__file__).with_name("hermes_tools.py.txt").read_text(encoding="utf-8").rstrip()
     functions = [_function(stub) for stub in STUBS if stub.name in names]
     exported = ", ".join(repr(name) for name in (*names, *HELPERS))
-    return f"{_PRELUDE}\n\n__all__ = [{exported}]\n\n\n" + "\n\n\n".join(functions) + "\n"
+    return f"{prelude}\n\n__all__ = [{exported}]\n\n\n" + "\n\n\n".join(functions) + "\n"
 
 
 def described(names: Iterable[str]) -> str:
@@ -114,107 +116,3 @@ def _function(stub: Stub) -> str:
     given = ", ".join(f"{name!r}: {name}" for name in parameters)
     doc = f'    """{stub.purpose} Returns {stub.returns}; {{"error": …}} when it failed."""'.replace("\\", "\\\\")
     return f"def {stub.name}({stub.signature}) -> dict:\n{doc}\n    return _ask({stub.name!r}, {{{given}}})"
-
-
-_PRELUDE = '''"""The tools of this session, for a script: every function waits for its result and returns it parsed.
-
-Several threads may call at once. In asyncio code use `await asyncio.to_thread(read_file, "x")`.
-"""
-
-import os as _os
-from _thread import _local, allocate_lock as _allocate_lock
-
-_own = _local()  # a connection for each thread
-_lock = _allocate_lock()  # guards _count
-_count = [0]
-
-
-def _ask(tool, args):
-    import json
-
-    args = {name: value for name, value in args.items() if value is not None}
-    token = _os.environ.get("HERMES_RPC_TOKEN", "")
-    request = json.dumps({"token": token, "tool": tool, "args": args}).encode()
-    answer = _over_files(request) if "HERMES_RPC_DIR" in _os.environ else _over_socket(request + b"\\n")
-    value = answer.decode("utf-8")
-    for _ in range(3):
-        if not isinstance(value, str):
-            break
-        try:
-            value = json.loads(value, strict=False)
-        except ValueError:
-            break
-    return value
-
-
-def _over_socket(request):
-    import _socket  # without the layers above it, which take longer to import than a call takes
-
-    if getattr(_own, "pid", None) != _os.getpid():  # a forked process must not share its parent's connection
-        _own.line = _socket.socket(_socket.AF_UNIX)
-        _own.line.connect(_os.environ["HERMES_RPC_SOCKET"])
-        _own.pid = _os.getpid()
-    parts = [b""]
-    try:
-        try:
-            _own.line.sendall(request)
-        except (BrokenPipeError, ConnectionResetError):  # refused on its way: the answer says why
-            _own.pid = None
-        while not parts[-1].endswith(b"\\n"):
-            parts.append(_own.line.recv(1 << 18))
-            if not parts[-1]:
-                raise ConnectionError("the runtime closed the connection")
-    except OSError as error:
-        _own.pid = None
-        raise ConnectionError("%s; whether the call ran is not known" % error) from error
-    return b"".join(parts)
-
-
-def _over_files(request):
-    import time
-
-    with _lock:
-        _count[0] += 1
-        name = "%d_%06d" % (_os.getpid(), _count[0])
-    folder = _os.environ["HERMES_RPC_DIR"]
-    with open(folder + "/req_" + name + ".tmp", "wb") as file:
-        file.write(request)
-    _os.rename(folder + "/req_" + name + ".tmp", folder + "/req_" + name)
-    wait = 0.05
-    while True:
-        try:
-            with open(folder + "/res_" + name, "rb") as file:
-                answer = file.read()
-        except FileNotFoundError:
-            time.sleep(wait)
-            wait = min(wait * 1.2, 0.25)
-        else:
-            _os.unlink(folder + "/res_" + name)
-            return answer
-
-
-def json_parse(text):
-    """The value that JSON text stands for; raw control characters inside strings are forgiven."""
-    import json
-
-    return json.loads(text, strict=False)
-
-
-def shell_quote(s):
-    """`s` as one word for a shell."""
-    import shlex
-
-    return shlex.quote(str(s))
-
-
-def retry(fn, max_attempts=3, delay=2):
-    """What `fn()` returns; when it raises, try again, waiting twice as long each time."""
-    import time
-
-    for attempt in range(1, max_attempts + 1):
-        try:
-            return fn()
-        except Exception:
-            if attempt == max_attempts:
-                raise
-            time.sleep(delay * 2 ** (attempt - 1))'''

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hermes.config.paths import PROJECT_TOOLS
 from hermes.schemas import tidy
-from hermes.tools.registration.groups import LEGACY_TOOLSETS, Groups, Toolset, custom_groups
+from hermes.tools.registration.groups import Groups, Toolset, custom_groups, table
 from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registration.tool_search import divided
 from hermes.tools.registry import Registered, ToolRegistry, registry
@@ -185,8 +185,8 @@ def _resolved(sets: Groups, name: str, tools: Mapping[str, Registered], unknown:
     own = [tool for tool, one in tools.items() if one.entry.toolset == name]
     if sets.is_valid(name) or own:
         return [*sets.resolve(name), *own]
-    if name in LEGACY_TOOLSETS:
-        return LEGACY_TOOLSETS[name]
+    if name in table().legacy:
+        return table().legacy[name]
     if unknown is not None:
         unknown.append(name)
     return []

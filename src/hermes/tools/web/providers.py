@@ -1,8 +1,10 @@
-"""Search services as data: what each is asked, and where in its answer the results are."""
+"""Search services as data, in services.json: what each is asked, and where in its answer the results are."""
 
 import logging
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -10,6 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hermes.errors import ToolError
+from hermes.typed import from_json
 from hermes.types import JsonObject
 
 Found = dict[str, Any]
@@ -33,68 +36,9 @@ class SearchService(Struct, frozen=True, kw_only=True):
     key: str = ""  # the key of the `web` settings with its secret
     where: str = ""  # the key of the `web` settings with its address
     package: str = ""  # asked in process rather than over HTTP
+    page: JsonObject = field(default_factory=dict)  # what differs where it reads a page; `{query}` is the address
 
 
-PROVIDERS = (
-    SearchService(
-        name="firecrawl",
-        base="https://api.firecrawl.dev",
-        path="/v2/search",
-        headers={"authorization": "Bearer {key}"},
-        body={"query": "{query}", "limit": "{limit}"},
-        results="data.web",
-        description=("description", "snippet"),
-        key="firecrawl_api_key",
-        where="firecrawl_url",
-    ),
-    SearchService(
-        name="parallel",
-        base="https://api.parallel.ai",
-        path="/v1/search",
-        headers={"x-api-key": "{key}"},
-        body={"search_queries": ["{query}"], "mode": "basic", "advanced_settings": {"max_results": "{limit}"}},
-        description=("excerpts",),
-        most=40,
-        key="parallel_api_key",
-    ),
-    SearchService(
-        name="tavily",
-        base="https://api.tavily.com",
-        path="/search",
-        headers={"authorization": "Bearer {key}"},
-        body={"query": "{query}", "max_results": "{limit}", "search_depth": "basic"},
-        description=("content",),
-        most=20,
-        key="tavily_api_key",
-    ),
-    SearchService(
-        name="exa",
-        base="https://api.exa.ai",
-        path="/search",
-        headers={"x-api-key": "{key}"},
-        body={"query": "{query}", "numResults": "{limit}", "type": "auto", "contents": {"highlights": True}},
-        description=("highlights", "summary", "text"),
-        key="exa_api_key",
-    ),
-    SearchService(
-        name="searxng",
-        path="/search?q={query}&format=json",
-        method="GET",
-        description=("content",),
-        where="searxng_url",
-    ),
-    SearchService(
-        name="brave",
-        base="https://api.search.brave.com",
-        path="/res/v1/web/search?q={query}&count={limit}",
-        method="GET",
-        headers={"x-subscription-token": "{key}"},
-        results="web.results",
-        most=20,
-        key="brave_api_key",
-    ),
-    SearchService(name="ddgs", link="href", description=("body",), package="ddgs"),
-)
 _ALIASES = {"brave-free": "brave", "brave-search": "brave", "duckduckgo": "ddgs"}
 _VARIABLES = {
     "firecrawl_api_key": "FIRECRAWL_API_KEY",
@@ -104,6 +48,12 @@ _VARIABLES = {
     "searxng_url": "SEARXNG_URL",
     "brave_api_key": "BRAVE_SEARCH_API_KEY",
 }
+
+
+@cache
+def known_services() -> tuple[SearchService, ...]:
+    """In the order in which they are tried."""
+    return tuple(from_json(Path(__file__).with_name("services.json").read_bytes(), list[SearchService]))
 
 
 class ServiceCall(Struct, frozen=True, kw_only=True):
@@ -137,7 +87,7 @@ def offered(web: Mapping[str, Any]) -> tuple[SearchService, ...]:
     """Every service there is, the user's own first, in the order they are tried."""
     own = web.get("custom") or {}
     if not own.get("url"):
-        return (*PROVIDERS, SearchService(name="custom"))
+        return (*known_services(), SearchService(name="custom"))
     custom = SearchService(
         name="custom",
         base=str(own["url"]),
@@ -149,7 +99,7 @@ def offered(web: Mapping[str, Any]) -> tuple[SearchService, ...]:
         link=str(own.get("link") or "url"),
         description=(str(own.get("description") or "description"),),
     )
-    return (custom, *PROVIDERS)
+    return (custom, *known_services())
 
 
 def missing(provider: SearchService, web: Mapping[str, Any]) -> str:

@@ -6,11 +6,19 @@ from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import msgspec
-from msgspec.structs import replace
 
 from hermes.errors import ToolError
 from hermes.tools.web.page_text import PageText
-from hermes.tools.web.providers import PROVIDERS, SearchService, ServiceCall, missing, request_of, text_at, value_at
+from hermes.tools.web.providers import (
+    SearchService,
+    ServiceCall,
+    known_services,
+    missing,
+    request_of,
+    text_at,
+    value_at,
+)
+from hermes.typed import convert
 
 TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 8_000_000
@@ -67,28 +75,6 @@ def _complaint(name: str, status: int, text: bytes) -> str:
     return f"{name} answered {status}" + (f": {start}" if start else "")
 
 
-# What differs from the service's search; `{query}` is the page's address.
-_PAGES: dict[str, dict[str, Any]] = {
-    "firecrawl": {
-        "path": "/v2/scrape",
-        "body": {"url": "{query}", "formats": ["markdown"]},
-        "results": "data",
-        "title": "metadata.title",
-        "description": ("markdown",),
-    },
-    "parallel": {
-        "path": "/v1/extract",
-        "body": {"urls": ["{query}"], "advanced_settings": {"full_content": True}},
-        "description": ("full_content", "excerpts"),
-    },
-    "tavily": {
-        "path": "/extract",
-        "body": {"urls": ["{query}"], "format": "markdown"},
-        "description": ("raw_content",),
-    },
-    "exa": {"path": "/contents", "body": {"urls": ["{query}"], "text": True}, "description": ("text",)},
-}
-READERS = tuple(replace(known, **_PAGES[known.name]) for known in PROVIDERS if known.name in _PAGES)
 _COMPLAINTS = ("failed_results", "errors", "statuses")
 
 
@@ -97,10 +83,11 @@ def reader_of(web: Mapping[str, Any]) -> SearchService | None:
     asked = str(web.get("extract_backend") or "local").strip().lower()
     if asked == "local":
         return None
-    found = next((reader for reader in READERS if reader.name == asked), None)
-    if found is None:
-        names = ", ".join(reader.name for reader in READERS)
+    readers = {one.name: one for one in known_services() if one.page}
+    if asked not in readers:
+        names = ", ".join(readers)
         raise ToolError(f"there is no service {asked!r} that reads pages; the user can set one of local, {names}")
+    found: SearchService = convert(msgspec.to_builtins(readers[asked]) | readers[asked].page, SearchService)
     lacking = missing(found, web)
     if lacking:
         raise ToolError(f"the service {found.name!r} cannot be used: {lacking}")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hermes.errors import UserError
+from hermes.host.message_queue import MessageQueue
 from hermes.state import SessionDB
 from hermes.state.message_line import QueuedMessage
-from hermes.surfaces.cli.interactive.waiting import Waiting
 from hermes.testing.replies import calls, says
 from hermes.testing.server import RecordedRequest, ServerThread
 from hermes.types import ImagePart, TextPart
@@ -25,8 +25,8 @@ async def in_thread(work: Any, *args: Any) -> Any:
     return await asyncio.to_thread(work, *args)
 
 
-def line(db: SessionDB, session: str = "s") -> Waiting:
-    return Waiting(db, session, lambda text: text.replace("hunter2", "[hidden]"), in_thread)
+def line(db: SessionDB, session: str = "s") -> MessageQueue:
+    return MessageQueue(db, session, lambda text: text.replace("hunter2", "[hidden]"), in_thread)
 
 
 async def test_what_waits_is_there_in_order_after_a_restart(tmp_path: Path) -> None:

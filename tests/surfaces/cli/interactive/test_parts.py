@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.errors import UserError
+from hermes.host.references import Surroundings, opened, pictures_in
+from hermes.host.session_figures import SessionFigures
 from hermes.runtime.setup.process import shared
-from hermes.surfaces.cli.chat.references import Surroundings, opened, pictures_in
 from hermes.surfaces.cli.interactive.clipboard import Pastes
 from hermes.surfaces.cli.interactive.markdown_blocks import CODE_LINES, Block, Blocks, Code, Prose
 from hermes.surfaces.cli.interactive.markup import Painter, folded
-from hermes.surfaces.cli.interactive.status import ShownSpend
+from hermes.surfaces.cli.interactive.status import status_line
 from hermes.surfaces.cli.output import Output, width_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
@@ -115,7 +116,7 @@ async def test_pictures_named_in_a_message_go_with_it(tmp_path: Path) -> None:
 
 
 def test_the_status_line_keeps_to_its_width() -> None:
-    spent = ShownSpend(model="a-model", window=1000, read=12_345, written=9, in_context=250, cost_usd=None)
-    assert spent.line("/w", 80, show_cost=True) == "a-model · /w · context 25% · 12.3k in, 9 out · cost unknown"
+    spent = SessionFigures(model="a-model", window=1000, read=12_345, written=9, in_context=250, cost_usd=None)
+    assert status_line(spent, "/w", 80, show_cost=True) == "a-model · /w · context 25% · 12.3k in, 9 out · cost unknown"
     for width in range(10, 80):
-        assert width_of(spent.line("/work/中文", width, show_cost=True)) < width
+        assert width_of(status_line(spent, "/work/中文", width, show_cost=True)) < width

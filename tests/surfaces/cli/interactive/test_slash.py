@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from hermes.errors import UserError
+from hermes.host.command import COMMANDS, find, is_command
 from hermes.state import SessionDB
-from hermes.surfaces.cli.interactive.chat import is_command
-from hermes.surfaces.cli.interactive.slashes import SLASHES, find
 from hermes.testing.replies import calls, says, thinks
 from hermes.testing.server import ScriptedServer, ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
@@ -50,10 +49,10 @@ DEMANDED = frozenset(
 
 
 def test_every_demanded_command_is_there_with_its_words() -> None:
-    assert set(SLASHES.names()) >= DEMANDED
-    for name in SLASHES.names():
-        assert SLASHES.summary(name), name
-        assert callable(SLASHES.load(name).run), name
+    assert set(COMMANDS.names()) >= DEMANDED
+    for name in COMMANDS.names():
+        assert COMMANDS.summary(name), name
+        assert callable(COMMANDS.load(name).run), name
 
 
 @pytest.mark.parametrize(

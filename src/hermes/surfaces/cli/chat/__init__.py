@@ -12,7 +12,7 @@ from hermes.surfaces.cli.context import Cli
 def run_chat(cli: Cli, options: Mapping[str, Any]) -> int:
     """Run a conversation with the options of the command line; the exit code."""
     from hermes.surfaces.cli.chat.headless import answer  # help and mistakes do without the kernel
-    from hermes.surfaces.cli.chat.wish import wish_from
+    from hermes.surfaces.cli.chat.run_options import wish_from
 
     given = {name: value for name, value in options.items() if value not in (None, False, ())}
     wish = wish_from({**cli.chat, **given})

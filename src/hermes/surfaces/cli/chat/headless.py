@@ -17,24 +17,26 @@ from hermes.config.load import bound_settings
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
+from hermes.host.agent_settings import agent_keywords, note_unknown_toolsets
+from hermes.host.attached_skills import AttachedSkills, attached_skills
+from hermes.host.logs import Logged, logging_as_set, session_tag, turn_log
+from hermes.host.pictures import with_image
+from hermes.host.session_end import close_session, prune_if_due, session_store
+from hermes.host.turn_verdict import EMPTY
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
-from hermes.surfaces.cli.chat.ending import close_session, prune_if_due, session_store
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
-from hermes.surfaces.cli.chat.keywords import agent_keywords, note_unknown_toolsets
-from hermes.surfaces.cli.chat.question import asked_words, piped_in, with_image
+from hermes.surfaces.cli.chat.question_text import asked_words, piped_in
 from hermes.surfaces.cli.chat.resume import resumed_session
-from hermes.surfaces.cli.chat.skills import Loaded, loaded_skills
-from hermes.surfaces.cli.chat.verdict import EMPTY, exit_code, words_for
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
+from hermes.surfaces.cli.chat.turn_words import exit_code, words_for
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
 from hermes.surfaces.cli.model_discovery import with_model
 from hermes.surfaces.cli.output import cut
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.surfaces.logs import Logged, logging_as_set, session_tag, turn_log
 from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class _Run(Struct, frozen=True, kw_only=True):
     session_id: str | None
     words: str
     piped: str
-    loaded: Loaded | None
+    loaded: AttachedSkills | None
     cwd: str | None = None
 
 
@@ -64,11 +66,11 @@ def answer(cli: Cli, wish: Wish) -> int:
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
-    loaded, settings = loaded_skills(cli, wish, settings)
+    loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     consent_to_hooks(cli, settings, may_ask=False)
     if not wish.quiet:
-        note_unknown_toolsets(cli, settings)
+        note_unknown_toolsets(cli.out.note, settings)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
     with logging_as_set(settings, cli.out.note), bound_settings(settings):
         _remind(cli, wish, session_id)
@@ -82,9 +84,9 @@ async def _somewhere(run: _Run) -> int:
     """Run the turn in a worktree of its own, if one is asked for."""
     if not run.wish.worktree:
         return await _turn(run)
-    from hermes.surfaces.cli.worktrees import in_worktree  # rare
+    from hermes.host.worktrees import in_worktree  # rare
 
-    async with in_worktree(run.cli.out, run.settings, shared.supervisor, is_quiet=run.wish.quiet) as place:
+    async with in_worktree(run.cli.out.note, run.settings, shared.supervisor, is_quiet=run.wish.quiet) as place:
         with bound_settings(place.settings):
             return await _turn(replace(run, settings=place.settings, cwd=str(place.folder)))
 
@@ -95,7 +97,7 @@ async def _turn(run: _Run) -> int:
     approval = _approval(cli, settings)
     listener = _Listener(cli, wish)
     agent = AIAgent(
-        **agent_keywords(wish, settings),
+        **agent_keywords(wish.agent, settings),
         session_id=run.session_id,
         cwd=run.cwd,
         sink=Logged(listener.sink),
@@ -152,7 +154,7 @@ async def _question(run: _Run, skills: str | None) -> Any:
     """What the model is asked. A session that goes on keeps its prompt, so skills reach it with the question."""
     text = run.words
     if "@" in text:
-        from hermes.surfaces.cli.chat.references import referred, surroundings  # paid by who refers
+        from hermes.host.references import referred, surroundings  # paid by who refers
 
         text = await referred(text, surroundings(run.settings, run.cwd or str(Path.cwd()), run.wish.source))
     told = skills if run.session_id is not None else None
@@ -161,7 +163,7 @@ async def _question(run: _Run, skills: str | None) -> Any:
 
 def _save(run: _Run, result: dict[str, Any]) -> None:
     """The conversation as training data, in the folder where this was started."""
-    from hermes.surfaces.cli.chat.trajectory import saved  # for who asks for it
+    from hermes.host.trajectory import saved  # for who asks for it
     from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(run.cli) as db:
@@ -176,7 +178,7 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
     """Show a person who goes on with a session what was said last."""
     if session_id is None or wish.quiet or wish.as_json or not cli.out.stderr.isatty():
         return
-    from hermes.surfaces.cli.session_views import last_messages, said
+    from hermes.host.session_text import last_messages, said
     from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(cli) as db:

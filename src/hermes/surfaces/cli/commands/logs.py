@@ -14,8 +14,8 @@ import click
 
 from hermes.config import paths
 from hermes.errors import UserError
+from hermes.host.logs import NAMES
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.logs import NAMES
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) \[(.*?)\] (\S+): ")

@@ -11,7 +11,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 
 if TYPE_CHECKING:
-    from hermes.surfaces.cli.model_choice import Choice
+    from hermes.host.model_choice import ModelChoice
 
 
 @click.command("model")
@@ -33,7 +33,8 @@ def model(cli: Cli, /, **options: Any) -> int:
     Without anything, ask step by step in a terminal; elsewhere tell which model is in use. `hermes model local FILE`
     runs a GGUF file on this machine; without FILE, the small model in the box.
     """
-    from hermes.surfaces.cli.model_choice import Choice, adopt, ask_choice, is_interactive, save_choice
+    from hermes.host.model_choice import ModelChoice, save_choice
+    from hermes.surfaces.cli.model_choice import adopt, ask_choice, is_interactive
 
     as_json: bool = options["as_json"]
     if options["source"] is not None:
@@ -41,19 +42,19 @@ def model(cli: Cli, /, **options: Any) -> int:
     if options["list_providers"]:
         return _providers(cli, as_json)
     words = {name: options[name] for name in ("provider", "base_url", "api_key", "api_mode")}
-    choice = Choice(model=options["name"] or "", **words)
-    if choice == Choice(model="local"):
-        choice = Choice(provider="local", model=options["file"] or "")
+    choice = ModelChoice(model=options["name"] or "", **words)
+    if choice == ModelChoice(model="local"):
+        choice = ModelChoice(provider="local", model=options["file"] or "")
     elif options["file"] is not None:
         raise click.UsageError("Only `hermes model local` takes a file.")
     if options["list_models"]:
         return _models(cli, choice, as_json)
-    if choice != Choice():
+    if choice != ModelChoice():
         adopt(cli, choice, is_tried=not options["no_check"])
         return Exit.ANSWERED
     if not is_interactive() or as_json:
         return _show(cli, as_json)
-    for line in save_choice(cli, *ask_choice(cli)):
+    for line in save_choice(cli.settings(), *ask_choice(cli)):
         cli.out.line(line)
     return Exit.ANSWERED
 
@@ -118,7 +119,7 @@ def _providers(cli: Cli, as_json: bool) -> int:
     return Exit.ANSWERED
 
 
-def _models(cli: Cli, choice: "Choice", as_json: bool) -> int:
+def _models(cli: Cli, choice: "ModelChoice", as_json: bool) -> int:
     from hermes.surfaces.cli.model_choice import try_choice
 
     _, result = try_choice(cli, choice, needs_model=False)

@@ -6,7 +6,7 @@ import click
 
 from hermes.config import paths
 from hermes.errors import UserError
-from hermes.surfaces.cli import profiles
+from hermes.host import profiles
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 

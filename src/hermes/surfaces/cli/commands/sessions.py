@@ -9,9 +9,10 @@ import click
 
 from hermes.config import paths
 from hermes.errors import UserError
+from hermes.host import session_text
+from hermes.host.session_select import find_session
 from hermes.surfaces.cli import session_views
 from hermes.surfaces.cli.app import Menu, as_json
-from hermes.surfaces.cli.chat.resume import find_session
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.shell_completion import matching_sessions
@@ -156,7 +157,7 @@ def delete(cli: Cli, session: str, yes: bool) -> None:
 def stats(cli: Cli, as_json: bool) -> None:
     """Count sessions and messages, and tell the size of the store."""
     with open_sessions(cli) as db:
-        facts = session_views.stats(cli.home, db)
+        facts = session_text.stats(cli.home, db)
     if as_json:
         cli.out.json(facts)
         return

@@ -30,19 +30,20 @@ SECTIONS = ("model", "terminal", "tools")
 @click.pass_obj
 def setup(cli: Cli, /, **options: Any) -> int:
     """Set Hermes up, step by step; again for one section at any time. What is set stays unless you change it."""
-    from hermes.surfaces.cli.model_choice import Choice, adopt, is_interactive
+    from hermes.host.model_choice import ModelChoice
+    from hermes.surfaces.cli.model_choice import adopt, is_interactive
 
     pairs = [_pair(text) for text in options["variables"]]
     words = {name: options[name] for name in ("provider", "base_url", "api_key")}
-    choice = Choice(model=options["name"], **words)
-    is_given = choice != Choice() or bool(options["backend"] or pairs)
+    choice = ModelChoice(model=options["name"], **words)
+    is_given = choice != ModelChoice() or bool(options["backend"] or pairs)
     if options["non_interactive"] and not is_given:
         raise UserError("--non-interactive needs something to set: --model, --provider, --terminal or --env")
     if not is_given and not is_interactive():
         raise UserError("there is no terminal to ask in; use --non-interactive with --model, --provider, --terminal …")
     if not is_given:
         return _ask_all(cli, options["sections"] or SECTIONS)
-    if choice != Choice():
+    if choice != ModelChoice():
         adopt(cli, choice, is_tried=not options["no_check"])
     if options["backend"]:
         _save_backend(cli, options["backend"])
@@ -81,9 +82,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _ask_model(cli: Cli) -> None:
-    from hermes.surfaces.cli.model_choice import ask_choice, save_choice
+    from hermes.host.model_choice import save_choice
+    from hermes.surfaces.cli.model_choice import ask_choice
 
-    for line in save_choice(cli, *ask_choice(cli)):
+    for line in save_choice(cli.settings(), *ask_choice(cli)):
         cli.out.line(line)
 
 

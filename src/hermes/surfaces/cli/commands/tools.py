@@ -13,7 +13,7 @@ from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
-    from hermes.surfaces.cli.toolview import ToolReport
+    from hermes.host.tool_report import ToolReport
 
 _LONG = ("parameters", "required", "direct_tools", "resolved_tools")  # shown in another form, or once already
 platform_option = click.option("--platform", metavar="NAME", help="For one way in only: cli, cron, telegram, …")
@@ -168,7 +168,7 @@ def _show(cli: Cli, label: str, text: str) -> None:
 
 
 def _report(cli: Cli, platform: str | None = None) -> "ToolReport":
-    from hermes.surfaces.cli.toolview import report  # `hermes tools --help` needs none of it
+    from hermes.host.tool_report import report  # `hermes tools --help` needs none of it
 
     return report(cli.home, cli.settings().mapping, Path.cwd(), platform)
 
@@ -181,7 +181,7 @@ def _key(cli: Cli, platform: str | None) -> str:
 
 
 def _toolsets(cli: Cli, platform: str | None) -> list[str]:
-    from hermes.surfaces.cli.toolview import toolsets_of  # see above
+    from hermes.host.tool_report import toolsets_of  # see above
 
     return toolsets_of(cli.settings().mapping, platform)
 

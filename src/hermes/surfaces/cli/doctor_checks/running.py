@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from hermes.config import paths
+from hermes.host.logs import NAMES
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, ok, warning
-from hermes.surfaces.logs import NAMES
 
 RECENT = timedelta(days=1)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hermes.config.load import load_settings
+from hermes.host.tool_report import report
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, warning
-from hermes.surfaces.cli.toolview import report
 
 
 def run(cli: Cli) -> Iterable[Finding]:

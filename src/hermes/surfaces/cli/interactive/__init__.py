@@ -1,6 +1,6 @@
 """The conversation in a terminal: an input line that stays live while the agent works."""
 
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
 
 

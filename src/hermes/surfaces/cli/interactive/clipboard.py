@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hermes.config import paths
 from hermes.errors import ToolError, UserError
+from hermes.host.pictures import MAX_IMAGE_BYTES, kind_of
+from hermes.host.run_program import Program, run_program
 from hermes.programs import find_program
-from hermes.surfaces.cli.chat.children import Program, run_program
-from hermes.surfaces.cli.chat.question import MAX_IMAGE_BYTES, kind_of
 
 KEPT = 50  # pictures; a message holds a copy of its own once it is sent
 READERS = (

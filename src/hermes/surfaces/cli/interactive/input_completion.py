@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from hermes.surfaces.cli.interactive.slashes import SLASHES, all_names
+from hermes.host.command import COMMANDS
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.interactive.chat import Chat
@@ -45,9 +45,9 @@ class ChatCompleter(Completer):
     def _commands(self, begun: str) -> Iterator[Completion]:
         own = dict.fromkeys(self._chat.skills, "a skill")
         own |= {name: one.command or one.target for name, one in self._chat.quick_commands.items()}
-        for name in sorted({*all_names(), *own}):
+        for name in sorted({*COMMANDS.names(), *own}):
             if name.startswith(begun):
-                told = SLASHES.summary(name) if name in SLASHES.names() else own[name]
+                told = COMMANDS.summary(name) if name in COMMANDS.names() else own[name]
                 yield Completion(name, start_position=-len(begun), display=f"/{name}", display_meta=told)
 
     def _references(self, begun: str) -> Iterator[Completion]:

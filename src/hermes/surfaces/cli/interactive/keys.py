@@ -153,7 +153,7 @@ def _recalling(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
 
     @Condition
     def is_recall() -> bool:
-        return not buffer.text and bool(chat.waiting.open_ones) and not chat.questions.is_open
+        return not buffer.text and bool(chat.queue.open_ones) and not chat.questions.is_open
 
     @keys.add("up", filter=is_recall)
     def _(_event: KeyPressEvent) -> None:

@@ -1,62 +1,97 @@
-"""Questions of the gate, put into the same prompt as everything else; one at a time."""
+"""Questions of the session, put into the same prompt as everything else; one at a time."""
 
-import asyncio
 from collections.abc import Callable
 
+from hermes.host.host_errors import NothingPending
+from hermes.host.live_session import LiveSession
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.interactive.view import Screen
-from hermes.tools.approval.question import Answer, ApprovalQuestion
-from hermes.tools.approval.queue import answer_of
-from hermes.tools.approval.terminal_prompt import question_words
+from hermes.surfaces.cli.passwords import ask_password
+from hermes.tools.approval.terminal_prompt import question_text
+from hermes.types import Question
 
+WHO = "terminal"
 _NO = frozenset({"d", "deny", "n", "no"})
 _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "always"})
 
 
 class Questions:
-    """The agent's `approval_callback`. A clear yes is a yes, a clear no is a no, and anything else is asked again."""
+    """What is asked on the screen. A clear yes is a yes, a clear no is a no, and anything else is asked again."""
 
-    def __init__(self, screen: Screen, say: Callable[[str], None], timeout_s: float) -> None:
+    def __init__(self, screen: Screen, say: Callable[[str], None], live: Callable[[], LiveSession]) -> None:
         self._screen = screen
         self._say = say  # breaks lines where the screen ends
-        self._timeout_s = timeout_s
-        self._one = asyncio.Lock()  # two calls may ask at once; a person answers one by one
-        self._answer: asyncio.Future[Answer] | None = None
-        self._choices: tuple[str, ...] = ()
+        self._live = live
+        self._shown: Question | None = None
 
-    async def __call__(self, question: ApprovalQuestion) -> Answer:
-        async with self._one:
-            text = question_words(question, short_path(question.cwd) if question.cwd else "")
-            self._answer = asyncio.get_running_loop().create_future()
-            self._choices = tuple(question.choices)
-            what, _, offered = text.rstrip().rpartition("\n")
-            self._screen.write(f"{what}\n")  # to the letter: breaking a line would drop a space of the command
-            self._say(offered)
-            self._screen.refresh()
-            try:
-                async with asyncio.timeout(self._timeout_s):
-                    return await self._answer
-            except TimeoutError:
-                self._say("No answer; it was not allowed.")
-                return "deny"
-            finally:
-                self._answer = None
-                self._screen.refresh()
+    def refresh(self) -> None:
+        """Show the oldest question that is open, if it is not on the screen already."""
+        oldest = next(iter(self._live().questions.open_ones), None)
+        if oldest is not None and (self._shown is None or self._shown.id != oldest.id):
+            self._show(oldest)
+        self._shown = oldest
+        self._screen.refresh()
+
+    def answered(self, question_id: str, by: str) -> None:
+        """Somebody has answered, or the time is over."""
+        if by == "deadline":
+            self._say("No answer; it was not allowed.")
+        elif by != WHO and self._shown is not None and self._shown.id == question_id and by != "interrupt":
+            self._say(f"Answered by {by}.")
+        self.refresh()
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody is asked right now."""
-        return self._answer is not None and not self._answer.done()
+        """Whether something is asked right now that is answered in the input line."""
+        return self._shown is not None and self._shown.kind != "sudo"
 
     def hear(self, said: str) -> bool:
         """What was typed in answer; False when it was neither yes nor no."""
-        word = said.strip().lower()
-        if self._answer is None or self._answer.done() or word not in _NO | _YES:
+        question = self._shown
+        if question is None:
             return False
-        self._answer.set_result(answer_of(word, self._choices))
+        word = said.strip()
+        if question.kind in ("approval", "edit"):
+            word = word.lower()
+            if word not in _NO | _YES:
+                return False
+        elif word.isdecimal() and 1 <= int(word) <= len(question.choices):
+            word = question.choices[int(word) - 1]
+        self._answer(question, word)
         return True
 
     def deny(self) -> None:
-        """No, to whatever is open."""
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result("deny")
+        """No, to whatever is on the screen."""
+        if self._shown is not None:
+            self._answer(self._shown, None)
+
+    def _answer(self, question: Question, said: str | None) -> None:
+        try:
+            self._live().answer(question.id, said, WHO)
+        except NothingPending:
+            self.refresh()
+
+    def _show(self, question: Question) -> None:
+        if question.kind == "sudo":
+            self._live().host.begin(self._password(question), "a password")
+            return
+        if question.kind not in ("approval", "edit"):
+            self._say(question.text)
+            for number, choice in enumerate(question.choices, 1):
+                self._say(f"  {number}. {choice}")
+            return
+        facts = question.details
+        cwd = short_path(str(facts["cwd"])) if facts.get("cwd") else ""
+        text = question_text(
+            str(facts["command"]),
+            str(facts["description"]),
+            lines=facts["effects"],
+            choices=question.choices,
+            heading=f"Hermes wants to use {facts['tool']}{f' in {cwd}' if cwd else ''}:",
+        )
+        what, _, offered = text.rstrip().rpartition("\n")
+        self._screen.write(f"{what}\n")  # to the letter: breaking a line would drop a space of the command
+        self._say(offered)
+
+    async def _password(self, question: Question) -> None:
+        self._answer(question, await ask_password(question.text))

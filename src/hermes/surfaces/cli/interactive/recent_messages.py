@@ -4,10 +4,10 @@ import time
 from typing import Any
 
 from hermes.config.sections.display import Section as Display
+from hermes.host.session_text import last_messages, said
 from hermes.state import SessionDB
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter
-from hermes.surfaces.cli.session_views import last_messages, said
 
 MOST_CHARS = 1_500
 

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hermes.config import paths
+from hermes.host.agent_settings import note_unknown_toolsets
+from hermes.host.attached_skills import attached_skills
+from hermes.host.command import SessionTarget
+from hermes.host.host import Host
+from hermes.host.logs import logging_as_set
+from hermes.host.session_end import prune_if_due
 from hermes.runtime.setup.process import shared
-from hermes.state import SessionDB
-from hermes.surfaces.cli.chat.ending import prune_if_due
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
-from hermes.surfaces.cli.chat.keywords import note_unknown_toolsets
 from hermes.surfaces.cli.chat.resume import resumed_session
-from hermes.surfaces.cli.chat.skills import loaded_skills
-from hermes.surfaces.cli.chat.wish import Wish
+from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
@@ -22,7 +24,6 @@ from hermes.surfaces.cli.interactive.chat import Chat, Start
 from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
 from hermes.surfaces.cli.model_discovery import with_model
-from hermes.surfaces.logs import logging_as_set
 
 AnyFace = TerminalFace | PlainFace
 
@@ -31,10 +32,10 @@ def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
     session_id = resumed_session(cli, wish)
-    loaded, settings = loaded_skills(cli, wish, settings)
+    loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=False)
     consent_to_hooks(cli, settings, may_ask=True)
-    note_unknown_toolsets(cli, settings)
+    note_unknown_toolsets(cli.out.note, settings)
     paths.made(cli.home)
     with logging_as_set(settings, cli.out.note):
         code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings, loaded=loaded), session_id))
@@ -47,9 +48,9 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
     """Talk in a worktree of its own, if one is asked for."""
     if not start.wish.worktree:
         return await _converse(start, session_id)
-    from hermes.surfaces.cli.worktrees import in_worktree  # rare
+    from hermes.host.worktrees import in_worktree  # rare
 
-    async with in_worktree(start.cli.out, start.settings, shared.supervisor) as place:
+    async with in_worktree(start.cli.out.note, start.settings, shared.supervisor) as place:
         there = replace(start, settings=place.settings, folder=str(place.folder))
         return await _converse(there, session_id)
 
@@ -57,32 +58,37 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
 async def _converse(start: Start, session_id: str | None) -> int:
     cli = start.cli
     settle_soon(asyncio.get_running_loop())
-    store = shared.store(start.settings)
     face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
-    chat = Chat(start, SessionDB(store=store), face)
+    async with Host() as host:
+        chat = Chat(start, host, face)
+        code = await _talk(chat, face, start.wish, session_id)
+    if await chat.live.exists():
+        face.write(f"Go on with: hermes --resume {chat.session_id}\n")
+        face.flush()
+    if face.is_gone:
+        cli.out.abandon()
+    return code
+
+
+async def _talk(chat: Chat, face: AnyFace, wish: Wish, session_id: str | None) -> int:
     with _signals(chat, face) as was_hit, face.quiet():
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in (chat.work(), _listen(chat, face), face.tick())]
+            tasks = [group.create_task(each) for each in (_listen(chat, face), face.tick())]
             try:
-                await _greet(chat, start.wish, session_id)
+                await _greet(chat, wish, session_id)
                 await face.run(chat)
             finally:
                 await chat.finish()
                 for task in tasks:
                     task.cancel()
-    if await chat.exists():
-        face.write(f"Go on with: hermes --resume {chat.session_id}\n")
-        face.flush()
-    if face.is_gone:
-        cli.out.abandon()
     return Exit.CANCELLED if was_hit() else Exit.ANSWERED
 
 
 async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
     if session_id is not None:
-        await chat.open(session_id)
+        await chat.go_to(SessionTarget(session_id=session_id))
     else:
-        await chat.open(None)
+        await chat.open()
         chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
     if wish.image is not None:
         chat.face.offer(f'"{wish.image}" ')

@@ -39,6 +39,7 @@ from hermes.surfaces.cli.interactive.history import KeptHistory
 from hermes.surfaces.cli.interactive.input_completion import ChatCompleter
 from hermes.surfaces.cli.interactive.keys import bindings
 from hermes.surfaces.cli.interactive.markup import clean, folded
+from hermes.surfaces.cli.interactive.status import status_line
 from hermes.surfaces.cli.output import Output, cut
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ class TerminalFace:
         chat = self._chat
         if chat is None:
             return []
-        waiting = chat.waiting.open_ones
+        waiting = chat.queue.open_ones
         width = self._size().columns - 14
         shown = [f"  waiting {number}: {cut(_one_line(one.text), width)}" for number, one in enumerate(waiting, 1)]
         if len(shown) > QUEUE_ROWS:
@@ -346,7 +347,8 @@ class TerminalFace:
         chat = self._chat
         if chat is None:
             return []
-        text = chat.spent.line(
+        text = status_line(
+            chat.figures,
             chat.cwd,
             self._size().columns,
             show_cost=chat.look.display.show_cost,
@@ -370,7 +372,7 @@ class TerminalFace:
         chat = self._chat
         if chat is None or not chat.look.display.terminal_title:
             return
-        title = cut(clean(f"hermes: {chat.spent.title or chat.session_id}"), 60)
+        title = cut(clean(f"hermes: {chat.figures.title or chat.session_id}"), 60)
         if title != self._title:
             self._title = title
             self.output.set_title(title)

@@ -3,93 +3,38 @@
 import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import place, write_path, writes
 from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers
-from hermes.tools.approval.tables import sections
+from hermes.tools.approval.tables import rows, sections
 
-# programs: the options whose value is a command
-_TABLE = """
-sort: --compress-program
-split gsplit: --filter
-mapfile readarray: -C
-rg: --pre --hostname-bin
-doppler infisical: --command
-tcpdump dumpcap: -z
-wget: --use-askpass
-man: -P --pager -H --html
-scp sftp: -S
-mosh: --ssh --server
-bat batcat delta: --pager
-fzf sk: --preview
-nodemon: -x --exec
-cargo-watch: -s --shell
-sbatch: --wrap
-npm pnpm yarn: --script-shell --call
-gpg gpg2 gpg-agent: --pinentry-program --photo-viewer
-yt-dlp youtube-dl: --exec --exec-before-download
-tar gtar bsdtar: --to-command --use-compress-program --rsh-command --info-script --new-volume-script -F -I
-zip: --unzip-command -TT
-cpio: --rsh-command
-strace: -o
-just: -c --command
-valgrind: --db-command
-compgen complete: -C
-mpv: --scripts
-ranger: --cmd
-lf: -command
-pv: --store
-"""
-OPTIONS: dict[str, frozenset[str]] = {
-    name: frozenset(options.split())
-    for programs, _, options in (row.partition(": ") for row in _TABLE.strip().splitlines())
-    for name in programs.split()
-}
+
+@cache
+def options(kind: str = "command") -> dict[str, list[str]]:
+    """By program, the options whose value is a command, or with "file" a file of code."""
+    listed = (row.split(": ") for row in rows("carried.txt"))
+    return {name: options.split() for programs, of, options in listed if of == kind for name in programs.split()}
 
 
 def carried(cmd: Command) -> Iterator[str]:
     """The commands among the options of `cmd`."""
-    options = OPTIONS[cmd.name]
+    carriers = options()[cmd.name]
     for position, arg in enumerate(cmd.args):
         if arg[:1] != "-" or len(arg) < 2:
             continue
         name, equals, value = arg.partition("=")
-        if name in options:
+        if name in carriers:
             yield value if equals else "".join(cmd.args[position + 1 : position + 2])
-        elif not arg.startswith("--") and arg[:2] in options:
+        elif not arg.startswith("--") and arg[:2] in carriers:
             yield arg[2:]
-
-
-# programs: the options whose value is a file of code
-_LOADS = {
-    name: options.split()
-    for names, options in {
-        "vim vi nvim ex view gvim": "-S -u -U -l",
-        "emacs": "-l --load -q --script",
-        "gdb lldb": "-x --command -s --source -ix",
-        "nmap": "--script",
-        "bash zsh": "--init-file --rcfile",
-        "ssh scp sftp": "-F",
-        "node nodejs tsx": "-r --require --import --loader --experimental-loader",
-        "ruby": "-r -I",
-        "perl": "-I -M",
-        "openssl": "-engine -provider-path -config",
-        "sqlite3": "-init",
-        "php": "-d -c",
-        "lua": "-l",
-        "screen tmux": "-c -f",
-        "make gmake": "--include-dir",
-        "ld": "-rpath",
-    }.items()
-    for name in names.split()
-}
 
 
 def judge_loaded(cmd: Command) -> None:
     """Code that is loaded from a folder where anybody may write is code that nobody has looked at."""
-    for option in _LOADS.get(cmd.name, ()):
+    for option in options("file").get(cmd.name, ()):
         for position, arg in enumerate(cmd.args):
             if arg == option:
                 value = "".join(cmd.args[position + 1 : position + 2])

@@ -2,36 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from hermes.tools.approval.command_text import words
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import matters, resolve, show, writes
 from hermes.tools.approval.run_state import Command
+from hermes.tools.approval.tables import rows
 from hermes.tools.approval.word_patterns import plain
 
-# programs: their short options that have a value: what is written, as an option or the place of an operand; `changes`
-# leaves in the file what it held
-_TABLE = """
-openssl:: -out -keyout
-strace ltrace time:: -o
-uniq: fsw: 2
-split gsplit: abClnt: 2
-ddrescue:: 2
-dcfldd pv:: of=
-qemu-img: fOoSst: of= last
-touch: drt: changes all
-patch: pidBoDFVgrYz: changes 1
-script: cEIOBTmo: changes all
-zip: bntPi: changes 1
-xxd: clsgo: 2
-ffmpeg: ivacfrsb: last
-convert magick:: last
-"""
-_PLACES = {
-    name: (values.strip(), places.split())
-    for programs, values, places in (row.split(":") for row in _TABLE.strip().splitlines())
-    for name in programs.split()
-}
 _OPERANDS = {"1": slice(1), "2": slice(1, 2), "last": slice(-1, None), "all": slice(None)}
 # In most programs without a rule these options mean the same.
 _OUTPUT = re.compile(
@@ -41,10 +20,16 @@ _ONLY_A_FLAG = frozenset(words("od nm strings objdump"))
 _COMPILERS = frozenset(words("gcc cc clang tcc rustc go kotlinc"))
 
 
+@cache
+def _places() -> dict[str, tuple[str, list[str]]]:
+    listed = (row.split(":") for row in rows("written.txt"))
+    return {name: (values.strip(), places.split()) for names, values, places in listed for name in names.split()}
+
+
 def judge_written(cmd: Command, *, has_rule: bool) -> None:
     """Record the files that the words of `cmd` name to be written."""
-    if cmd.name in _PLACES:
-        values, places = _PLACES[cmd.name]
+    if cmd.name in _places():
+        values, places = _places()[cmd.name]
         for word in _named(cmd, values, places):
             writes(cmd, word) if "changes" in places else replace(cmd, word)
     elif (not has_rule or cmd.name in _COMPILERS) and cmd.name not in _ONLY_A_FLAG:

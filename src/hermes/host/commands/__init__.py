@@ -1,0 +1,1 @@
+"""The slash commands, one file each; see `hermes.host.command`."""

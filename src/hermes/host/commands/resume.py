@@ -1,0 +1,30 @@
+"""Go on with another session: its id, the start of it, or its title."""
+
+from collections.abc import Iterable
+
+from hermes.host.command import CommandCall, CommandResult, SessionTarget, SlashCommand
+from hermes.host.live_session import LiveSession
+from hermes.host.session_select import find_session
+
+SHOWN = 20
+
+
+async def run(call: CommandCall) -> CommandResult:
+    session = call.session
+    if not call.words:
+        screen = await call.hermes("sessions", "list", "--limit", "10")
+        return CommandResult(screen=screen, note="Go on with one: /resume ID or title")
+    found = await session.in_thread(find_session, session.db, call.words)
+    session_id = await session.in_thread(session.db.resolve_resume_session_id, found)
+    if session_id == session.session_id:
+        return CommandResult(text="You are in that session already.")
+    return CommandResult(data={"session_id": session_id}, goes_to=SessionTarget(session_id=session_id, ends="switched"))
+
+
+def _sessions(session: LiveSession, begun: str) -> Iterable[str]:
+    rows = session.db.list_sessions_rich(limit=SHOWN, order_by_last_active=True)
+    names = [str(row.get("title") or row["id"]) for row in rows]
+    return [name for name in names if name.lower().startswith(begun.lower())]
+
+
+COMMAND = SlashCommand(run=run, args="[SESSION]", when_busy=False, complete=_sessions)

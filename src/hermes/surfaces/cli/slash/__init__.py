@@ -1,1 +1,0 @@
-"""The slash commands, one file each; see `hermes.surfaces.cli.interactive.slashes`."""
