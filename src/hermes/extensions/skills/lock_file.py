@@ -23,7 +23,7 @@ from hermes.typed import from_json
 FILE = ".lock.json"
 _GUARD = ".lock"  # held while the file or a skill changes
 _REPLACED = ".replaced"  # what a skill was, until the new one counts
-Kind: TypeAlias = Literal["agent", "installed", "bundled"]
+Kind: TypeAlias = Literal["agent", "installed", "bundled", "own"]
 
 
 class LockEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):

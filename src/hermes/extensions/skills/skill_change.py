@@ -147,9 +147,9 @@ class SkillWriter:
     # -- the six actions ---------------------------------------------------------------------------------------------
 
     def _create(self, asked: ManageRequest) -> SkillChange:
-        _check_name(asked.name, "name")
+        check_name(asked.name, "name")
         if asked.category:
-            _check_name(asked.category, "category")
+            check_name(asked.category, "category")
         content = _valid(asked.content, asked.name)
         heads = self._book.all()
         taken = {asked.name, split_name(content)}
@@ -360,7 +360,8 @@ def _no_file(head: SkillHead, name: str) -> ChangeRefused:
     return ChangeRefused(f"there is no file {name!r} in the skill {head.name!r}", available_files=there)
 
 
-def _check_name(name: str, what: str) -> None:
+def check_name(name: str, what: str) -> None:
+    """`ChangeRefused` unless `name` can name a skill or a category."""
     if not _NAME.fullmatch(name):
         raise ChangeRefused(
             f"{name!r} cannot be a {what}: use a-z, digits, '.', '_' and '-', first a letter or digit, "

@@ -17,6 +17,7 @@ MAX_CHARS = 100_000
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 1024
 _MAX_HEAD_CHARS = 20_000
+_MAX_DEPTH = 40
 _MAX_LISTED = 64  # items of any list in a head
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
@@ -118,6 +119,8 @@ def split_skill(text: str) -> SkillText:
     head, dashes, body = text[3:].partition("\n---")
     if len(head) > _MAX_HEAD_CHARS:
         raise UserError(f"the head has more than {_MAX_HEAD_CHARS} characters")
+    if _depth(head) > _MAX_DEPTH:
+        raise UserError(f"the head is no valid YAML for a skill: it is nested more than {_MAX_DEPTH} deep")
     try:
         found = yaml.safe_load(head) if dashes else None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -210,6 +213,15 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _first_line(body: str) -> str:
     lines = (line.strip() for line in body.splitlines())
     return next((line for line in lines if line and not line.startswith(("#", "```", "---"))), "")
+
+
+def _depth(text: str) -> int:
+    """How deep brackets are nested at most; the parser takes seconds for thousands."""
+    depth = most = 0
+    for char in text:
+        depth += 1 if char in "[{" else -1 if char in "]}" else 0
+        most = max(most, depth)
+    return most
 
 
 def _yaml_trouble(error: Exception) -> str:

@@ -25,7 +25,7 @@ MOST_FINDINGS = 40
 _MAX_SCANNED_CHARS = 400_000  # of one file
 # What the gate calls an effect, of those that no way of working needs: each is a reason not to take the skill.
 _DANGERS = _words(
-    """accounts block_device chown_root cron_write decoded_code defence_off delete_outside disk_copy disk_layout
+    """accounts block_device chown_root cron_write decoded_code defence_off disk_copy disk_layout
     exfiltration exhaustion fork_bomb format mass_kill open_permissions own_files own_runtime remote_code reverse_shell
     self_kill system_config system_delete user_files sudo_stdin"""
 )

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -66,7 +67,8 @@ class SearchText(Struct, frozen=True):
     body: str = ""
 
 
-def stems(text: str) -> list[str]:
+@lru_cache(maxsize=4096)  # the same heads are searched again and again
+def stems(text: str) -> tuple[str, ...]:
     """The words of `text` that tell something, without their endings; pairs of characters where there are no spaces."""
     found: list[str] = []
     for word in _WORD.findall(text.lower()):
@@ -74,17 +76,29 @@ def stems(text: str) -> list[str]:
             found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
         elif word not in _COMMON and (len(word) > 1 or word.isdigit()):
             found.append(_SYNONYM.get(word) or _SYNONYM.get(_stem(word)) or _stem(word))
-    return found
+    return tuple(found)
+
+
+class SkillSearch:
+    """Skills that are searched more than once."""
+
+    def __init__(self, skills: Sequence[SearchText]) -> None:
+        self._skills = skills
+        self._tables = [_weights(skill) for skill in skills]
+        self._spread = Counter(word for table in self._tables for word in table)
+
+    def find(self, query: str) -> list[FoundSkill]:
+        """Those that have something to do with `query`, best first; equals in the order they were given."""
+        wanted = Counter(_known(word, self._spread) for word in stems(query))
+        total = len(self._tables)
+        scored = [(_score(wanted, table, self._spread, total), place) for place, table in enumerate(self._tables)]
+        best = sorted((one for one in scored if one[0] > 0), key=lambda one: (-one[0], one[1]))
+        return [FoundSkill(self._skills[place].head, round(score, 4)) for score, place in best]
 
 
 def search(query: str, skills: Sequence[SearchText]) -> list[FoundSkill]:
-    """The skills that have something to do with `query`, best first; the order of equals is that of `skills`."""
-    tables = [_weights(skill) for skill in skills]
-    spread = Counter(word for table in tables for word in table)
-    wanted = Counter(_known(word, spread) for word in stems(query))
-    scored = [(_score(wanted, table, spread, len(tables)), place) for place, table in enumerate(tables)]
-    best = sorted((one for one in scored if one[0] > 0), key=lambda one: (-one[0], one[1]))
-    return [FoundSkill(skills[place].head, round(score, 4)) for score, place in best]
+    """The skills that have something to do with `query`, best first."""
+    return SkillSearch(skills).find(query)
 
 
 def similar(new: SearchText, skills: Sequence[SearchText]) -> list[FoundSkill]:
