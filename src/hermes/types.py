@@ -216,6 +216,7 @@ StatusKind: TypeAlias = Literal[
     "retry",
     "sandbox",
     "secret",
+    "skills",
     "waiting",
     "warning",
 ]

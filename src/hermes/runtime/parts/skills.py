@@ -14,7 +14,7 @@ from hermes.errors import ToolError
 from hermes.runtime.parts import Joining, Part, TurnFacts
 from hermes.runtime.prompt import Tier
 from hermes.seams import PromptSource, ToolContext
-from hermes.types import Content, JsonObject
+from hermes.types import Content, JsonObject, StatusChanged
 
 if TYPE_CHECKING:
     from hermes.extensions.skills.skill_book import Offered, SkillBook
@@ -70,8 +70,25 @@ class SkillsPart(Part):
         from hermes.extensions.skills.usage_log import UsageLog
 
         book = self._book()
+        self._follow_bundled(book)
         heads = book.usable(self._offers())
         return skill_index(heads, book.category_words(heads), UsageLog(book.own).counts())
+
+    def _follow_bundled(self, book: "SkillBook") -> None:
+        """A newer version of Hermes may bring newer skills; where one was edited, that is told."""
+        try:
+            has_bundled = b'"bundled"' in (book.own / ".lock.json").read_bytes()
+        except OSError:  # none was ever installed, chosen or made
+            return
+        if has_bundled:
+            from hermes.extensions.skills.bundled_skills import follow  # paid by who has chosen one
+
+            for line in follow(book):
+                self._tell(line)
+
+    def _tell(self, line: str) -> None:
+        parts = self._agent.services.parts
+        (parts.tell or parts.untold.append)(StatusChanged("skills", line))
 
     def history_read(self, history: "History") -> None:
         self._this_turn, self._has_failed = [], False
