@@ -210,6 +210,7 @@ StatusKind: TypeAlias = Literal[
     "compression",
     "fallback",
     "guardrail",
+    "memory",
     "option",
     "probe",
     "quarantine",
