@@ -11,10 +11,12 @@ from hermes.errors import UserError
 from hermes.extensions.skills.bundled_skills import FOLDER, bundled_skills
 from hermes.extensions.skills.lock_file import LockEntry
 from hermes.extensions.skills.skill_book import SkillBook, missing_commands, named
+from hermes.extensions.skills.skill_change import SkillWriter
 from hermes.extensions.skills.skill_desk import changed_since
 from hermes.extensions.skills.skill_file import SkillHead
 from hermes.extensions.skills.skill_folder import read_folder
-from hermes.extensions.skills.skill_install import SkillInstaller, SkillOffer, folder_diff
+from hermes.extensions.skills.skill_install import SkillInstaller, SkillOffer, folder_diff, shown_diff
+from hermes.extensions.skills.skill_proposals import SkillProposal, SkillProposals
 from hermes.extensions.skills.skill_scan import SkillFinding
 from hermes.extensions.skills.skill_source import SkillSource, fetch, newest_commit, source_of
 from hermes.extensions.skills.usage_log import SkillUsage, UsageLog
@@ -76,6 +78,7 @@ class SkillCare:
         self.book = SkillBook(settings)
         self.installer = SkillInstaller(self.book, scan_readers())
         self.usage = UsageLog(self.book.own)
+        self.proposals = SkillProposals(self.book.own)
         self._settings = settings
         self._supervisor = supervisor
 
@@ -143,6 +146,23 @@ class SkillCare:
         lookup = self._settings.lookup
         variables = [one.name for one in head.variables if not one.optional and not lookup(one.name)]
         return [*variables, *missing_commands(head, self._settings.environ)]
+
+    def shown(self, proposal: SkillProposal) -> Sequence[str]:
+        """A change that waits, as a diff against what is there now, and what was found in it."""
+        change = proposal.change
+        target = self.book.own / change.place
+        old = read_folder(target) if target.is_dir() else {}
+        new = {} if change.is_deleted else {**old, **{name: text.encode() for name, text in change.written.items()}}
+        new = {name: data for name, data in new.items() if name not in change.removed}
+        findings = SkillWriter(self.book, scan_readers()).look_through(change)
+        return [*shown_diff(folder_diff(old, new)), *told(findings)]
+
+    def take(self, proposal: SkillProposal) -> None:
+        """Make a change that a person said yes to."""
+        writer = SkillWriter(self.book, scan_readers())
+        writer.look_through(proposal.change)
+        writer.make(proposal.change, proposal.facts)
+        self.proposals.drop(proposal.number)
 
     def _bundled(self, head: SkillHead) -> str:
         entry = self.installer.lock.entry(head.place)

@@ -20,9 +20,9 @@ def bundled_skills() -> list[SkillHead]:
     return [read_skill(str(file), str(FOLDER)) for file in sorted(FOLDER.glob(f"*/{FILE}"))]
 
 
-def choose(book: SkillBook, name: str) -> Path:
+def choose(book: SkillBook, name: str, folder: Path = FOLDER) -> Path:
     """Copy a bundled skill into the home; `UserError` when there is none of that name, or one is there already."""
-    source = FOLDER / name
+    source = folder / name
     if "/" in name or not (source / FILE).is_file():
         names = ", ".join(head.name for head in bundled_skills())
         raise UserError(f"there is no bundled skill {name!r}; there are: {names}")
@@ -37,14 +37,14 @@ def choose(book: SkillBook, name: str) -> Path:
     return target
 
 
-def follow(book: SkillBook) -> list[str]:
+def follow(book: SkillBook, folder: Path = FOLDER) -> list[str]:
     """Replace chosen copies that nobody has edited by newer ones; what is kept although there is a newer one is told.
 
     Each newer one is told once, until it changes again.
     """
     lock = LockFile(book.own)
     told: list[str] = []
-    stale = {place: entry for place, entry in lock.entries().items() if _is_stale(place, entry)}
+    stale = {place: entry for place, entry in lock.entries().items() if _is_stale(place, entry, folder)}
     if not stale:
         return []
     with lock.changing() as entries:
@@ -52,7 +52,7 @@ def follow(book: SkillBook) -> list[str]:
             entry, target = entries.get(place), book.own / place
             if entry != seen or not target.is_dir():
                 continue
-            files = read_folder(FOLDER / place)
+            files = read_folder(folder / place)
             digest = folder_hash(files)
             if current_hash(target) == entry.taken:
                 lock.replace_folder(place, files)
@@ -64,8 +64,8 @@ def follow(book: SkillBook) -> list[str]:
     return told
 
 
-def _is_stale(place: str, entry: LockEntry) -> bool:
+def _is_stale(place: str, entry: LockEntry, folder: Path) -> bool:
     """Whether the bundled skill is another than the one that was taken, and than the one that was told of."""
-    if entry.kind != "bundled" or not (FOLDER / place / FILE).is_file():
+    if entry.kind != "bundled" or not (folder / place / FILE).is_file():
         return False
-    return folder_hash(read_folder(FOLDER / place)) not in (entry.taken, entry.commit)
+    return folder_hash(read_folder(folder / place)) not in (entry.taken, entry.commit)

@@ -7,6 +7,7 @@ are those that a person has seen: their hash is kept here.
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -109,6 +110,15 @@ class LockFile:
             shutil.rmtree(fresh, ignore_errors=True)
         self._recover()
 
+    def archive_folder(self, place: str) -> None:
+        """Set the skill aside in `.archive`, where a person finds it again. Call it inside `changing`."""
+        aside = paths.made(self.folder / ".archive") / f"{quote(place, safe='')}-{time.strftime('%Y%m%d-%H%M%S')}"
+        try:
+            (self.folder / place).rename(aside.with_name(f"{aside.name}-{os.urandom(2).hex()}"))
+        except OSError as error:
+            raise UserError(f"cannot remove the skill {place!r}: {error.strerror}") from error
+        self._drop_empty(place)
+
     def remove_folder(self, place: str) -> None:
         """Take the skill away, and its category when that is empty then. Call it inside `changing`."""
         target = self.folder / place
@@ -118,11 +128,16 @@ class LockFile:
         except OSError as error:
             raise UserError(f"cannot remove the skill {place!r}: {error.strerror}") from error
         shutil.rmtree(gone, ignore_errors=True)
-        for parent in target.parents:
+        self._drop_empty(place)
+
+    def _drop_empty(self, place: str) -> None:
+        """Categories that hold nothing but their description go."""
+        for parent in (self.folder / place).parents:
             if parent == self.folder:
                 break
             with suppress(OSError):  # something else is in it
-                (parent / "DESCRIPTION.md").unlink(missing_ok=True) if _is_bare(parent) else None
+                if [one.name for one in parent.iterdir()] == ["DESCRIPTION.md"]:
+                    (parent / "DESCRIPTION.md").unlink()
                 parent.rmdir()
 
     def _recover(self) -> None:
@@ -148,7 +163,3 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
-
-
-def _is_bare(folder: Path) -> bool:
-    return [one.name for one in folder.iterdir()] == ["DESCRIPTION.md"]

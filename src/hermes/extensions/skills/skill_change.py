@@ -125,7 +125,7 @@ class SkillWriter:
         with self._lock.changing() as entries:
             target = self._book.own / change.place
             if change.is_deleted:
-                self._lock.remove_folder(change.place)
+                self._lock.archive_folder(change.place)
                 entries.pop(change.place, None)
                 return
             if change.action == "create":

@@ -14,6 +14,7 @@ MAX_TEXT_CHARS = 100_000
 MAX_FOLDER_BYTES = 10 * 1024 * 1024
 MAX_FILES = 500
 LINKED = ("references", "templates", "scripts", "assets")
+_NOT_TAKEN = frozenset({".git", "__pycache__"})  # what git and Python keep for themselves
 _ENDINGS = {
     "references": (".md",),
     "templates": (".md", ".py", ".yaml", ".yml", ".json", ".tex", ".sh"),
@@ -75,7 +76,7 @@ def read_folder(folder: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     total = 0
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != ".git")
+        folders[:] = sorted(name for name in folders if name not in _NOT_TAKEN)
         for name in [*sorted(names), *folders]:
             file = Path(place, name)
             relative = file.relative_to(folder).as_posix()

@@ -1,6 +1,6 @@
 """Orders in a skill that go against the person who keeps it: to hide, to disobey, to take along, to stay. Pure.
 
-A skill is all orders; these are the ones that no way of working needs.
+A skill is all orders; these are the ones that no way of working needs, beyond those that no text from a file may give.
 """
 
 import re
@@ -10,10 +10,9 @@ from collections.abc import Iterator
 _UP_TO = r"(?:[^\w\n]+\w+){0,8}?[^\w\n]+"  # up to eight other words between two key words
 _RULES: dict[str, str] = {
     "disobey": (
-        rf"\b(?:ignore|disregard|forget|override)\b{_UP_TO}(?:previous|prior|above|earlier|all|any|your|system)\b"
+        rf"\b(?:forget|override)\b{_UP_TO}(?:previous|prior|above|earlier|all|any|your|system)\b"
         rf"(?:[^\w\n]+\w+){{0,4}}?[^\w\n]+(?:instructions?|rules|guidelines|prompt|policy|policies)\b"
-        r"|\bsystem\s+prompt\s+override\b|\b(?:act|behave)\s+as\s+(?:if|though)\s+you\b[^.\n]{0,60}\bno\s+(?:restrictions|limits|rules)\b"
-        r"|\byou\s+are\s+now\s+(?:a|an|the|in)\b|\bpretend\s+(?:to\s+be|that\s+you)\b|\b(?:developer|dan|jailbreak)\s+mode\b"
+        r"|\b(?:developer|dan|jailbreak)\s+mode\b"
     ),
     "hide": (
         rf"\b(?:do\s+not|don't|never|without)\b{_UP_TO}?(?:tell|telling|mention|mentioning|inform|informing|show|showing"
@@ -42,7 +41,6 @@ _RULES: dict[str, str] = {
         r"|\.hermes/config|crontab|(?:your|the\s+agent's)\s+(?:long[- ]term\s+)?memory)"
         r"|\b(?:load|use|follow|apply|invoke|run)\s+this\s+skill\b[^.\n]{0,40}"
         r"\b(?:every|all|any)\s+(?:task|session|request|conversation|message|prompt)s?\b"
-        r"|\bregister\b[^.\n]{0,30}\bas\s+a\s+node\b|\bbeacon\s+to\b|\bcommand[- ]and[- ]control\b"
     ),
 }
 _PATTERNS = {name: re.compile(rule, re.IGNORECASE) for name, rule in _RULES.items()}

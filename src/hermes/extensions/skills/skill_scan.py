@@ -60,10 +60,11 @@ class CommandEffect(Struct, frozen=True):
 
 
 class ScanReaders(Struct, frozen=True):
-    """Those who judge: commands of a shell, and Python. Both are pure, and neither runs anything."""
+    """Those who judge: commands of a shell, Python, and what no text may say to a model. All are pure."""
 
     command: Callable[[str], Sequence[CommandEffect]]
     code: Callable[[str], Sequence[CommandEffect]]
+    orders: Callable[[str], Sequence[tuple[int, str, str]]]  # line, rule and words
 
 
 class SkillFinding(Struct, frozen=True):
@@ -112,7 +113,7 @@ def _scan_file(name: str, data: bytes, readers: ScanReaders) -> Iterator[SkillFi
         text = text[:_MAX_SCANNED_CHARS]
     for line, words in hidden_in(text):
         yield SkillFinding("danger", "hidden characters", name, line, words)
-    for line, rule, words in orders_in(text):
+    for line, rule, words in (*readers.orders(text), *orders_in(text)):
         yield SkillFinding("danger", f"an order to the agent ({rule})", name, line, words)
     yield from _effects(name, text, readers)
     yield from _decoded(name, text, readers)
@@ -196,7 +197,11 @@ def _decoded(name: str, text: str, readers: ScanReaders) -> Iterator[SkillFindin
         if not inner.isprintable() and not inner.replace("\n", "").isprintable():
             continue
         line = text.count("\n", 0, blob.start()) + 1
-        bad = [*orders_in(inner), *(one for one in readers.command(inner) if one.kind in _DANGERS)]
+        bad = [
+            *readers.orders(inner),
+            *orders_in(inner),
+            *(one for one in readers.command(inner) if one.kind in _DANGERS),
+        ]
         if bad:
             yield SkillFinding("danger", "orders or commands hidden in base64", name, line, inner[:80])
         elif " " in inner:

@@ -138,7 +138,7 @@ def _files(packed: bytes, path: str) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         for member in archive:
             name = member.name[len(path) :].lstrip("/") if path else member.name
-            if member.isdir() or not name:
+            if member.isdir() or not name or "__pycache__" in name.split("/"):
                 continue
             if not member.isreg():
                 raise UserError(f"{name!r} is a link; a skill from elsewhere may hold none")

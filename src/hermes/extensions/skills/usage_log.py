@@ -76,10 +76,7 @@ class UsageLog:
         try:
             with self._locked() as fd:
                 if os.fstat(fd).st_size > _MOST_BYTES:
-                    totals = _summed(_all_of(fd))
-                    now = totals.get(use.name, SkillUsage())
-                    joined = SkillUsage(now.loads + use.loads, now.failures + use.failures, max(now.last, use.at))
-                    self._replace({**totals, use.name: joined})
+                    self._replace(_summed(_all_of(fd) + b"\n" + msgspec.json.encode(use)))
                 else:
                     os.write(fd, msgspec.json.encode(use) + b"\n")
         except OSError as error:  # a count is no reason to refuse a skill

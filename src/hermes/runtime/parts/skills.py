@@ -122,7 +122,24 @@ class SkillsPart(Part):
         from hermes.typed import convert
 
         request = convert(asked, ManageRequest)
-        return await self._in_thread(self._desk().manage, request, WriteFacts(ctx.session_id))
+        source_of = await self._sources(ctx.session_id)
+        return await self._in_thread(self._desk().manage, request, WriteFacts(ctx.session_id), source_of)
+
+    async def _sources(self, session_id: str) -> Callable[[str], str]:
+        """Who said what in the session so far, as a question about words that are to last."""
+        from hermes.context.memory.session_words import words_of_session
+        from hermes.context.origin import OutsideWords
+
+        store = self._agent.services.store
+        record = await store.load(session_id)
+        earlier = [await store.load(one) for one in (record.earlier if record else ())]
+        heard = words_of_session([one for one in (*earlier, record) if one is not None], is_whole=None not in earlier)
+
+        def source_of(text: str) -> str:
+            found = OutsideWords().origin(text, heard.outside, heard.own)
+            return found.source if found is not None else ""
+
+        return source_of
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
@@ -153,6 +170,10 @@ class SkillsPart(Part):
             self._has_failed = bool(call.details.get("exit_code"))
 
     def turn_ended(self, turn: TurnFacts, answer: str | None) -> Awaitable[None] | None:
+        if self._made is not None:
+            for line in self._made.untold:
+                self._tell(line)
+            self._made.untold.clear()
         if not self._this_turn or (answer is not None and not self._has_failed):
             return None
         return self._note_failures(tuple(dict.fromkeys(self._this_turn)), turn.session_id)

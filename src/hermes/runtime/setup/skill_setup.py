@@ -27,7 +27,15 @@ def scan_readers() -> ScanReaders:
     def code(text: str) -> Sequence[CommandEffect]:
         return _effects(View().code(text))
 
-    return ScanReaders(command, code)
+    return ScanReaders(command, code, _orders)
+
+
+def _orders(text: str) -> Sequence[tuple[int, str, str]]:
+    from hermes.context.injection_scan import scan
+
+    found = scan(text)
+    is_hidden = found is not None and found.rule.startswith("U+")  # which the scan of skills tells better
+    return [(found.line, found.rule, found.words)] if found is not None and not is_hidden else []
 
 
 def keys_of_providers(settings: Settings) -> frozenset[str]:

@@ -301,6 +301,44 @@ def reset(cli: Cli, name: str, yes: bool) -> None:
     cli.out.line(f"{head.place} is the bundled one again.")
 
 
+@skills.command("review")
+@click.argument("number", type=int, required=False)
+@click.option("--take", "decision", flag_value="take", help="Make the change.")
+@click.option("--drop", "decision", flag_value="drop", help="Forget it.")
+@as_json
+@click.pass_obj
+def review(cli: Cli, number: int | None, decision: str | None, as_json: bool) -> None:
+    """Decide about changes by the agent that wait, because their words came from outside.
+
+    Without a number they are listed; with one, the change is shown, and made or forgotten when you say so.
+    """
+    care = _care(cli)
+    waiting = care.proposals.waiting()
+    if number is None:
+        if as_json:
+            cli.out.json([{"number": one.number, "line": one.line, "at": one.at} for one in waiting])
+            return
+        for one in waiting:
+            cli.out.line(one.line)
+        if not waiting:
+            cli.out.note("Nothing waits.")
+        return
+    proposal = care.proposals.one(number)
+    cli.out.line(proposal.line)
+    for line in care.shown(proposal):
+        cli.out.line(f"  {line}")
+    if decision is None and cli.out.is_terminal:
+        decision = "take" if click.confirm("Make this change?", default=False, err=True) else None
+    if decision == "take":
+        care.take(proposal)
+        cli.out.line(proposal.change.message)
+    elif decision == "drop":
+        care.proposals.drop(number)
+        cli.out.line(f"{number} is forgotten.")
+    else:
+        cli.out.note(f"It waits: hermes skills review {number} --take, or --drop")
+
+
 skills.add_command(remove, "uninstall")
 skills.add_command(check, "audit")
 
