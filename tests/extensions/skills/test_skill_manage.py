@@ -164,7 +164,7 @@ def test_every_change_waits_where_the_settings_say_so(tmp_path: Path) -> None:
 
 
 def test_a_view_tells_what_is_missing_and_never_a_value(tmp_path: Path) -> None:
-    head = {
+    head: dict[str, Any] = {
         "required_environment_variables": ["OVEN_TOKEN", {"name": "PAN_TOKEN", "help": "from the cook"}],
         "required_credential_files": ["~/no-such-file-here"],
         "prerequisites": {"commands": ["bash", "no-such-program"]},

@@ -98,7 +98,7 @@ class SkillBook:
 
     def is_off(self, head: SkillHead) -> bool:
         """Whether the settings switch it off, by one of its names."""
-        return not self._off.isdisjoint((head.name, head.folder.name, head.place))
+        return bool(self._off) and not self._off.isdisjoint((head.name, head.folder_name, head.place))
 
     def find(self, name: str) -> SkillHead:
         """The skill of this name; `NoSkill` says which there are, or what is wrong with it."""
@@ -177,7 +177,7 @@ def named(wanted: str, heads: Sequence[SkillHead]) -> list[SkillHead]:
     full = wanted.replace(":", "/")
     if "/" in full:
         return [head for head in heads if full in (head.place, f"{head.category}/{head.name}".strip("/"))]
-    return [head for head in heads if wanted in (head.name, head.folder.name)]
+    return [head for head in heads if wanted in (head.name, head.folder_name)]
 
 
 def this_system() -> str:

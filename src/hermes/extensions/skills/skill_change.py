@@ -153,7 +153,7 @@ class SkillWriter:
         content = _valid(asked.content, asked.name)
         heads = self._book.all()
         taken = {asked.name, split_name(content)}
-        if already := next((head for head in heads if not taken.isdisjoint((head.name, head.folder.name))), None):
+        if already := next((head for head in heads if not taken.isdisjoint((head.name, head.folder_name))), None):
             raise ChangeRefused(
                 f"there is a skill {already.name!r} already; read it with skill_view and patch it",
                 similar=[already.name],

@@ -62,14 +62,18 @@ class SkillHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Path(self.file).parent
 
     @property
+    def folder_name(self) -> str:
+        return self.file.rsplit("/", 2)[1]
+
+    @property
     def place(self) -> str:
         """Where it is below its root: unique there, and what the lock file calls it."""
-        return f"{self.category}/{self.folder.name}" if self.category else self.folder.name
+        return f"{self.category}/{self.folder_name}" if self.category else self.folder_name
 
     @property
     def slash(self) -> str:
         """The word that calls it in a conversation."""
-        return self.folder.name if " " in self.name else self.name
+        return self.folder_name if " " in self.name else self.name
 
 
 class SkillText(Struct, frozen=True):

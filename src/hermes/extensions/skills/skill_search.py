@@ -16,7 +16,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-BODY_CHARS = 4_000  # of a skill's words; what it is for is said at its beginning
+BODY_CHARS = 2_000  # of a skill's words; what it is for is said at its beginning
 _WEIGHTS = {"name": 4.0, "tags": 3.0, "description": 2.5, "category": 1.0, "body": 0.35}
 _SATURATION = 2.0
 _ALIKE = 0.72  # from here on a new skill is an old one in other words
@@ -75,8 +75,14 @@ def stems(text: str) -> tuple[str, ...]:
         if _WIDE.search(word):
             found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
         elif word not in _COMMON and (len(word) > 1 or word.isdigit()):
-            found.append(_SYNONYM.get(word) or _SYNONYM.get(_stem(word)) or _stem(word))
+            found.append(_term(word))
     return tuple(found)
+
+
+@lru_cache(maxsize=65_536)  # few words, again and again
+def _term(word: str) -> str:
+    stem = _stem(word)
+    return _SYNONYM.get(word) or _SYNONYM.get(stem) or stem
 
 
 class SkillSearch:
@@ -134,7 +140,7 @@ def _overlap(ones: set[str], others: set[str]) -> float:
 def _weights(skill: SearchText) -> Mapping[str, float]:
     head = skill.head
     texts = {
-        "name": f"{head.name} {head.folder.name}".replace("-", " ").replace("_", " ").replace(".", " "),
+        "name": f"{head.name} {head.folder_name}".replace("-", " ").replace("_", " ").replace(".", " "),
         "tags": " ".join((*head.tags, *head.commands)),
         "description": head.description,
         "category": head.category.replace("/", " ").replace("-", " "),

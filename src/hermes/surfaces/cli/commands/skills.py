@@ -233,6 +233,7 @@ def trust(cli: Cli, name: str, yes: bool) -> None:
 
     care = _care(cli)
     head = care.head(name)
+    care.installer.installed(head)
     for line in told(care.installer.scan(head)):
         cli.out.line(line)
     if not yes:

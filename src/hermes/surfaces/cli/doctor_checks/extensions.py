@@ -6,14 +6,18 @@ from collections.abc import Iterable
 from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.extensions.shell_hooks import configured, not_accepted
+from hermes.extensions.skills.lock_file import LockFile
 from hermes.extensions.skills.skill_book import SkillBook
+from hermes.extensions.skills.skill_desk import changed_since
+from hermes.extensions.skills.skill_proposals import SkillProposals
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
 
 
 def run(cli: Cli) -> Iterable[Finding]:
     settings = load_settings(cli.home, environ=cli.environ)
-    heads = SkillBook(settings).all()
+    book = SkillBook(settings)
+    heads = book.all()
     broken = [head for head in heads if head.trouble]
     yield ok(f"{len(heads) - len(broken)} skills")
     for head in broken:
@@ -22,6 +26,7 @@ def run(cli: Cli) -> Iterable[Finding]:
     for name, count in names.items():
         if count > 1:
             yield warning(f"{count} skills are called {name!r}; each is loaded as category/name")
+    yield from _kept(book)
     try:
         hooks, idle = configured(settings), not_accepted(settings)
     except UserError as error:
@@ -31,6 +36,21 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield ok(f"{len(hooks) - len(idle)} of {len(hooks)} hooks may run")
     for one in idle:
         yield warning(f"the hook {one.hook.command!r} ({one.event}) does not run: nobody has allowed it", "hermes")
+
+
+def _kept(book: SkillBook) -> Iterable[Finding]:
+    """Whether installed skills are as they were taken, and whether something waits for a decision."""
+    lock = LockFile(book.own)
+    try:
+        changed = [why for head in book.usable() if (why := changed_since(lock, book, head))]
+        waiting = SkillProposals(book.own).waiting()
+    except UserError as error:
+        yield problem(str(error), "hermes skills check")
+        return
+    for why in changed:
+        yield warning(why, "hermes skills check")
+    if waiting:
+        yield warning(f"{len(waiting)} changes of skills wait for your yes", "hermes skills review")
 
 
 CHECK = Check(title="Skills and hooks", run=run)
