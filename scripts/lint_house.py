@@ -32,7 +32,7 @@ STORE_MODULES = {"sqlite3", "_sqlite3"}
 
 # Files whose names end like a gerund or a participle: nouns and programs, and what a table prescribes.
 NOUNS = {"encoding", "keyring", "recording", "typed"}
-NAMED_BY_A_TABLE = ("config/sections/", "host/commands/", "surfaces/cli/doctor_checks/", "tools/builtin/")
+NAMED_BY_A_TABLE = ("config/sections/", "host/commands/", "host/doctor_checks/", "tools/builtin/")
 # Class names that stand for one thing in several files: a table's own, and the contract's base beside its seam.
 SHARED_CLASS_NAMES = {"Section", "ContextEngine"}
 

@@ -166,6 +166,18 @@ class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):
         return Spent(self.held.usd if self.cost_usd is None else self.cost_usd, tokens, self.latency_ms / 1000)
 
 
+class EventStored(Struct, frozen=True, gc=False):
+    """Something that listeners of the session are told. The commit answers with its number, which grows.
+
+    `about` tells events of one kind apart: a call, a turn, a question. The session need not be there yet.
+    """
+
+    session_id: str
+    kind: str
+    about: str
+    body: JsonObject
+
+
 class ApprovalRecorded(Struct, frozen=True, gc=False, kw_only=True):
     """One decision of the gate, with what it was about and why."""
 
@@ -196,6 +208,7 @@ StoreOp: TypeAlias = (
     | AttemptOpened
     | AttemptClosed
     | ApprovalRecorded
+    | EventStored
 )
 
 

@@ -173,15 +173,12 @@ class EventStore(Protocol):
         A caller that is cancelled meanwhile gets its cancellation when it is known what became of the write: without a
         cause if it was made, from the error if it failed.
         """
-        ...
 
     async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
         """The session as it stands, or None; of its messages those above row id `after`. Nothing of it is kept here."""
-        ...
 
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes once by content; return their sha256."""
-        ...
 
     async def get_blob(self, digest: str) -> bytes: ...
     async def close(self) -> None: ...
@@ -260,25 +257,20 @@ class Child(Protocol):
     def output(self) -> AsyncIterator[bytes]: ...
     async def wait(self) -> int:
         """The exit code, negative for a signal, once nothing of the child is left."""
-        ...
 
     async def exited(self) -> int:
         """The exit code as soon as the program itself has ended; see `SpawnSpec.linger_s` for what it left."""
-        ...
 
     async def stop(self, grace_s: float = 1.0) -> None:
         """TERM, grace, KILL for the child and everything that descends from it."""
-        ...
 
     async def write(self, data: bytes) -> None:
         """Send to the child's stdin (`keep_stdin`); raises `BrokenPipeError` when nobody reads it any more."""
-        ...
 
     def close_stdin(self) -> None: ...
     def stderr_tail(self) -> bytes: ...
     def release(self) -> None:
         """Close the runtime's ends; what still runs is stopped. Call it in a `finally`."""
-        ...
 
 
 class Supervisor(Protocol):
@@ -327,7 +319,6 @@ class Environment(Protocol):
     def cwd(self) -> str: ...
     async def ready(self) -> str:
         """Where the session stands, once that is known for sure; `ToolError` when the backend cannot be reached."""
-        ...
 
     async def execute(
         self,
@@ -342,12 +333,10 @@ class Environment(Protocol):
     async def stat(self, path: str) -> FileInfo | None: ...
     async def first_file(self, paths: Sequence[str]) -> str | None:
         """The first of `paths` that is a file, found in one journey to where the files are."""
-        ...
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes: ...
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """Replace the file atomically: the old bytes or the new ones, never a mixture. Makes parent folders."""
-        ...
 
     async def remove(self, path: str) -> None: ...
     async def rename(self, old: str, new: str) -> None: ...
@@ -363,11 +352,9 @@ class ResultShelf(Protocol):
 
     async def put(self, name: str, data: bytes) -> str:
         """Keep `data`; return its handle."""
-        ...
 
     async def put_file(self, name: str, path: str) -> str:
         """Take over the file at `path` on the host, as it is and whatever its size; return its handle."""
-        ...
 
     async def read(self, handle: str, offset: int = 0, size: int | None = None) -> bytes: ...
     async def size(self, handle: str) -> int: ...
@@ -385,7 +372,6 @@ class ToolContext(Protocol):
     @property
     def user_task(self) -> str | None:
         """What the user asked for in this turn."""
-        ...
 
     @property
     def scope(self) -> TurnScope: ...
@@ -400,23 +386,19 @@ class ToolContext(Protocol):
     @property
     def settings(self) -> Mapping[str, Any]:
         """The merged configuration, read only."""
-        ...
 
     @property
     def memo(self) -> dict[str, Any]:
         """What tools of this task keep between calls (read times, todo list); rebuilt from history when cold."""
-        ...
 
     @property
     def route(self) -> Route: ...
     async def in_thread(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         """Run blocking work in the kernel's pool of daemon threads."""
-        ...
 
     def emit(self, event: Event) -> None: ...
     async def note(self, key: str, value: Any) -> None:
         """Add to this call's details: what surfaces and the turn's record show (diff, exit code, files)."""
-        ...
 
 
 class NestedCalls(Protocol):
@@ -428,15 +410,12 @@ class NestedCalls(Protocol):
 
     def names(self) -> frozenset[str]:
         """The tools that can be called."""
-        ...
 
     def check(self, name: str, args: JsonObject) -> JsonObject:
         """`args` as the offered schema wants them; `ToolError` when they do not fit it."""
-        ...
 
     async def call(self, name: str, args: JsonObject, scope: TurnScope) -> Content:
         """The result of a checked call, within what is left of `scope`; what the handler raises is told in it."""
-        ...
 
 
 @runtime_checkable
@@ -455,7 +434,6 @@ class Sees(Protocol):
 
         It is a model call like any other: in the ledger, under the caps, within what is left of the turn.
         """
-        ...
 
 
 class Effects(Struct, frozen=True):
@@ -491,24 +469,19 @@ class ToolView(Protocol):
     def names(self) -> frozenset[str]: ...
     def barred(self) -> frozenset[str]:
         """Those that are switched off: on offer still, for the sake of the prompt's prefix, but they never run."""
-        ...
 
     def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
         """The real tool and arguments of a call that goes through another tool; any other call as it is."""
-        ...
 
     def check(self, name: str, args: JsonObject) -> JsonObject:
         """`args` in the types the offered schema asks for; `ToolError` when they do not fit it."""
-        ...
 
     def effects(self, name: str, args: JsonObject, ctx: ToolContext) -> Effects:
         """What a call would touch; a barrier when that is unknown."""
-        ...
 
     def rules(self, name: str) -> ToolRules: ...
     async def call(self, name: str, args: JsonObject, ctx: ToolContext) -> Content:
         """Run one validated call; raises `ToolError` (or anything a foreign handler raises)."""
-        ...
 
 
 class HookBus(Protocol):
@@ -516,7 +489,6 @@ class HookBus(Protocol):
 
     async def allow(self, hook: str, payload: JsonObject) -> str | None:
         """None to go on, else the reason to refuse."""
-        ...
 
     async def observe(self, hook: str, payload: JsonObject) -> None: ...
     async def transform(self, hook: str, value: str, payload: JsonObject) -> str: ...
@@ -551,14 +523,12 @@ class ContextEngine(Protocol):
     ) -> None: ...
     def update_from_response(self, usage: Mapping[str, Any]) -> None:
         """After every answer: `prompt_tokens`, `completion_tokens` and `total_tokens`, as the provider counted them."""
-        ...
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Before every call: whether a prompt of that size leaves too little of the window.
 
         More tokens never make it False again.
         """
-        ...
 
     def compress(
         self, messages: list[JsonObject], current_tokens: int | None = None, focus_topic: str | None = None
@@ -567,7 +537,6 @@ class ContextEngine(Protocol):
 
         They are fewer characters, end with the newest message, and hold no call without its result.
         """
-        ...
 
     def has_content_to_compress(self, messages: list[JsonObject]) -> bool: ...
     def on_session_end(self, session_id: str, messages: list[JsonObject]) -> None: ...
@@ -592,6 +561,5 @@ class Ids(Protocol):
 
     def session(self) -> str:
         """`YYYYMMDD_HHMMSS_` and six hex digits."""
-        ...
 
     def new(self, prefix: str) -> str: ...

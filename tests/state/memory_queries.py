@@ -143,6 +143,26 @@ class MemoryQueries:
         rows = [row for row in reversed(rows) if session_id in (None, row["session_id"])]
         return [{name: row[name] for name in TABLES[table]} for row in _page(rows, limit, 0)]
 
+    def events(self, session_id: str, after: int, limit: int) -> list[Row]:
+        found = self.lineage(session_id)
+        line = {*found.before, *found.after}
+        rows: list[Row] = [
+            {
+                "number": number,
+                "session_id": op.session_id,
+                "at": at,
+                "kind": op.kind,
+                "about": op.about,
+                "body": op.body,
+            }
+            for number, at, op in self._store.state.events
+            if op.session_id in line and number > after
+        ]
+        return _page(rows, limit, 0)
+
+    def newest_event(self) -> int:
+        return max((number for number, _, _ in self._store.state.events), default=0)
+
     def usage(self, by: str, since: float) -> list[Row]:
         groups: dict[tuple[str, ...], list[Row]] = {}
         for row in self.records("attempts", None, since, -1):
@@ -290,6 +310,7 @@ class MemoryQueries:
                 if session.columns["parent_session_id"] == session_id:
                     session.columns["parent_session_id"] = None
             state.runs = [run for run in state.runs if run["session_id"] != session_id]
+            state.events = [one for one in state.events if one[2].session_id != session_id]
             state.locks.pop(session_id, None)
             return state.sessions.pop(session_id, None) is not None
 

@@ -17,9 +17,12 @@ from hermes.ops import (
     AttemptOpened,
     CallClosed,
     CallJournalled,
+    EventStored,
     LeaseReleased,
     LeaseTaken,
     MessageAppended,
+    SessionContinued,
+    SessionCreated,
 )
 from hermes.state import SessionDB, SqliteStore, format_session_db_unavailable
 from hermes.state.queries import TOKENS, USAGE_GROUPS, SessionFilter, SessionStore
@@ -676,3 +679,40 @@ def test_a_write_that_fails_leaves_everything_as_it_was(db: SessionDB) -> None:
     assert (report["imported"], report["errors"]) == (1, [{"id": "c", "error": "an exported message needs a 'role'"}])
     assert db.get_session_title("b") is None
     assert db.get_session("c") is None
+
+
+def test_events_of_a_session_go_on_in_what_a_compression_makes_of_it(db: SessionDB) -> None:
+    talk(db, "old", "question", "answer")
+    talk(db, "other", "question")
+    assert db.queries.newest_event() == 0
+    rows = db.queries.commit(
+        EventStored("old", "turn_started", "t1", {"model": "m"}),
+        EventStored("other", "turn_started", "t2", {}),
+        EventStored("old", "turn_finished", "t1", {"completed": True}),
+    )
+    last = max(message["id"] for message in db.get_messages("old"))
+    child = SessionCreated(session_id="new", source="cli", parent_session_id="old")
+    db.queries.commit(SessionContinued(session_id="old", child=child, last_row=last, at=1.0))
+    db.queries.commit(EventStored("new", "session_moved", "new", {"previous": "old"}))
+
+    found = db.queries.events("new", 0, 10)
+    assert [(row["session_id"], row["kind"], row["about"], row["body"]) for row in found] == [
+        ("old", "turn_started", "t1", {"model": "m"}),
+        ("old", "turn_finished", "t1", {"completed": True}),
+        ("new", "session_moved", "new", {"previous": "old"}),
+    ]
+    numbers = [row["number"] for row in found]
+    assert numbers == sorted(set(numbers))
+    assert numbers[:2] == [rows[0], rows[2]]
+    assert db.queries.newest_event() == numbers[-1]
+    assert [row["number"] for row in db.queries.events("old", numbers[0], 10)] == numbers[1:]
+    assert [row["number"] for row in db.queries.events("new", numbers[0], 1)] == numbers[1:2]
+
+
+def test_events_go_with_their_session_and_their_numbers_never_come_again(db: SessionDB) -> None:
+    talk(db, "s", "question")
+    (first,) = db.queries.commit(EventStored("s", "turn_started", "t", {}))
+    assert db.delete_session("s")
+    assert db.queries.events("s", 0, 10) == []
+    (second,) = db.queries.commit(EventStored("s", "turn_started", "t", {}))
+    assert second > first

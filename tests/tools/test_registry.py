@@ -20,7 +20,7 @@ def add(registry: ToolRegistry, name: str = "t", toolset: str = "one", **more: A
 
 
 def test_entry_has_exactly_the_contract_fields() -> None:
-    assert set(ToolEntry.__slots__) == {
+    assert set(ToolEntry.__struct_fields__) == {
         "name", "toolset", "schema", "handler", "check_fn", "requires_env", "is_async", "description", "emoji",
         "max_result_size_chars", "dynamic_schema_overrides",
     }  # fmt: skip

@@ -6,30 +6,10 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from hermes.context import limits
+from hermes.context import summary as summaries
 from hermes.context.engine import ContextEngine, Messages
-from hermes.context.limits import (
-    CHARS_PER_TOKEN,
-    MAX_SUMMARY_TOKENS,
-    fitting_from,
-    piece_chars,
-    summary_tokens,
-    tail_tokens,
-    threshold_tokens,
-    tokens_of,
-)
 from hermes.context.prune_output import pruned
-from hermes.context.summary import (
-    MIN_TAIL,
-    ROLE,
-    Cut,
-    cut,
-    earlier_summary,
-    newest_question,
-    parted,
-    pieces,
-    request_text,
-    with_summary,
-)
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import BudgetExceeded, HermesError
 from hermes.types import Message
@@ -102,7 +82,7 @@ class ContextCompressor(ContextEngine):
         self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = ""
     ) -> None:
         self.context_length = context_length
-        self.threshold_tokens = threshold_tokens(context_length, self.threshold_percent)
+        self.threshold_tokens = limits.threshold_tokens(context_length, self.threshold_percent)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
@@ -121,13 +101,13 @@ class ContextCompressor(ContextEngine):
             return messages
         past = _read(messages)
         lean = pruned(past, self._prunable(past, current_tokens or 0))
-        if (asked := newest_question(past)) is not None:
+        if (asked := summaries.newest_question(past)) is not None:
             lean[asked] = past[asked]
         where = self._cut(lean, current_tokens or 0)
         middle = where.middle(lean)
         if not middle:
             return messages
-        earlier = earlier_summary(lean[where.head : where.tail])
+        earlier = summaries.earlier_summary(lean[where.head : where.tail])
         try:
             summary = await self._summary(middle, earlier, focus_topic or "")
         except HermesError as error:
@@ -139,7 +119,7 @@ class ContextCompressor(ContextEngine):
 
     def _weighed(self, messages: Messages, past: Sequence[Message], shorter: Sequence[Message]) -> Messages:
         """`shorter` if it is; how much was saved decides whether it is worth doing again."""
-        before, after = tokens_of(past), tokens_of(shorter)
+        before, after = limits.tokens_of(past), limits.tokens_of(shorter)
         self.idle_compressions = 0 if after <= before * (1 - LEAST_GAIN) else self.idle_compressions + 1
         if after >= before:
             return messages
@@ -151,51 +131,51 @@ class ContextCompressor(ContextEngine):
     def _budget(self, size: int, counted: int) -> int:
         """What the tail may keep of a conversation that we estimate at `size` and a provider has counted otherwise."""
         real = max(size, counted, 1)
-        return tail_tokens(min(self.threshold_tokens, real), self.summary_target_ratio) * size // real
+        return limits.tail_tokens(min(self.threshold_tokens, real), self.summary_target_ratio) * size // real
 
     def _prunable(self, past: Sequence[Message], counted: int) -> int:
         """Messages before this place may lose their bulk."""
-        budget = self._budget(tokens_of(past), counted)
-        newest = min(max(self.protect_last_n, MIN_TAIL), len(past))
-        return min(len(past) - newest, fitting_from(past, budget))
+        budget = self._budget(limits.tokens_of(past), counted)
+        newest = min(max(self.protect_last_n, summaries.MIN_TAIL), len(past))
+        return min(len(past) - newest, limits.fitting_from(past, budget))
 
-    def _cut(self, past: Sequence[Message], counted: int = 0) -> Cut:
-        budget = self._budget(tokens_of(past), counted)
-        return cut(past, protect_first=self.protect_first_n, tail_budget=budget)
+    def _cut(self, past: Sequence[Message], counted: int = 0) -> summaries.Cut:
+        budget = self._budget(limits.tokens_of(past), counted)
+        return summaries.cut(past, protect_first=self.protect_first_n, tail_budget=budget)
 
     async def _summary(self, middle: Sequence[Message], earlier: str, focus: str) -> str:
         """Notes on `middle`, piece by piece where it is more than the summariser can read at once."""
-        size = tokens_of(middle)
-        budget = summary_tokens(size, self.context_length or ASSUMED_WINDOW)
+        size = limits.tokens_of(middle)
+        budget = limits.summary_tokens(size, self.context_length or ASSUMED_WINDOW)
         known = [window for window in (self.summary_window, self.context_length) if window]
-        most = piece_chars(min(known, default=ASSUMED_WINDOW))
+        most = limits.piece_chars(min(known, default=ASSUMED_WINDOW))
         notes = earlier
-        for piece in pieces(middle, most - min(len(earlier), most // 2)):
-            text = request_text(piece, earlier=notes, focus=focus, budget_tokens=budget)
+        for piece in summaries.pieces(middle, most - min(len(earlier), most // 2)):
+            text = summaries.request_text(piece, earlier=notes, focus=focus, budget_tokens=budget)
             notes = await self._asked(text, budget)
-        return notes[: 2 * budget * CHARS_PER_TOKEN]
+        return notes[: 2 * budget * limits.CHARS_PER_TOKEN]
 
     async def _asked(self, text: str, budget: int) -> str:
-        request = SummaryRequest(system=ROLE, text=text, max_tokens=budget + MAX_SUMMARY_TOKENS)
+        request = SummaryRequest(system=summaries.ROLE, text=text, max_tokens=budget + limits.MAX_SUMMARY_TOKENS)
         try:
             return _said(await self._summarise(request))
         except BudgetExceeded:
             raise  # another model costs money, too
         except HermesError:
-            again = SummaryRequest(system=ROLE, text=text, max_tokens=request.max_tokens, on_main=True)
+            again = SummaryRequest(system=summaries.ROLE, text=text, max_tokens=request.max_tokens, on_main=True)
             return _said(await self._summarise(again))
 
 
-def assembled(messages: Sequence[Message], where: Cut, summary: str) -> list[Message]:
+def assembled(messages: Sequence[Message], where: summaries.Cut, summary: str) -> list[Message]:
     """The cut conversation with its summary; the person's newest question is there word for word."""
     after = [messages[where.asked]] if where.asked is not None else []
     after += messages[where.tail :]
-    return with_summary(summary, messages[: where.head], after)
+    return summaries.with_summary(summary, messages[: where.head], after)
 
 
 def _read(messages: Messages) -> list[Message]:
     """The messages, an earlier summary apart from the one that it joined."""
-    return [part for message in messages for part in parted(from_dict(message))]
+    return [part for message in messages for part in summaries.parted(from_dict(message))]
 
 
 class EmptySummary(HermesError):

@@ -2,9 +2,9 @@
 
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from hermes.types import Event, Question
+from hermes.types import Event, JsonObject, Question
 
 NoticeLevel: TypeAlias = Literal["info", "warning", "error"]
 
@@ -44,6 +44,8 @@ class TurnEnded(Struct, frozen=True, gc=False, kw_only=True, tag="turn_ended"):
     answer: str = ""
     why: str = ""
     held: int = 0  # messages that wait for a word of the person
+    turn_id: str = ""
+    record: JsonObject = field(default_factory=dict)  # as stored: exit_reason, files_changed, commands, failed_calls
 
 
 class QuestionAsked(Struct, frozen=True, gc=False, tag="question_asked"):
@@ -64,3 +66,11 @@ HostEvent: TypeAlias = (
     WorkChanged | MessageTaken | MessageReturned | Notice | TurnEnded | QuestionAsked | QuestionAnswered
 )
 LiveEvent: TypeAlias = Event | HostEvent
+
+
+class NumberedEvent(Struct, frozen=True, gc=False):
+    """An event as streams tell it. A stored one has its own number, any other that of the stored one it follows."""
+
+    number: int
+    event: LiveEvent
+    is_stored: bool = False

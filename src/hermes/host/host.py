@@ -1,25 +1,46 @@
 """The sessions that are alive in this process, and how many of them may work at once."""
 
 import asyncio
+import sys
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes.config.settings import Settings
+from hermes.errors import SessionNotFound
 from hermes.host.live_session import LiveSession, SessionStart
 from hermes.runtime.setup.process import shared
-from hermes.state import SessionDB
+from hermes.types import Content
 
-MOST_TURNS = 64
+if TYPE_CHECKING:
+    from hermes.host.message_queue import WaitingMessage
+    from hermes.state import SessionDB
+    from hermes.state.message_line import BusyMode
+
+SLEEPS_AFTER_S = 30.0
+
+
+class Sleeper(NamedTuple):
+    """What a host knows of a session that sleeps; all else is in the store."""
+
+    start: SessionStart
+    busy_mode: "BusyMode"
 
 
 class Host:
-    """Opens sessions and owns their tasks: `async with Host() as host`. Leaving it closes what is still open."""
+    """Opens sessions and owns their tasks: `async with Host() as host`. Leaving it closes what is still open.
 
-    def __init__(self, most_turns: int = MOST_TURNS) -> None:
+    A session that nobody listens to and that has nothing to do falls asleep after a while: its agent is closed, its
+    background processes stay, and a message to it (`submit`) wakes it.
+    """
+
+    def __init__(self, most_turns: int | None = None, sleeps_after_s: float = SLEEPS_AFTER_S) -> None:
         self.sessions: dict[str, LiveSession] = {}
-        self.turns = asyncio.Semaphore(most_turns)  # who waited longest is next
+        self.asleep: dict[str, Sleeper] = {}
+        self.sleeps_after_s = sleeps_after_s
+        self.turns = asyncio.Semaphore(most_turns or sys.maxsize)  # who waited longest is next
         self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._stores: dict[int, SessionDB] = {}
 
     async def __aenter__(self) -> "Host":
@@ -27,26 +48,65 @@ class Host:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         for session in list(self.sessions.values()):
             await session.close()
-        await self._group.__aexit__(kind, error, trace)
+        for task in self._tasks if error is not None else ():
+            task.cancel()
+        # Not told of the caller's own error: it goes on as it is, and not as one of a group.
+        await self._group.__aexit__(None, None, None)
 
     def session(self, start: SessionStart, session_id: str | None = None, *, is_copy: bool = False) -> LiveSession:
         """The live session of this id, or of a new one; one that is alive already is the same for everybody."""
         if session_id is not None and (known := self.sessions.get(session_id)) is not None:
             return known
-        made = LiveSession(self, start, session_id, is_copy=is_copy)
+        slept = self.asleep.pop(session_id, None) if session_id is not None else None
+        made = LiveSession(self, slept.start if slept is not None else start, session_id, is_copy=is_copy)
+        if slept is not None:
+            made.busy_mode = slept.busy_mode
         self.sessions[made.session_id] = made
         return made
 
+    def know(self, session_id: str, start: SessionStart, busy_mode: "BusyMode" = "queue") -> None:
+        """Take a session over as one that sleeps; a message wakes it."""
+        if session_id not in self.sessions:
+            self.asleep[session_id] = Sleeper(start, busy_mode)
+
+    async def wake(self, session_id: str) -> LiveSession:
+        """The live session of one that is known here, awake; `SessionNotFound` for any other."""
+        if (known := self.sessions.get(session_id)) is not None:
+            return known
+        if (slept := self.asleep.get(session_id)) is None:
+            raise SessionNotFound(f"there is no session {session_id!r} here; open it first")
+        made = self.session(slept.start, session_id)
+        await made.open()
+        return made
+
+    async def submit(
+        self, session_id: str, content: Content, mode: "BusyMode | None" = None, key: str | None = None
+    ) -> "WaitingMessage | None":
+        """Send a message to a session that is known here, asleep or not; see `LiveSession.submit`."""
+        session = await self.wake(session_id)
+        return await session.submit(content, mode, key)
+
+    async def put_to_sleep(self, session: LiveSession) -> None:
+        """Let go of all that a session holds in memory; what it started in the background goes on."""
+        if session.is_at_rest:
+            self.forget(session)  # before anything is awaited: who comes now wakes another in its place
+            self.know(session.session_id, session.start, session.busy_mode)
+            await session.close(keep_background=True)
+
     def begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run `work` as a task of this host."""
-        self._group.create_task(work, name=name)
+        task = self._group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def db(self, settings: Settings) -> SessionDB:
+    def db(self, settings: Settings) -> "SessionDB":
         """The sessions of a home, over the one store that its agents write through."""
+        from hermes.state import SessionDB  # one turn of a new session does without it
+
         store = shared.store(settings)
         if id(store) not in self._stores:
             self._stores[id(store)] = SessionDB(store=store)

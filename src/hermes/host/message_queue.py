@@ -2,15 +2,17 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.errors import UserError
-from hermes.state import SessionDB
 from hermes.state.message_line import BusyMode, QueuedMessage
 from hermes.types import Content, TextPart, text_of
+
+if TYPE_CHECKING:
+    from hermes.state import SessionDB
 
 GONE = "Another Hermes has sent or removed this message."
 
@@ -32,7 +34,7 @@ class MessageQueue:
     """The line of one session. A change is on disk before it counts; secrets are hidden there, not in memory."""
 
     def __init__(
-        self, db: SessionDB, session_id: str, hide: Callable[[str], str], in_thread: "InThread", who: str = "cli"
+        self, db: "SessionDB", session_id: str, hide: Callable[[str], str], in_thread: "InThread", who: str = "cli"
     ) -> None:
         self._stored = db.store.message_line
         self._session_id = session_id

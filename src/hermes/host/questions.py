@@ -3,8 +3,10 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import to_builtins
 
 from hermes.host.events import QuestionAnswered, QuestionAsked
 from hermes.host.host_errors import NothingPending
@@ -17,17 +19,25 @@ NO = "deny"
 SECRETS = ("secret", "sudo")  # kinds whose answers are told to nobody but the turn
 
 
+class QuestionJournal(Protocol):
+    """Where questions and answers are told and kept: the live session."""
+
+    def tell(self, event: QuestionAsked | QuestionAnswered) -> None: ...
+    async def store_event(self, kind: str, about: str, body: JsonObject) -> None: ...
+    def later(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run `work` as a task of the session's host."""
+        ...
+
+
 class QuestionDesk:
     """The open questions of one session, oldest first.
 
-    `tell` shows listeners what is asked and answered. `can_ask` says whether somebody could answer, now or before the
-    deadline; where nobody could, the answer is no at once.
+    `journal` shows and keeps what is asked and answered. `can_ask` says whether somebody could answer, now or before
+    the deadline; where nobody could, the answer is no at once.
     """
 
-    def __init__(
-        self, tell: Callable[[QuestionAsked | QuestionAnswered], None], can_ask: Callable[[], bool], timeout_s: float
-    ) -> None:
-        self._tell = tell
+    def __init__(self, journal: QuestionJournal, can_ask: Callable[[], bool], timeout_s: float) -> None:
+        self._journal = journal
         self._can_ask = can_ask
         self.timeout_s = timeout_s
         self._open: dict[str, tuple[Question, asyncio.Future[str | None]]] = {}
@@ -69,7 +79,7 @@ class QuestionDesk:
         if not waits.done():
             waits.set_result(said)
         shown = "" if question.kind in SECRETS else said or NO
-        self._tell(QuestionAnswered(question_id=question.id, answer=shown, by=by))
+        self._journal.later(self._answered(QuestionAnswered(question_id=question.id, answer=shown, by=by)), "an answer")
         return question
 
     def deny(self, by: str) -> int:
@@ -91,8 +101,9 @@ class QuestionDesk:
             details=details or {},
         )
         waits: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        await self._journal.store_event("question_asked", question.id, to_builtins(question))
         self._open[question.id] = (question, waits)
-        self._tell(QuestionAsked(question))
+        self._journal.tell(QuestionAsked(question))
         try:
             async with asyncio.timeout(self.timeout_s):
                 said: str | None = await waits
@@ -102,6 +113,11 @@ class QuestionDesk:
         finally:
             if question.id in self._open:
                 self.answer(question.id, None, "deadline" if not _is_cancelled() else "interrupt")
+
+    async def _answered(self, event: QuestionAnswered) -> None:
+        body = {"answer": event.answer, "by": event.by}
+        await self._journal.store_event("question_answered", event.question_id, body)
+        self._journal.tell(event)
 
 
 def _is_cancelled() -> bool:

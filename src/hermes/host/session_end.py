@@ -8,7 +8,6 @@ from hermes.config.settings import Settings
 from hermes.errors import StoreError
 from hermes.ops import SessionChanged
 from hermes.runtime.setup.process import shared
-from hermes.seams import EventStore
 from hermes.state.stores import has_sessions, place_of
 
 CLOSED = "cli_close"
@@ -20,14 +19,9 @@ async def close_session(settings: Settings, session_id: str) -> None:
     if has_sessions(place_of(settings.home)):
         changes = {"ended_at": time.time(), "end_reason": CLOSED}
         try:
-            await session_store(settings).commit(SessionChanged(session_id, changes))
+            await shared.store(settings).commit(SessionChanged(session_id, changes))
         except StoreError as error:  # what the turn itself has to say counts for more, a full disk first of all
             log.warning("session %s could not be closed: %s", session_id, error)
-
-
-def session_store(settings: Settings) -> EventStore:
-    """Where the sessions of this home are, as the agents of this process write to it."""
-    return shared.store(settings)
 
 
 def prune_if_due(settings: Settings) -> str:

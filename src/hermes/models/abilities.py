@@ -23,7 +23,6 @@ class Rotating(Protocol):
 
     def rotate(self, error: ProviderError) -> str:
         """What can be tried now, such as another key; empty when there is nothing."""
-        ...
 
 
 @runtime_checkable
@@ -35,7 +34,6 @@ class Preparing(Protocol):
     @property
     def preparing(self) -> str:
         """What that is, in words."""
-        ...
 
     async def prepare(self, ask: Ask | None) -> None: ...
 
@@ -46,7 +44,6 @@ class Remarking(Protocol):
 
     def remark(self, usage: Usage) -> str | None:
         """A word to the person about the last answer."""
-        ...
 
 
 class Abilities(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hermes import types
 from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
 from hermes.models.abilities import Abilities, Preparing
 from hermes.models.attempts import Attempt, Book, ClientOptions, SpendGuard
@@ -19,13 +20,6 @@ from hermes.models.wires.classify import sized
 from hermes.ops import AttemptClosed, Outcome, StoreOp
 from hermes.scope import TurnScope
 from hermes.seams import Clock, EventStore, Ids, Model, ModelRequest
-from hermes.types import (
-    CallAnnounced,
-    ModelDelta,
-    ModelResponse,
-    PrefixBroken,
-    StatusChanged,
-)
 
 BACKOFF_BASE_S = 2.0
 BACKOFF_MAX_S = 60.0
@@ -33,7 +27,7 @@ HOLD_OFF_S = 60.0
 PATIENCE_S = 10.0  # how long a rate limit is waited out while another model could answer at once
 CROWDED_S = 0.05, 1.0  # how often room under a cap is asked for again: at first, and after a while
 
-Notice: TypeAlias = StatusChanged | PrefixBroken
+Notice: TypeAlias = types.StatusChanged | types.PrefixBroken
 Repair: TypeAlias = Callable[[ModelRequest, ProviderError], ModelRequest | None]
 
 # No other model would fare better, or it is not for us to ask one: the kernel or the person must act.
@@ -53,7 +47,7 @@ class CallPlan(Struct, frozen=True, kw_only=True):
     session_id: str | None
     before: Sequence[StoreOp] = ()
     on_stored: Callable[[], None] = lambda: None  # called when `before` is durable
-    on_delta: Callable[[ModelDelta], None] = lambda _: None
+    on_delta: Callable[[types.ModelDelta], None] = lambda _: None
     on_status: Callable[[Notice], None] = lambda _: None
     repair: Repair = lambda _request, _error: None
 
@@ -61,7 +55,7 @@ class CallPlan(Struct, frozen=True, kw_only=True):
 class ModelAnswer(Struct, frozen=True, kw_only=True):
     """A response, and the ledger row that must be committed together with what is made of it."""
 
-    response: ModelResponse
+    response: types.ModelResponse
     closing: AttemptClosed
     model: str
     provider: str
@@ -133,8 +127,8 @@ class ModelClient:
         before = self.model
         self._go_to(self._place + 1)
         text = f"{before.name} ({before.provider}) {why}; {self.model.name} ({self.model.provider}) answers instead"
-        on_status(StatusChanged("fallback", text))
-        on_status(PrefixBroken("model_switch"))
+        on_status(types.StatusChanged("fallback", text))
+        on_status(types.PrefixBroken("model_switch"))
         return True
 
     async def call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> ModelAnswer:
@@ -146,7 +140,7 @@ class ModelClient:
         if windows.is_due(endpoint := self.endpoint):
             return await beside(self._call(request, plan, scope), self.learn_window())
         if endpoint is not None and windows.has_news(endpoint):
-            plan.on_status(StatusChanged("warning", await windows.announcement(endpoint)))
+            plan.on_status(types.StatusChanged("warning", await windows.announcement(endpoint)))
         return await self._call(request, plan, scope)
 
     async def _call(self, request: ModelRequest, plan: CallPlan, scope: TurnScope) -> ModelAnswer:
@@ -192,7 +186,7 @@ class _Flight(Struct, eq=False):
             if model.name not in client._warned:
                 self._warn(model)
             if warning := client._options.windows.warning(model.name, endpoint):
-                self._plan.on_status(StatusChanged("warning", warning))
+                self._plan.on_status(types.StatusChanged("warning", warning))
             response = await self._ask(attempt, request, endpoint)
         except (StoreError, BudgetExceeded):
             raise  # nothing was opened, so there is nothing to close
@@ -209,7 +203,7 @@ class _Flight(Struct, eq=False):
             raise
         remarking = client.abilities.remarking
         if remarking is not None and (remark := remarking.remark(response.usage)) is not None:
-            self._plan.on_status(StatusChanged("warning", remark))
+            self._plan.on_status(types.StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
         closing = book.closing(attempt, outcome, usage=response.usage)
         return ModelAnswer(response=response, closing=closing, model=model.name, provider=model.provider)
@@ -232,7 +226,7 @@ class _Flight(Struct, eq=False):
             if not refusal.is_crowded:
                 raise refusal
             if pause_s == CROWDED_S[0]:
-                self._plan.on_status(StatusChanged("waiting", str(refusal)))
+                self._plan.on_status(types.StatusChanged("waiting", str(refusal)))
             await self.settle()  # a closing among it may be what others wait for
             await self._scope.sleep(pause_s)
             pause_s = min(pause_s * 1.5, CROWDED_S[1])
@@ -268,10 +262,10 @@ class _Flight(Struct, eq=False):
                 f"nobody knows what {model.name} costs, so the caps in dollars cannot stop it: its calls count as $0 "
                 "for them. Cap tokens (spending.*_tokens), or tell its price (providers.NAME.prices)"
             )
-            self._plan.on_status(StatusChanged("warning", told))
+            self._plan.on_status(types.StatusChanged("warning", told))
         endpoint = self._client.endpoint
         if endpoint is not None and endpoint.withheld:
-            self._plan.on_status(StatusChanged("warning", endpoint.withheld))
+            self._plan.on_status(types.StatusChanged("warning", endpoint.withheld))
 
     async def settle(self) -> None:
         """Write what is still to be written when the call has ended without an answer."""
@@ -285,14 +279,14 @@ class _Flight(Struct, eq=False):
 
     async def prepare(self, model: Preparing) -> None:
         """Let the model in use do what it must before it is called."""
-        self._plan.on_status(StatusChanged("probe", model.preparing))
+        self._plan.on_status(types.StatusChanged("probe", model.preparing))
         try:
             await model.prepare(self._probe if self._request.tools else None)
         except ProviderError:
             self._tries += 1
             raise
 
-    async def _probe(self, request: ModelRequest) -> ModelResponse:
+    async def _probe(self, request: ModelRequest) -> types.ModelResponse:
         """One request of the runtime's own to the model in use, in the ledger like any other."""
         plan = CallPlan(purpose="probe", session_id=None, before=self.unwritten, on_stored=self._plan.on_stored)
         self.unwritten = ()
@@ -304,7 +298,7 @@ class _Flight(Struct, eq=False):
             await inner.settle()
         return answer.response
 
-    async def _ask(self, attempt: Attempt, request: ModelRequest, endpoint: Endpoint | None) -> ModelResponse:
+    async def _ask(self, attempt: Attempt, request: ModelRequest, endpoint: Endpoint | None) -> types.ModelResponse:
         """The response at the end of the model's events; all before it are passed on."""
         timeout_s = (endpoint.timeout_s if endpoint else None) or self._client._options.timeout_s
         limit = self._scope.child(attempt.id, timeout_s=timeout_s)
@@ -320,7 +314,7 @@ class _Flight(Struct, eq=False):
                         waiting.is_quiet = False
                         if attempt.first_byte is None:
                             attempt.first_byte = self._client._clock.monotonic()
-                        if isinstance(event, ModelResponse):
+                        if isinstance(event, types.ModelResponse):
                             attempt.response = event  # the last one; the loop ends by itself, and with it the request
                         else:
                             self._pass_on(attempt, event)
@@ -339,8 +333,8 @@ class _Flight(Struct, eq=False):
             )
         raise ProviderError("the model's stream ended without an answer", reason="server_error", retryable=True)
 
-    def _pass_on(self, attempt: Attempt, delta: ModelDelta) -> None:
-        if attempt.is_held and not isinstance(delta, CallAnnounced):
+    def _pass_on(self, attempt: Attempt, delta: types.ModelDelta) -> None:
+        if attempt.is_held and not isinstance(delta, types.CallAnnounced):
             attempt.received_chars += len(delta.text)
         self._plan.on_delta(delta)
 
@@ -351,7 +345,7 @@ class _Flight(Struct, eq=False):
         if self._mended(error) or self._rotated(error):
             return
         is_last = self._tries >= self._most_attempts(error) or not error.retryable
-        if not is_last and self._asks_too_long(error):
+        if not is_last and (error.retry_after_s or 0.0) > self._client._options.max_retry_after_s:
             error, is_last = self._not_waited_for(error), True
         if is_last:
             error = self._seen_in_its_size(error)
@@ -401,7 +395,7 @@ class _Flight(Struct, eq=False):
         model = self._client.abilities.rotating
         if model is None or not (other := model.rotate(error)):
             return False
-        self._plan.on_status(StatusChanged("retry", f"{_short(error)}; trying again with {other}"))
+        self._plan.on_status(types.StatusChanged("retry", f"{_short(error)}; trying again with {other}"))
         return True
 
     def _better_elsewhere(self, error: ProviderError) -> bool:
@@ -409,9 +403,6 @@ class _Flight(Struct, eq=False):
         if error.reason == "timeout":
             return True
         return error.reason == "rate_limit" and (error.retry_after_s or PATIENCE_S + 1) > PATIENCE_S
-
-    def _asks_too_long(self, error: ProviderError) -> bool:
-        return (error.retry_after_s or 0.0) > self._client._options.max_retry_after_s
 
     def _not_waited_for(self, error: ProviderError) -> ProviderError:
         most_s, asked_s = self._client._options.max_retry_after_s, error.retry_after_s or 0.0
@@ -431,7 +422,7 @@ class _Flight(Struct, eq=False):
             jitter = 1 + self._client._options.jitter() / 2
             delay = min(BACKOFF_BASE_S * 2 ** (self._tries - 1), BACKOFF_MAX_S) * jitter
         self._plan.on_status(
-            StatusChanged(
+            types.StatusChanged(
                 "retry", f"{error}; trying again in {delay:.0f} s ({self._tries}/{self._most_attempts(error)})"
             )
         )

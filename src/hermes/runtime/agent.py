@@ -17,6 +17,7 @@ from hermes.runtime.sinks import ContractCallbacks, Tee, Unheard, inline_sink
 from hermes.runtime.turn_input import TurnInput
 from hermes.scope import TurnScope
 from hermes.seams import Sink
+from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.models.providers.windows import Window
@@ -124,6 +125,10 @@ class AIAgent:
             return False
         self._session.steer.put(text)
         return True
+
+    def note_event(self, kind: str, about: str, body: JsonObject) -> None:
+        """Store an event for listeners with the first commit of the next turn, where events are stored at all."""
+        self._session.noted.append((kind, about, body))
 
     @property
     def model_in_use(self) -> tuple[str, "Window"] | None:

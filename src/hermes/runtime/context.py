@@ -7,26 +7,11 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hermes import seams
 from hermes.redact import Redactor
 from hermes.runtime.joined_parts import JoinedParts
 from hermes.runtime.outcome import Outcome
 from hermes.scope import TurnScope
-from hermes.seams import (
-    Clock,
-    Environment,
-    EventStore,
-    Gate,
-    HookBus,
-    Ids,
-    NestedCalls,
-    ResultShelf,
-    Route,
-    Sink,
-    Supervisor,
-    ToolContext,
-    ToolRules,
-    ToolView,
-)
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.results.limits import ResultLimits
 from hermes.types import Event, ImagePart, JsonObject, ToolCall
@@ -37,15 +22,15 @@ Result = TypeVar("Result")
 class Services(Struct, frozen=True, kw_only=True):
     """What lives as long as a session: the parts that touch the world."""
 
-    store: EventStore
-    environment: Environment
-    supervisor: Supervisor
-    gate: Gate
-    hooks: HookBus
-    shelf: ResultShelf
+    store: seams.EventStore
+    environment: seams.Environment
+    supervisor: seams.Supervisor
+    gate: seams.Gate
+    hooks: seams.HookBus
+    shelf: seams.ResultShelf
     pool: DaemonPool
-    clock: Clock
-    ids: Ids
+    clock: seams.Clock
+    ids: seams.Ids
     log: Logger
     settings: Mapping[str, Any] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)  # what tools keep between calls; rebuilt from history when cold
@@ -66,7 +51,7 @@ class Prepared(Struct, frozen=True):
     call: ToolCall  # as the model wrote it
     name: str
     args: JsonObject
-    rules: ToolRules
+    rules: seams.ToolRules
     place: int = 0  # among the calls of its message
 
     @property
@@ -82,12 +67,12 @@ class TurnContext(Struct, frozen=True, kw_only=True):
     turn_id: str
     task_id: str
     services: Services
-    tools: ToolView
+    tools: seams.ToolView
     scope: TurnScope  # the one deadline; every wait below takes what is left
-    sink: Sink
+    sink: seams.Sink
     outcome: Outcome = field(default_factory=Outcome)  # what the turn has come to so far
     user_task: str | None = None  # the words of the user that this turn answers
-    route: Route = "foreground"
+    route: seams.Route = "foreground"
 
     def for_call(self, asked: Prepared, scope: TurnScope) -> "CallContext":
         """The slice that the handler of the call sees."""
@@ -115,23 +100,23 @@ class CallContext(Struct, frozen=True, kw_only=True):
     task_id: str
     user_task: str | None
     memo: dict[str, Any]  # the session's, but for a call that another call makes, as the next
-    route: Route
+    route: seams.Route
     details: JsonObject = field(default_factory=dict)  # becomes `ToolResult.details`
 
     @property
-    def environment(self) -> Environment:
+    def environment(self) -> seams.Environment:
         return self.turn.services.environment
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> seams.Gate:
         return self.turn.services.gate
 
     @property
-    def supervisor(self) -> Supervisor:
+    def supervisor(self) -> seams.Supervisor:
         return self.turn.services.supervisor
 
     @property
-    def shelf(self) -> ResultShelf:
+    def shelf(self) -> seams.ResultShelf:
         return self.turn.services.shelf
 
     @property
@@ -139,10 +124,10 @@ class CallContext(Struct, frozen=True, kw_only=True):
         return self.turn.services.settings
 
     @property
-    def hooks(self) -> HookBus:
+    def hooks(self) -> seams.HookBus:
         return self.turn.services.hooks
 
-    def nested(self) -> NestedCalls:
+    def nested(self) -> seams.NestedCalls:
         """For calls that this call makes itself."""
         from hermes.runtime.nested_calls import KernelCalls  # it is built on this module
 
@@ -161,5 +146,5 @@ class CallContext(Struct, frozen=True, kw_only=True):
         return await self.turn.services.parts.look(self, image, question)
 
 
-def _conforms(context: CallContext) -> ToolContext:
+def _conforms(context: CallContext) -> seams.ToolContext:
     return context

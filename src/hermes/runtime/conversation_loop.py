@@ -7,32 +7,15 @@ together with the opening of the next attempt. Nothing is acted upon, or shown a
 from functools import partial
 from typing import assert_never
 
+from hermes import types
 from hermes.errors import BudgetExceeded, LeaseLost, ProviderError, SessionInUse, SessionMoved, StoreError
 from hermes.models.client import CallPlan, ModelAnswer
+from hermes.runtime import steps
+from hermes.runtime.outcome import Ending
 from hermes.runtime.request_repair import mended
 from hermes.runtime.session.context_watch import AGAIN_AFTER
-from hermes.runtime.steps import (
-    NUDGE,
-    Continue,
-    Finish,
-    GiveUp,
-    Nudge,
-    Retell,
-    Retry,
-    RunTools,
-    after_response,
-)
 from hermes.runtime.tool_round import run_tools
 from hermes.runtime.turn import Turn
-from hermes.types import (
-    ModelAnswered,
-    ModelDelta,
-    StatusChanged,
-    StepStarted,
-    TextDelta,
-    ToolDefinition,
-    text_of,
-)
 
 SUM_UP = (
     "You have used all the model calls of this turn. Without calling tools, say what was done, what was found, "
@@ -151,15 +134,15 @@ async def _made_room_for(turn: Turn, error: ProviderError) -> bool:
     return True
 
 
-async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> ModelAnswer:
+async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str) -> ModelAnswer:
     ctx, outcome, emit = turn.ctx, turn.outcome, turn.ctx.sink.emit
     outcome.api_calls += 1
     outcome.streamed = False
-    turn.untold.append(StepStarted(outcome.api_calls, turn.ran))
+    turn.untold.append(types.StepStarted(outcome.api_calls, turn.ran))
     request = turn.request(tools)
 
-    def on_delta(delta: ModelDelta) -> None:
-        if type(delta) is TextDelta:
+    def on_delta(delta: types.ModelDelta) -> None:
+        if type(delta) is types.TextDelta:
             outcome.streamed = True
         emit(delta)
 
@@ -181,36 +164,37 @@ async def _ask(turn: Turn, tools: tuple[ToolDefinition, ...], purpose: str) -> M
         outcome.last_prompt_tokens = prompt_tokens
         turn.history.counted(prompt_tokens)
     turn.watch.answered(turn, usage)
-    emit(ModelAnswered(answer.model, answer.provider, response.finish_reason, usage))
+    emit(types.ModelAnswered(answer.model, answer.provider, response.finish_reason, usage))
     return answer
 
 
 async def _take(turn: Turn, answer: ModelAnswer) -> None:
     """Do what the answer calls for."""
-    step = after_response(answer.response, turn.progress)
+    step = steps.after_response(answer.response, turn.progress)
     match step:
-        case RunTools():
+        case steps.RunTools():
             await run_tools(turn, answer)
-        case Finish(text=text, reason=reason, partial=partial, broken_by=why):
-            await _store(turn, answer, is_last=True)
-            turn.outcome.end(reason, text, completed=not partial, partial=partial, error=why or None)
-        case Continue():
+        case steps.Finish(text=text, reason=reason, partial=partial, broken_by=why):
+            last = Ending(reason, text, completed=not partial, partial=partial, error=why or None)
+            await _store(turn, answer, last)
+            last.apply(turn.outcome)
+        case steps.Continue():
             await _store(turn, answer)
             turn.progress.continuations += 1
-            turn.progress.prefix += text_of(answer.response.message.content)
-        case Nudge():
+            turn.progress.prefix += types.text_of(answer.response.message.content)
+        case steps.Nudge():
             turn.pending.append(answer.closing)
             turn.progress.nudged = True
-            turn.tell(NUDGE)
-        case Retry():
+            turn.tell(steps.NUDGE)
+        case steps.Retry():
             turn.pending.append(answer.closing)
             turn.progress.empty_retries += 1
-            turn.ctx.sink.emit(StatusChanged("retry", "the model's answer was empty; asking again"))
-        case Retell(text=text):
+            turn.ctx.sink.emit(types.StatusChanged("retry", "the model's answer was empty; asking again"))
+        case steps.Retell(text=text):
             turn.pending.append(answer.closing)
             turn.progress.cut_calls += 1
             turn.tell(text)
-        case GiveUp(reason=reason, text=text, partial=partial):
+        case steps.GiveUp(reason=reason, text=text, partial=partial):
             turn.pending.append(answer.closing)
             if reason == "empty_response_exhausted" and turn.client.fall_back("gave no answer", turn.ctx.sink.emit):
                 turn.progress.empty_retries = 0
@@ -220,9 +204,10 @@ async def _take(turn: Turn, answer: ModelAnswer) -> None:
             assert_never(step)
 
 
-async def _store(turn: Turn, answer: ModelAnswer, *, is_last: bool = False) -> None:
+async def _store(turn: Turn, answer: ModelAnswer, last: Ending | None = None) -> None:
+    """Store the answer; with `last`, as the end of the turn, which it is once that has worked."""
     row = turn.remember(answer.response.message)
-    await turn.commit(answer.closing, row, *(turn.ending() if is_last else ()))
+    await turn.commit(answer.closing, row, *(turn.ending(last.of(turn.outcome)) if last is not None else ()))
 
 
 def _warn_of_limit(turn: Turn) -> None:
@@ -245,10 +230,11 @@ async def _sum_up(turn: Turn) -> None:
         return
     finally:
         turn.outcome.api_calls = used
-    text = text_of(answer.response.message.content)
+    text = types.text_of(answer.response.message.content)
     if answer.response.message.tool_calls or not text.strip():
         turn.pending.append(answer.closing)
         turn.outcome.end(reason, text if text.strip() else NO_SUMMARY)
         return
-    await _store(turn, answer, is_last=True)
-    turn.outcome.end(reason, text)
+    last = Ending(reason, text)
+    await _store(turn, answer, last)
+    last.apply(turn.outcome)

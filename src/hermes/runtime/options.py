@@ -105,6 +105,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     pass_session_id: bool = False
     context_engine: ContextEngine | None = None  # compresses in place of the configured one
     auto_title: bool = False  # ask a model for a title after the first exchange
+    stores_events: bool = False  # keep what listeners are told as rows, for those who come late or from elsewhere
 
 
 class LimitOptions(Struct, frozen=True, kw_only=True):

@@ -4,10 +4,25 @@ from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hermes.types import JsonObject, ToolCall, ToolResult, TurnFinished, Usage, text_of
 
 _EXTRAS = ("error", "error_reason", "interrupt_message", "pending_steer", "guardrail")  # told when there are some
+_VERDICT = (
+    "exit_reason",
+    "final_response",
+    "completed",
+    "partial",
+    "interrupted",
+    "failed",
+    "error",
+    "error_reason",
+    "api_calls",
+    "files_changed",
+    "commands",
+    "failed_calls",
+)
 _extras = attrgetter(*_EXTRAS)
 _NO_EXTRAS = (None,) * len(_EXTRAS)
 
@@ -85,6 +100,11 @@ class Outcome(Struct):
             failed_calls=tuple(self.failed_calls),
         )
 
+    def verdict(self) -> JsonObject:
+        """What listeners are told of the end, of which nothing is told that is not so."""
+        told = {name: getattr(self, name) for name in _VERDICT}
+        return {name: value for name, value in told.items() if value}
+
     def as_dict(self, session_id: str, messages: list[JsonObject]) -> dict[str, Any]:
         """The keys of the contract; token fields are session totals."""
         inp, out, read, write, reasoning = self.totals
@@ -124,3 +144,23 @@ class Outcome(Struct):
         if extras != _NO_EXTRAS:
             result |= {name: value for name, value in zip(_EXTRAS, extras, strict=True) if value is not None}
         return result
+
+
+class Ending(Struct, frozen=True):
+    """How a turn ends with an answer, as soon as that is stored."""
+
+    reason: str
+    text: str
+    completed: bool = False
+    partial: bool = False
+    error: str | None = None
+
+    def apply(self, outcome: Outcome) -> None:
+        """End the turn so."""
+        outcome.end(self.reason, self.text, completed=self.completed, partial=self.partial, error=self.error)
+
+    def of(self, outcome: Outcome) -> Outcome:
+        """`outcome` as it is then."""
+        ended = replace(outcome)
+        self.apply(ended)
+        return ended

@@ -11,42 +11,19 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import msgspec
 
-from hermes.ops import (
-    ApprovalRecorded,
-    AttemptClosed,
-    CallJournalled,
-    ContextAttached,
-    MessageAppended,
-    SessionChanged,
-    SessionContinued,
-    SessionCreated,
-    StoreOp,
-)
+from hermes import ops, types
 from hermes.redact import Redactor, StreamedText
 from hermes.runtime.outcome import Outcome
 from hermes.seams import Sink
-from hermes.types import (
-    NO_THOUGHTS,
-    THOUGHTS,
-    Content,
-    Event,
-    ImagePart,
-    Message,
-    ReasoningDelta,
-    TextDelta,
-    TextPart,
-    ToolCall,
-    thoughts_of,
-)
 
 log = logging.getLogger(__name__)
 
 
-def clean_message(message: Message, redactor: Redactor) -> Message:
+def clean_message(message: types.Message, redactor: Redactor) -> types.Message:
     """The message without secrets; the same object when it holds none."""
     changes: dict[str, Any] = {}
-    if (thoughts := thoughts_of(message)) != NO_THOUGHTS:
-        for name, value in zip(THOUGHTS, thoughts, strict=True):
+    if (thoughts := types.thoughts_of(message)) != types.NO_THOUGHTS:
+        for name, value in zip(types.THOUGHTS, thoughts, strict=True):
             if value is not None and (clean := redactor.redact_all(value)) is not value:
                 changes[name] = clean
     content, calls = message.content, message.tool_calls
@@ -57,15 +34,17 @@ def clean_message(message: Message, redactor: Redactor) -> Message:
     return msgspec.structs.replace(message, **changes) if changes else message
 
 
-def clean_content(content: Content, redactor: Redactor) -> Content:
+def clean_content(content: types.Content, redactor: Redactor) -> types.Content:
     """The words of `content` without secrets; pictures stay."""
     if isinstance(content, str):
         return redactor.redact(content)
-    parts = tuple(TextPart(redactor.redact(part.text)) if isinstance(part, TextPart) else part for part in content)
+    parts = tuple(
+        types.TextPart(redactor.redact(part.text)) if isinstance(part, types.TextPart) else part for part in content
+    )
     return content if parts == content else parts
 
 
-def clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
+def clean_call(call: types.ToolCall, redactor: Redactor) -> types.ToolCall:
     """The call with its arguments redacted."""
     arguments = redactor.redact(call.arguments)
     return call if arguments is call.arguments else msgspec.structs.replace(call, arguments=arguments)
@@ -89,7 +68,7 @@ def clean_struct(struct: Words, redactor: Redactor) -> Words:
 
 def _clean_value(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, msgspec.Struct):
-        return value if isinstance(value, ImagePart) else clean_struct(value, redactor)
+        return value if isinstance(value, types.ImagePart) else clean_struct(value, redactor)
     if isinstance(value, tuple) and any(isinstance(item, msgspec.Struct) for item in value):
         items = tuple([_clean_value(item, redactor) for item in value])
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
@@ -110,28 +89,31 @@ def _fields_with_words(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     )
 
 
-def _clean_closed(op: AttemptClosed, redactor: Redactor) -> StoreOp:
+def _clean_closed(op: ops.AttemptClosed, redactor: Redactor) -> ops.StoreOp:
     return op if op.error is None else msgspec.structs.replace(op, error=redactor.redact(op.error))
 
 
-def _clean_approval(op: ApprovalRecorded, redactor: Redactor) -> StoreOp:
+def _clean_approval(op: ops.ApprovalRecorded, redactor: Redactor) -> ops.StoreOp:
     return msgspec.structs.replace(op, action=redactor.redact(op.action), reason=redactor.redact(op.reason))
 
 
-def _clean_session(op: SessionCreated, redactor: Redactor) -> SessionCreated:
+def _clean_session(op: ops.SessionCreated, redactor: Redactor) -> ops.SessionCreated:
     words = {"system_prompt": op.system_prompt, "title": op.title}
     return msgspec.structs.replace(op, **redactor.redact_all(words))
 
 
-CLEANERS: dict[type, Callable[[Any, Redactor], StoreOp]] = {  # what is stored in place of an op; others hold no words
-    MessageAppended: lambda op, redactor: MessageAppended(op.session_id, clean_message(op.message, redactor)),
-    CallJournalled: lambda op, redactor: msgspec.structs.replace(op, call=clean_call(op.call, redactor)),
-    ContextAttached: lambda op, redactor: ContextAttached(op.session_id, redactor.redact(op.text)),
-    AttemptClosed: _clean_closed,
-    ApprovalRecorded: _clean_approval,
-    SessionChanged: lambda op, redactor: SessionChanged(op.session_id, redactor.redact_all(op.changes)),
-    SessionCreated: _clean_session,
-    SessionContinued: lambda op, redactor: msgspec.structs.replace(op, child=_clean_session(op.child, redactor)),
+CLEANERS: dict[
+    type, Callable[[Any, Redactor], ops.StoreOp]
+] = {  # what is stored in place of an op; others hold no words
+    ops.MessageAppended: lambda op, redactor: ops.MessageAppended(op.session_id, clean_message(op.message, redactor)),
+    ops.CallJournalled: lambda op, redactor: msgspec.structs.replace(op, call=clean_call(op.call, redactor)),
+    ops.ContextAttached: lambda op, redactor: ops.ContextAttached(op.session_id, redactor.redact(op.text)),
+    ops.AttemptClosed: _clean_closed,
+    ops.ApprovalRecorded: _clean_approval,
+    ops.EventStored: lambda op, redactor: msgspec.structs.replace(op, body=redactor.redact_all(op.body)),
+    ops.SessionChanged: lambda op, redactor: ops.SessionChanged(op.session_id, redactor.redact_all(op.changes)),
+    ops.SessionCreated: _clean_session,
+    ops.SessionContinued: lambda op, redactor: msgspec.structs.replace(op, child=_clean_session(op.child, redactor)),
 }
 
 
@@ -150,18 +132,18 @@ class CleanSink:
         self._redactor = redactor
         self._text, self._reasoning = StreamedText(redactor), StreamedText(redactor)
 
-    def emit(self, event: Event) -> None:
-        if isinstance(event, TextDelta):
-            self._pass_on(ReasoningDelta(self._reasoning.rest()))
-            self._pass_on(TextDelta(self._text.add(event.text)))
+    def emit(self, event: types.Event) -> None:
+        if isinstance(event, types.TextDelta):
+            self._pass_on(types.ReasoningDelta(self._reasoning.rest()))
+            self._pass_on(types.TextDelta(self._text.add(event.text)))
             return
-        self._pass_on(TextDelta(self._text.rest()))
-        if isinstance(event, ReasoningDelta):
-            self._pass_on(ReasoningDelta(self._reasoning.add(event.text)))
+        self._pass_on(types.TextDelta(self._text.rest()))
+        if isinstance(event, types.ReasoningDelta):
+            self._pass_on(types.ReasoningDelta(self._reasoning.add(event.text)))
             return
-        self._pass_on(ReasoningDelta(self._reasoning.rest()))
+        self._pass_on(types.ReasoningDelta(self._reasoning.rest()))
         self._inner.emit(clean_struct(event, self._redactor))
 
-    def _pass_on(self, delta: TextDelta | ReasoningDelta) -> None:
+    def _pass_on(self, delta: types.TextDelta | types.ReasoningDelta) -> None:
         if delta.text:
             self._inner.emit(delta)

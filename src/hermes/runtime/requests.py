@@ -12,19 +12,8 @@ from typing import Any
 
 import msgspec
 
+from hermes import types
 from hermes.seams import Unit, UnitLog
-from hermes.types import (
-    NO_THOUGHTS,
-    Content,
-    ImagePart,
-    Message,
-    OpaquePart,
-    Part,
-    TextPart,
-    ToolCall,
-    text_of,
-    thoughts_of,
-)
 
 OUTCOME_UNKNOWN = (
     "Outcome unknown: this call was started, and the runtime stopped before its result was recorded. "
@@ -44,7 +33,7 @@ _UNPARSED_LIMIT = 2000
 _any_json = msgspec.json.Decoder()
 
 
-def build_units(messages: Sequence[Message], contexts: Mapping[int, str] | None = None) -> UnitLog:
+def build_units(messages: Sequence[types.Message], contexts: Mapping[int, str] | None = None) -> UnitLog:
     """The units of a history, in order. Nothing in `messages` makes this raise."""
     builder = UnitBuilder()
     for message in messages:
@@ -56,7 +45,7 @@ def sendable(units: Sequence[Unit]) -> Sequence[Unit]:
     """`units` with the user's side last, as every provider wants a request to end."""
     if units and units[-1].messages[0].role != "assistant":
         return units
-    return (*units, Unit([Message(role="user", content=CONTINUES)]))
+    return (*units, Unit([types.Message(role="user", content=CONTINUES)]))
 
 
 class UnitBuilder:
@@ -67,13 +56,13 @@ class UnitBuilder:
         self._memo: dict[str, tuple[int, Any]] = {}  # of the logs that are handed out
         self._ids: set[str] = set()
         self._next: dict[str, int] = {}  # for an id that is taken, the number to try behind it
-        self._asked: list[tuple[str, ToolCall]] = []  # the stored id of each open call, and the call as sent
+        self._asked: list[tuple[str, types.ToolCall]] = []  # the stored id of each open call, and the call as sent
         self._open: set[str] = set()  # those ids
-        self._results: dict[str, Message] = {}
-        self._strays: list[Message] = []
+        self._results: dict[str, types.Message] = {}
+        self._strays: list[types.Message] = []
         self._context = ""  # of the results held back
 
-    def add(self, message: Message, context: str = "") -> None:
+    def add(self, message: types.Message, context: str = "") -> None:
         if message.role == "tool":
             self._take_result(message, context)
             return
@@ -81,7 +70,7 @@ class UnitBuilder:
         if message.role == "assistant":
             self._put(_sendable_assistant(message, self._name_calls(message) if message.tool_calls else ()))
         else:
-            self._put(Message(role="user", content=_filled(message.content), id=message.id), _clean(context))
+            self._put(types.Message(role="user", content=_filled(message.content), id=message.id), _clean(context))
 
     def attach(self, text: str) -> None:
         """Add `text` to the context of the newest unit: the same as if that context had been stored with it."""
@@ -104,7 +93,7 @@ class UnitBuilder:
         self._settle()
         return UnitLog(self._units, self._memo)
 
-    def _take_result(self, message: Message, context: str) -> None:
+    def _take_result(self, message: types.Message, context: str) -> None:
         if context:
             self._context = _joined(self._context, _clean(context))
         asked = message.tool_call_id or ""
@@ -119,20 +108,20 @@ class UnitBuilder:
         if self._asked:
             answers = [_answer(call, self._results.get(stored)) for stored, call in self._asked]
             self._units.append(Unit(answers, self._context))
-        strays = [f"(late result of {m.tool_name or 'a tool'}) {text_of(m.content)}" for m in self._strays]
+        strays = [f"(late result of {m.tool_name or 'a tool'}) {types.text_of(m.content)}" for m in self._strays]
         self._asked, self._open, self._results, self._strays, self._context = [], set(), {}, [], ""
         for note in strays:
-            self._put(Message(role="user", content=_clean(note)))
+            self._put(types.Message(role="user", content=_clean(note)))
 
-    def _put(self, message: Message, context: str = "") -> None:
+    def _put(self, message: types.Message, context: str = "") -> None:
         last_is_assistant = bool(self._units) and self._units[-1].messages[0].role == "assistant"
         if message.role == "assistant" and (last_is_assistant or not self._units):
-            self._units.append(Unit([Message(role="user", content=CONTINUES)]))
+            self._units.append(Unit([types.Message(role="user", content=CONTINUES)]))
         elif message.role == "user" and self._units and not last_is_assistant:
-            self._units.append(Unit([Message(role="assistant", content=NO_ANSWER)]))
+            self._units.append(Unit([types.Message(role="assistant", content=NO_ANSWER)]))
         self._units.append(Unit([message], context))
 
-    def _name_calls(self, message: Message) -> tuple[ToolCall, ...]:
+    def _name_calls(self, message: types.Message) -> tuple[types.ToolCall, ...]:
         """The message's calls as they can be sent, each under an id no call had before."""
         sent = []
         seen: set[str] = set()
@@ -158,10 +147,10 @@ class UnitBuilder:
         return tuple(sent)
 
 
-def _sendable_assistant(message: Message, calls: tuple[ToolCall, ...]) -> Message:
-    blank = not text_of(message.content).strip()
+def _sendable_assistant(message: types.Message, calls: tuple[types.ToolCall, ...]) -> types.Message:
+    blank = not types.text_of(message.content).strip()
     content = None if blank and calls else _filled(message.content)
-    if thoughts_of(message) == NO_THOUGHTS:
+    if types.thoughts_of(message) == types.NO_THOUGHTS:
         return msgspec.structs.replace(message, content=content, tool_calls=calls)
     return msgspec.structs.replace(
         message,
@@ -175,12 +164,12 @@ def _sendable_assistant(message: Message, calls: tuple[ToolCall, ...]) -> Messag
     )
 
 
-def _answer(call: ToolCall, result: Message | None) -> Message:
+def _answer(call: types.ToolCall, result: types.Message | None) -> types.Message:
     if result is None:
-        return Message(
+        return types.Message(
             role="tool", content=OUTCOME_UNKNOWN, tool_call_id=call.id, tool_name=call.name, status="unknown"
         )
-    return Message(
+    return types.Message(
         role="tool",
         content=_filled(result.content),
         tool_call_id=call.id,
@@ -190,22 +179,22 @@ def _answer(call: ToolCall, result: Message | None) -> Message:
     )
 
 
-def _filled(content: Content | None) -> Content:
+def _filled(content: types.Content | None) -> types.Content:
     """Content that is never blank: providers refuse empty text."""
     if isinstance(content, str):
         return _clean(content) if content.strip() else EMPTY
     parts = [
-        TextPart(_clean(part.text)) if isinstance(part, TextPart) else part
+        types.TextPart(_clean(part.text)) if isinstance(part, types.TextPart) else part
         for part in content or ()
-        if not (isinstance(part, TextPart) and not part.text.strip())
+        if not (isinstance(part, types.TextPart) and not part.text.strip())
     ]
     return tuple([_sendable_part(part) for part in parts]) or EMPTY
 
 
-def _sendable_part(part: Part) -> Part:
-    if isinstance(part, ImagePart):
+def _sendable_part(part: types.Part) -> types.Part:
+    if isinstance(part, types.ImagePart):
         return part if part.url.isascii() else msgspec.structs.replace(part, url=_clean(part.url))
-    return OpaquePart(_clean_json(part.raw)) if isinstance(part, OpaquePart) else part
+    return types.OpaquePart(_clean_json(part.raw)) if isinstance(part, types.OpaquePart) else part
 
 
 def _joined(first: str, second: str) -> str:

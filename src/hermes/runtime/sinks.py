@@ -5,26 +5,9 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, assert_never
 
+from hermes import types
 from hermes.runtime.options import CallbackOptions
 from hermes.seams import Sink
-from hermes.types import (
-    BlockClosed,
-    CallAnnounced,
-    CallFinished,
-    CallStarted,
-    Commentary,
-    Event,
-    MinorEvent,
-    ModelAnswered,
-    ReasoningDelta,
-    SessionRotated,
-    StatusChanged,
-    StepStarted,
-    TextDelta,
-    ToolCall,
-    TurnFinished,
-    text_of,
-)
 
 log = logging.getLogger(__name__)
 turn_log = logging.getLogger("hermes.turn")  # what `verbose_logging` writes
@@ -55,31 +38,31 @@ class ContractCallbacks:
         self._after_tools = False
         self._broken: set[str] = set()  # those whose failure is logged already
 
-    def deliver(self, event: Event) -> None:
+    def deliver(self, event: types.Event) -> None:
         match event:
-            case TextDelta(text=text):
+            case types.TextDelta(text=text):
                 self._streamed(text)
-            case ReasoningDelta(text=text):
+            case types.ReasoningDelta(text=text):
                 self._call("reasoning_callback", text)
-            case StepStarted(step=step, previous=previous):
+            case types.StepStarted(step=step, previous=previous):
                 self._call("step_callback", step, list(previous))
                 self._call("thinking_callback", f"model call {step}")
-            case CallAnnounced(name=name):
+            case types.CallAnnounced(name=name):
                 self._call("tool_gen_callback", name)
-            case BlockClosed():
+            case types.BlockClosed():
                 self._call("thinking_callback", "")
                 self._stream_to_all(None)
                 self._after_tools = True
-            case Commentary(text=text, already_streamed=streamed):
+            case types.Commentary(text=text, already_streamed=streamed):
                 self._call("interim_assistant_callback", text, already_streamed=streamed)
-            case CallStarted(call=call, args=args):
+            case types.CallStarted(call=call, args=args):
                 self._call("tool_progress_callback", "tool.started", call.name, _preview(call), args)
                 self._call("tool_start_callback", call.id, call.name, args)
-            case CallFinished():
+            case types.CallFinished():
                 self._finished(event)
-            case StatusChanged(kind=kind, message=message):
+            case types.StatusChanged(kind=kind, message=message):
                 self._call("status_callback", kind, message)
-            case SessionRotated() | TurnFinished() | MinorEvent():
+            case types.SessionRotated() | types.TurnFinished() | types.MinorEvent():
                 return  # the contract has no callback for them; a `sink` hears them
             case _:
                 assert_never(event)
@@ -94,8 +77,8 @@ class ContractCallbacks:
             if stream is not None:
                 self._guarded(name, stream, text)
 
-    def _finished(self, event: CallFinished) -> None:
-        result = text_of(event.result.content)
+    def _finished(self, event: types.CallFinished) -> None:
+        result = types.text_of(event.result.content)
         self._call(
             "tool_progress_callback",
             "tool.completed",
@@ -127,7 +110,7 @@ def anyone_listens(options: CallbackOptions) -> bool:
     return any(_callbacks(options))
 
 
-def _preview(call: ToolCall) -> str:
+def _preview(call: types.ToolCall) -> str:
     return call.arguments if len(call.arguments) <= 100 else call.arguments[:97] + "..."
 
 
@@ -137,7 +120,7 @@ class InlineSink:
     def __init__(self, callbacks: ContractCallbacks) -> None:
         self._callbacks = callbacks
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: types.Event) -> None:
         self._callbacks.deliver(event)
 
 
@@ -154,7 +137,7 @@ class Tee:
     def __init__(self, *sinks: Sink) -> None:
         self._sinks = sinks
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: types.Event) -> None:
         for sink in self._sinks:
             sink.emit(event)
 
@@ -162,7 +145,7 @@ class Tee:
 class Unheard:
     """Nobody listens, so nothing is made ready for anybody."""
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: types.Event) -> None:
         """Let it pass."""
 
 
@@ -173,20 +156,27 @@ class LogSink:
         self._prefix = f"{options.log_prefix} " if options.log_prefix else ""
         self._most = max(0, options.log_prefix_chars)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: types.Event) -> None:
         match event:
-            case StepStarted(step=step):
+            case types.StepStarted(step=step):
                 self._line("model call %d", step)
-            case ModelAnswered(model=model, provider=provider, finish_reason=reason):
+            case types.ModelAnswered(model=model, provider=provider, finish_reason=reason):
                 self._line("%s (%s) answered: %s", model, provider, reason)
-            case CallStarted(call=call):
+            case types.CallStarted(call=call):
                 self._line("%s(%s)", call.name, self._cut(call.arguments))
-            case CallFinished(call=call, result=result):
-                shown = self._cut(text_of(result.content))
+            case types.CallFinished(call=call, result=result):
+                shown = self._cut(types.text_of(result.content))
                 self._line("%s: %s after %.0f ms: %s", call.name, result.status, result.duration_ms, shown)
-            case StatusChanged(kind=kind, message=message):
+            case types.StatusChanged(kind=kind, message=message):
                 self._line("%s: %s", kind, message)
-            case TextDelta() | ReasoningDelta() | Commentary() | SessionRotated() | TurnFinished() | MinorEvent():
+            case (
+                types.TextDelta()
+                | types.ReasoningDelta()
+                | types.Commentary()
+                | types.SessionRotated()
+                | types.TurnFinished()
+                | types.MinorEvent()
+            ):
                 return  # no step; the words are in the session
             case _:
                 assert_never(event)

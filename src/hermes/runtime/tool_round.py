@@ -144,7 +144,7 @@ class ToolRound(Struct):
     turn: Turn
     calls: Sequence[ToolCall]
     begun: set[str] = field(default_factory=set)  # calls whose row says that they were started
-    started_ids: set[str] = field(default_factory=set)
+    started_args: dict[str, JsonObject] = field(default_factory=dict)  # by call
     results: dict[str, ToolResult] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)  # calls whose results are in the history
     held: dict[str, list[CallStarted | CallFinished]] = field(default_factory=dict)  # by call, for its result's row
@@ -159,7 +159,7 @@ class ToolRound(Struct):
         await self.turn.commit(*rows, *self.rows(results))
 
     def started(self, call: ToolCall, args: JsonObject) -> None:
-        self.started_ids.add(call.id)
+        self.started_args[call.id] = args
         if call.id in self.begun:
             self.turn.ctx.sink.emit(CallStarted(call, args))
         else:
@@ -198,6 +198,10 @@ class ToolRound(Struct):
         return [self.results.get(call.id) or self._cut(call) for call in self.calls]
 
     def _cut(self, call: ToolCall) -> ToolResult:
-        if call.id in self.started_ids:
-            return ToolResult(call_id=call.id, name=call.name, content=CUT_OFF.format(name=call.name), status="unknown")
+        args = self.started_args.get(call.id)
+        if args is not None:  # it was shown as begun, so it is shown as ended
+            words = CUT_OFF.format(name=call.name)
+            result = ToolResult(call_id=call.id, name=call.name, content=words, status="unknown")
+            self.held.setdefault(call.id, []).append(CallFinished(call, args, result))
+            return result
         return ToolResult(call_id=call.id, name=call.name, content=SKIPPED.format(name=call.name), status="cancelled")

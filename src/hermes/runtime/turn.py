@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from hermes.errors import ProviderError
 from hermes.models.client import ModelClient
-from hermes.ops import ContextAttached, MessageAppended, SessionChanged, StoreOp
+from hermes.ops import ContextAttached, EventStored, MessageAppended, SessionChanged, StoreOp
 from hermes.runtime.context import TurnContext
 from hermes.runtime.guardrails import Guardrails, IterationBudget
 from hermes.runtime.outcome import Outcome
@@ -71,6 +71,7 @@ class Turn(Struct, kw_only=True):
     earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
     is_new: bool = True  # nothing was said in the session before
     title: str | None = None  # of the session, when the turn began
+    stores_events: bool = False
     watch: ContextWatch
     full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0
@@ -137,13 +138,19 @@ class Turn(Struct, kw_only=True):
         """Nothing more of this turn can be stored, so nothing more of it is shown."""
         self.pending, self.untold = [], []
 
-    def ending(self) -> list[StoreOp]:
-        """What the last commit of the turn tells beside its own: where the session stands now, and that it is free."""
+    def ending(self, outcome: Outcome | None = None) -> list[StoreOp]:
+        """What the last commit of the turn tells beside its own: where the session stands now, and that it is free.
+
+        `outcome` is how the turn ends with this commit, where that is not known to the turn itself yet.
+        """
         if not self.lease.fence:
             return []  # given back already, or somebody else's by now
         cwd = self.ctx.services.environment.cwd
         moved: list[StoreOp] = [] if cwd == self.stood_in else [SessionChanged(self.session_id, {"cwd": cwd})]
         self.stood_in = cwd
+        if self.stores_events:
+            verdict = (outcome or self.outcome).verdict()
+            moved.append(EventStored(self.session_id, "turn_finished", self.ctx.turn_id, verdict))
         return [*moved, *self.lease.releasing()]
 
     def request(self, tools: tuple[ToolDefinition, ...]) -> ModelRequest:

@@ -42,34 +42,27 @@ class MessageLine(Protocol):
 
     def add(self, session_id: str, message: QueuedMessage, *, first: bool = False) -> QueuedMessage:
         """Put it at the end, or before all that wait. The message as it stands; an earlier one with its key as that."""
-        ...
 
     def read(self, session_id: str) -> list[QueuedMessage]:
         """Those that wait and those that were taken, in their order."""
-        ...
 
     def take(self, session_id: str, key: str) -> bool:
         """Hand it to an agent; False when it does not wait. It stays until `end`, for the case of a kill.
 
         What a process had taken that is certainly gone is settled first: see `settle`.
         """
-        ...
 
     def put_back(self, session_id: str, key: str) -> bool:
         """It did not reach the agent after all; False unless this process had taken it."""
-        ...
 
     def edit(self, session_id: str, key: str, content: Content) -> bool:
         """Say something else at the same place; False when it does not wait."""
-        ...
 
     def end(self, session_id: str, keys: Collection[str], state: Literal["done", "dropped"]) -> int:
         """These wait no longer; how many there were. What another process has taken is left alone."""
-        ...
 
     def move(self, old: str, new: str) -> None:
         """Put the line of one session in front of that of another."""
-        ...
 
     def settle(self, session_id: str) -> list[QueuedMessage]:
         """`read`, for whoever begins to work on the session.
@@ -77,4 +70,3 @@ class MessageLine(Protocol):
         One that was taken by a process that is gone is done if a user message has reached the session since, and waits
         again if none has. What this process took itself counts as left.
         """
-        ...

@@ -109,50 +109,50 @@ class SessionQueries(Protocol):
 
     def sessions(self, where: SessionFilter, columns: Sequence[str] = ()) -> list[Row]:
         """Their rows, with these columns or with all."""
-        ...
 
     def count_sessions(self, where: SessionFilter) -> int: ...
 
     def glances(self, session_ids: Sequence[str]) -> dict[str, Glance]:
         """One for each."""
-        ...
 
     def lineage(self, session_id: str) -> Lineage:
         """Also of a session that is not there: itself alone. A circle of parents ends where it began."""
-        ...
 
     def messages(self, where: MessageFilter, columns: Sequence[str] = ()) -> list[Row]:
         """Their rows, with these columns or with all."""
-        ...
 
     def count_messages(self, where: MessageFilter) -> int:
         """How many there are; with a limit, whether there are so many."""
-        ...
 
     def search(self, search: Search) -> list[Row]:
         """Messages that match: id, session_id, role, snippet, timestamp, tool_name, source, model, session_started,
         context.
         """
-        ...
 
     def records(self, table: RecordTable, session_id: str | None, since: float, limit: int) -> list[Row]:
         """What was written beside the transcript, newest first; `since` is for attempts."""
+
+    def events(self, session_id: str, after: int, limit: int) -> list[Row]:
+        """What listeners of the session were told above this number, oldest first: number, session_id, at, kind, about,
+        body. Those of the sessions that compressions made it of, or of it, are among them.
+        """
+        ...
+
+    def newest_event(self) -> int:
+        """The number of the newest event of any session; 0 when there is none."""
         ...
 
     def usage(self, by: str, since: float) -> list[Row]:
         """One row of `USAGE_SUMS` per group of `USAGE_GROUPS[by]`: days newest first, others by the number of calls."""
-        ...
 
     def figures(self) -> Row:
         """sessions, messages, by_source, and the bytes: file_bytes, free_bytes, blob_bytes."""
-        ...
 
     def meta(self, key: str) -> str | None: ...
     def routes(self, scope: str) -> dict[str, str]: ...
 
     def compression_lock(self, session_id: str) -> tuple[str, float] | None:
         """Its holder, and until when."""
-        ...
 
     def lease(self, session_id: str) -> Lease | None: ...
     def load(self, session_id: str) -> SessionRecord | None: ...
@@ -161,64 +161,50 @@ class SessionQueries(Protocol):
 
     def commit(self, *ops: StoreOp) -> tuple[int, ...]:
         """`EventStore.commit` for a plain thread."""
-        ...
 
     def add_session(self, columns: Row, messages: Sequence[Row] = ()) -> bool:
         """Insert it with its messages, unless it is there; whether it was. `ValueError` when its title is taken."""
-        ...
 
     def change_sessions(self, where: SessionFilter, changes: Row) -> int:
         """Set columns of all that are so at that moment; how many. `ValueError` when a title is taken."""
-        ...
 
     def count_up(self, session_id: str, add: Row, replace: Row, fill: Row) -> None:
         """Add to columns, set columns, and set those that have no value yet."""
-        ...
 
     def add_message(self, session_id: str, message: Row) -> int:
         """Append it and count it; its row id. `message` as `message_rows.message_row` makes it."""
-        ...
 
     def replace_messages(self, session_id: str, messages: Sequence[Row], *, active_only: bool) -> None:
         """Put these in the place of all, or of the active ones, and count anew."""
-        ...
 
     def rewind(self, session_id: str, message_id: int) -> int:
         """Set this active message and all after it aside; how many."""
-        ...
 
     def restore(self, session_id: str, message_id: int) -> int:
         """Bring back what rewinds set aside, from here on; how many."""
-        ...
 
     def set_api_content(self, message_id: int, text: str) -> None: ...
     def set_meta(self, key: str, value: str) -> None: ...
 
     def change_routes(self, scope: str, entries: Mapping[str, str], remove: Sequence[str] | None = ()) -> None:
         """Remove some routes, or with None all, then set these."""
-        ...
 
     def hold_compression_lock(self, session_id: str, holder: str, now: float, until: float) -> bool:
         """Take it when it is free or our own; whether it is ours."""
-        ...
 
     def extend_compression_lock(self, session_id: str, holder: str, until: float | None) -> bool:
         """Keep it longer, or with None let it go; False when it is no longer ours."""
-        ...
 
     def delete_session(self, session_id: str) -> bool:
         """With all that hangs on it; its children lose their parent. Whether there was one."""
-        ...
 
     def reclaim(self, effort: Literal["pages", "blobs", "all"]) -> int:
         """Give space back: free pages; also bytes that nobody refers to; or all that can be. How many bytes."""
-        ...
 
     def rebuild_index(self) -> int: ...
 
     def optimize_index(self) -> int:
         """Index what is waiting, and make the index quick; how many messages were waiting."""
-        ...
 
 
 class SessionStore(EventStore, Protocol):
@@ -227,7 +213,6 @@ class SessionStore(EventStore, Protocol):
     @property
     def path(self) -> Path | None:
         """Its file, or the one in whose place it stands; None without a home."""
-        ...
 
     @property
     def queries(self) -> SessionQueries: ...
@@ -236,4 +221,3 @@ class SessionStore(EventStore, Protocol):
 
     def close_sync(self) -> None:
         """`close` for a plain thread; a second time does nothing."""
-        ...

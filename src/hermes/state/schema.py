@@ -1,6 +1,6 @@
 """What a store of sessions keeps: its tables and their columns, in the words of SQL that all databases share."""
 
-SCHEMA_VERSION = 4  # a new one is also an entry in sqlite/schema_history.py
+SCHEMA_VERSION = 5  # a new one is also an entry in sqlite/schema_history.py
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
@@ -155,6 +155,15 @@ TABLES: dict[str, dict[str, str]] = {
         "at": "REAL NOT NULL",
         "taken_by": "TEXT",  # the process, as in `leases`
         "taken_after": "INTEGER",  # the newest user message of the session when it was taken
+    },
+    # What listeners of a session were told, by a number that grows; calls and results themselves are in `messages`.
+    "session_events": {
+        "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "session_id": "TEXT NOT NULL",
+        "at": "REAL NOT NULL",
+        "kind": "TEXT NOT NULL",
+        "about": "TEXT NOT NULL",
+        "body": "TEXT NOT NULL",  # JSON
     },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {

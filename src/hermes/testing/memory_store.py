@@ -4,6 +4,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
@@ -11,28 +12,8 @@ from typing import Any, TypeVar, assert_never
 import msgspec
 
 from hermes import dicts
+from hermes import ops as store_ops
 from hermes.errors import LeaseLost, SessionInUse, SessionMoved, StoreError
-from hermes.ops import (
-    LEASE_S,
-    ApprovalRecorded,
-    AttemptClosed,
-    AttemptOpened,
-    CallBegun,
-    CallClosed,
-    CallJournalled,
-    ContextAttached,
-    Lease,
-    LeaseHeld,
-    LeaseReleased,
-    LeaseTaken,
-    MessageAppended,
-    OpenCall,
-    SessionChanged,
-    SessionContinued,
-    SessionCreated,
-    SessionRecord,
-    StoreOp,
-)
 from hermes.spend import Spent
 from hermes.state import titles
 from hermes.state.codec import decode_json
@@ -61,12 +42,12 @@ class MemorySession:
     columns: Row
     messages: list[KeptMessage] = field(default_factory=list)
     contexts: dict[int, str] = field(default_factory=dict)
-    open_calls: list[OpenCall] = field(default_factory=list)
-    lease: Lease | None = None
+    open_calls: list[store_ops.OpenCall] = field(default_factory=list)
+    lease: store_ops.Lease | None = None
     renewed_at: float = 0.0
 
-    def held(self) -> Lease | None:
-        return self.lease if time.time() - self.renewed_at < LEASE_S else None
+    def held(self) -> store_ops.Lease | None:
+        return self.lease if time.time() - self.renewed_at < store_ops.LEASE_S else None
 
     def active(self) -> list[KeptMessage]:
         return [kept for kept in self.messages if kept.row["active"]]
@@ -86,10 +67,11 @@ class MemoryState:
     """Everything. One that was committed never changes: a write works on a copy."""
 
     sessions: dict[str, MemorySession] = field(default_factory=dict)
-    attempts: dict[str, AttemptOpened] = field(default_factory=dict)
-    closed: dict[str, AttemptClosed] = field(default_factory=dict)
-    approvals: list[ApprovalRecorded] = field(default_factory=list)
+    attempts: dict[str, store_ops.AttemptOpened] = field(default_factory=dict)
+    closed: dict[str, store_ops.AttemptClosed] = field(default_factory=dict)
+    approvals: list[store_ops.ApprovalRecorded] = field(default_factory=list)
     runs: list[Row] = field(default_factory=list)  # of tools
+    events: list[tuple[int, float, store_ops.EventStored]] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=dict)
     routes: dict[tuple[str, str], str] = field(default_factory=dict)
     locks: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -103,25 +85,16 @@ class MemoryState:
         return self.sessions[session_id]
 
     def copy(self) -> "MemoryState":
-        return MemoryState(
-            {name: session.copy() for name, session in self.sessions.items()},
-            dict(self.attempts),
-            dict(self.closed),
-            list(self.approvals),
-            [dict(run) for run in self.runs],
-            dict(self.meta),
-            dict(self.routes),
-            dict(self.locks),
-            self.rows,
-            self.newest,
-        )
+        sessions = {name: session.copy() for name, session in self.sessions.items()}
+        held = {name: copy(value) for name, value in vars(self).items()}
+        return MemoryState(**{**held, "sessions": sessions, "runs": [dict(run) for run in self.runs], "fence": 0})
 
 
 class MemoryStore:
     """`commits` lists what was committed, for assertions; `fail_next` makes the next commits fail."""
 
     def __init__(self) -> None:
-        self.commits: list[tuple[StoreOp, ...]] = []
+        self.commits: list[tuple[store_ops.StoreOp, ...]] = []
         self.blobs: dict[str, bytes] = {}
         self.path: Path | None = None
         self.state = MemoryState()
@@ -133,11 +106,11 @@ class MemoryStore:
         """Raise each of `errors` from one coming commit; nothing of those commits is stored."""
         self._failures.extend(errors)
 
-    async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
+    async def commit(self, *ops: store_ops.StoreOp) -> tuple[int, ...]:
         """Write all or nothing; a row id per op."""
         return self.commit_sync(*ops)
 
-    def commit_sync(self, *ops: StoreOp) -> tuple[int, ...]:
+    def commit_sync(self, *ops: store_ops.StoreOp) -> tuple[int, ...]:
         """`commit` for a plain thread."""
         if self._failures:
             raise self._failures.pop(0)
@@ -154,11 +127,11 @@ class MemoryStore:
             self.state = draft
         return answer
 
-    async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
+    async def load(self, session_id: str, after: int = 0) -> store_ops.SessionRecord | None:
         """The session as it stands, or None; of its messages those above row id `after`."""
         return self.load_sync(session_id, after)
 
-    def load_sync(self, session_id: str, after: int = 0) -> SessionRecord | None:
+    def load_sync(self, session_id: str, after: int = 0) -> store_ops.SessionRecord | None:
         """`load` for a plain thread."""
         self._check_open()
         session = self.state.sessions.get(session_id)
@@ -167,7 +140,7 @@ class MemoryStore:
         columns, active = session.columns, session.active()
         config = columns["model_config"]
         later = line_after(self.state, session_id)
-        return SessionRecord(
+        return store_ops.SessionRecord(
             session_id=session_id,
             source=columns["source"],
             model=columns["model"],
@@ -213,12 +186,12 @@ class MemoryStore:
         self._closed = True
 
     @property
-    def attempts(self) -> dict[str, tuple[AttemptOpened, AttemptClosed | None]]:
+    def attempts(self) -> dict[str, tuple[store_ops.AttemptOpened, store_ops.AttemptClosed | None]]:
         """The ledger by attempt id; an attempt that is still open has no second half."""
         return {name: (opened, self.state.closed.get(name)) for name, opened in self.state.attempts.items()}
 
     @property
-    def approvals(self) -> tuple[ApprovalRecorded, ...]:
+    def approvals(self) -> tuple[store_ops.ApprovalRecorded, ...]:
         return tuple(self.state.approvals)
 
     def columns(self, session_id: str) -> dict[str, Any]:
@@ -230,43 +203,45 @@ class MemoryStore:
             raise StoreError("the store is closed")
 
 
-def _apply(state: MemoryState, op: StoreOp) -> int:
+def _apply(state: MemoryState, op: store_ops.StoreOp) -> int:
     state.rows += 1
     match op:
-        case SessionCreated():
+        case store_ops.SessionCreated():
             _create(state, op)
-        case SessionChanged():
+        case store_ops.SessionChanged():
             _change(state, op)
-        case SessionContinued():
+        case store_ops.SessionContinued():
             _continue(state, op)
-        case LeaseTaken():
+        case store_ops.LeaseTaken():
             _take(state, op)
-        case LeaseHeld() | LeaseReleased():
+        case store_ops.LeaseHeld() | store_ops.LeaseReleased():
             _hold(state, op)
-        case MessageAppended():
+        case store_ops.MessageAppended():
             state.session(op.session_id).messages.append(_kept(state, op))
             return state.newest
-        case ContextAttached():
+        case store_ops.ContextAttached():
             return _attach(state.session(op.session_id), op)
-        case CallJournalled():
+        case store_ops.CallJournalled():
             _journal(state, op)
-        case CallBegun() | CallClosed():
+        case store_ops.CallBegun() | store_ops.CallClosed():
             _move_call(state, op)
-        case AttemptOpened():
+        case store_ops.AttemptOpened():
             if op.attempt_id in state.attempts:
                 raise StoreError(f"attempt {op.attempt_id!r} was opened twice")
             _require_room(state, op)
             state.attempts[op.attempt_id] = op
-        case AttemptClosed():
+        case store_ops.AttemptClosed():
             _close_attempt(state, op)
-        case ApprovalRecorded():
+        case store_ops.ApprovalRecorded():
             state.approvals.append(op)
+        case store_ops.EventStored():
+            state.events.append((state.rows, time.time(), op))
         case _:
             assert_never(op)
     return state.rows
 
 
-def _kept(state: MemoryState, op: MessageAppended) -> KeptMessage:
+def _kept(state: MemoryState, op: store_ops.MessageAppended) -> KeptMessage:
     state.newest += 1
     message = msgspec.structs.replace(op.message, id=state.newest, timestamp=op.message.timestamp or time.time())
     row = dict.fromkeys(MESSAGE_COLUMNS) | {"session_id": op.session_id, "active": 1, "compacted": 0, "observed": 0}
@@ -276,28 +251,34 @@ def _kept(state: MemoryState, op: MessageAppended) -> KeptMessage:
     return KeptMessage(message, row)
 
 
-def _journal(state: MemoryState, op: CallJournalled) -> None:
-    run = OpenCall(op.call, time.time() if op.is_started else 0.0)
+def _journal(state: MemoryState, op: store_ops.CallJournalled) -> None:
+    run = store_ops.OpenCall(op.call, time.time() if op.is_started else 0.0)
     if op.session_id in state.sessions:
         state.sessions[op.session_id].open_calls.append(run)
     told = {"session_id": op.session_id, "call_id": op.call.id, "name": op.call.name, "started_at": run.started_at}
     state.runs.append({**dict.fromkeys(TABLES["tool_runs"]), "id": state.rows, "owner": "", **told})
 
 
-def _move_call(state: MemoryState, op: CallBegun | CallClosed) -> None:
+def _move_call(state: MemoryState, op: store_ops.CallBegun | store_ops.CallClosed) -> None:
     now, told = time.time(), Row()
-    told |= {"started_at": now} if isinstance(op, CallBegun) else {"status": op.status, "duration_ms": op.duration_ms}
+    told |= (
+        {"started_at": now}
+        if isinstance(op, store_ops.CallBegun)
+        else {"status": op.status, "duration_ms": op.duration_ms}
+    )
     for run in state.runs:
         if (run["session_id"], run["call_id"], run["status"]) == (op.session_id, op.call_id, None):
             run.update(told)
     session = state.sessions.get(op.session_id)
     for place, open_call in enumerate(session.open_calls if session else ()):
         if session is not None and open_call.call.id == op.call_id:
-            session.open_calls[place : place + 1] = [OpenCall(open_call.call, now)] if told.get("started_at") else []
+            session.open_calls[place : place + 1] = (
+                [store_ops.OpenCall(open_call.call, now)] if told.get("started_at") else []
+            )
             return
 
 
-def _create(state: MemoryState, op: SessionCreated) -> None:
+def _create(state: MemoryState, op: store_ops.SessionCreated) -> None:
     columns = {name: getattr(op, name) for name in op.__struct_fields__ if name != "session_id"}
     create_session(state, op.session_id, columns | {"started_at": op.started_at or time.time()})
 
@@ -311,7 +292,7 @@ def create_session(state: MemoryState, session_id: str, columns: Row) -> bool:
     return True
 
 
-def _change(state: MemoryState, op: SessionChanged) -> None:
+def _change(state: MemoryState, op: store_ops.SessionChanged) -> None:
     if op.changes:
         state.session(op.session_id)
         change_session(state, op.session_id, op.changes)
@@ -326,7 +307,7 @@ def change_session(state: MemoryState, session_id: str, changes: Row) -> None:
     state.sessions[session_id].columns |= changes
 
 
-def _continue(state: MemoryState, op: SessionContinued) -> None:
+def _continue(state: MemoryState, op: store_ops.SessionContinued) -> None:
     old = state.session(op.session_id)
     newest = max((kept.row["id"] for kept in old.active()), default=0)
     if old.columns.get("end_reason") == "compression" or newest != op.last_row or op.child.session_id in state.sessions:
@@ -342,7 +323,7 @@ def _continue(state: MemoryState, op: SessionContinued) -> None:
     old.lease = None
 
 
-def _take(state: MemoryState, op: LeaseTaken) -> None:
+def _take(state: MemoryState, op: store_ops.LeaseTaken) -> None:
     session = state.session(op.session_id)
     lease = session.held()
     if lease is not None and lease.fence != op.replaces:
@@ -350,16 +331,16 @@ def _take(state: MemoryState, op: LeaseTaken) -> None:
     if len(session.active()) != op.message_count or len(line_after(state, op.session_id)) > 1:
         raise SessionMoved(f"session {op.session_id!r} has moved on")
     session.renewed_at = time.time()
-    session.lease = Lease(op.fence, "another agent of this process", session.renewed_at)
+    session.lease = store_ops.Lease(op.fence, "another agent of this process", session.renewed_at)
 
 
-def _hold(state: MemoryState, op: LeaseHeld | LeaseReleased) -> None:
+def _hold(state: MemoryState, op: store_ops.LeaseHeld | store_ops.LeaseReleased) -> None:
     name = next((name for name, one in state.sessions.items() if one.lease and one.lease.fence == op.fence), None)
     if name is None:
         raise LeaseLost(f"session {op.session_id!r} was taken over by another agent")
     state.fence = op.fence
     session = state.sessions[name]
-    if isinstance(op, LeaseReleased):
+    if isinstance(op, store_ops.LeaseReleased):
         session.lease = None
     elif op.renews:
         session.renewed_at = time.time()
@@ -408,7 +389,7 @@ def check_title(state: MemoryState, session_id: str, title: str | None) -> None:
         raise ValueError(f"the title {title!r} is taken by another session")
 
 
-def _attach(session: MemorySession, op: ContextAttached) -> int:
+def _attach(session: MemorySession, op: store_ops.ContextAttached) -> int:
     if not session.messages:
         raise StoreError(f"session {op.session_id!r} has no message to attach context to")
     row: int = session.messages[-1].row["id"]
@@ -417,7 +398,7 @@ def _attach(session: MemorySession, op: ContextAttached) -> int:
     return row
 
 
-def _require_room(state: MemoryState, op: AttemptOpened) -> None:
+def _require_room(state: MemoryState, op: store_ops.AttemptOpened) -> None:
     for limit in op.limits:
         counted = [
             one
@@ -441,7 +422,7 @@ def _root(state: MemoryState, session_id: str | None) -> str | None:
     return session_id
 
 
-def _close_attempt(state: MemoryState, op: AttemptClosed) -> None:
+def _close_attempt(state: MemoryState, op: store_ops.AttemptClosed) -> None:
     if op.attempt_id not in state.attempts or op.attempt_id in state.closed:
         raise StoreError(f"attempt {op.attempt_id!r} is not open")
     state.closed[op.attempt_id] = op

@@ -6,20 +6,11 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from hermes import types
 from hermes.errors import ProviderError
 from hermes.scope import TurnScope
 from hermes.seams import ModelRequest
 from hermes.testing.replies import Reply
-from hermes.types import (
-    CallAnnounced,
-    Message,
-    ModelEvent,
-    ModelResponse,
-    ReasoningDelta,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
 
 Line: TypeAlias = Reply | ProviderError | Callable[[ModelRequest], Reply]
 
@@ -38,11 +29,11 @@ class ScriptedModel:
     def __init__(self, *script: Line) -> None:
         self._script = list(script)
         self._calls = 0
-        self.requests: list[tuple[Message, ...]] = []
+        self.requests: list[tuple[types.Message, ...]] = []
         self.full_requests: list[ModelRequest] = []
         self.stalled = asyncio.Event()
 
-    async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[types.ModelEvent]:
         self.full_requests.append(replace(request, units=tuple(request.units)))  # as it is now
         self.requests.append(tuple(message for unit in request.units for message in unit.messages))
         if self._calls >= len(self._script):
@@ -66,29 +57,29 @@ class ScriptedModel:
             f"{len(self._script) - self._calls} lines of the script were not asked for"
         )
 
-    def _deltas(self, reply: Reply) -> list[ModelEvent]:
+    def _deltas(self, reply: Reply) -> list[types.ModelEvent]:
         size = max(1, reply.pace.chunk_size)
-        events: list[ModelEvent] = [ReasoningDelta(reply.thinking)] if reply.thinking else []
-        events += [TextDelta(reply.text[at : at + size]) for at in range(0, len(reply.text), size)]
-        return events + [CallAnnounced(call.name) for call in reply.calls]
+        events: list[types.ModelEvent] = [types.ReasoningDelta(reply.thinking)] if reply.thinking else []
+        events += [types.TextDelta(reply.text[at : at + size]) for at in range(0, len(reply.text), size)]
+        return events + [types.CallAnnounced(call.name) for call in reply.calls]
 
-    def _response(self, reply: Reply) -> ModelResponse:
+    def _response(self, reply: Reply) -> types.ModelResponse:
         calls = tuple(
-            ToolCall(call.id or f"call_{self._calls}_{place}", call.name, call.arguments)
+            types.ToolCall(call.id or f"call_{self._calls}_{place}", call.name, call.arguments)
             for place, call in enumerate(reply.calls)
         )
-        message = Message(
+        message = types.Message(
             role="assistant",
             content=reply.text,
             tool_calls=calls,
             reasoning=reply.thinking or None,
             finish_reason=reply.finish_reason,
         )
-        usage = reply.usage or Usage(input_tokens=10, output_tokens=5)
-        return ModelResponse(
+        usage = reply.usage or types.Usage(input_tokens=10, output_tokens=5)
+        return types.ModelResponse(
             message=message,
             finish_reason=reply.finish_reason,
-            usage=usage if reply.reports_usage else Usage(),
+            usage=usage if reply.reports_usage else types.Usage(),
             model=self.name,
         )
 

@@ -5,19 +5,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from hermes import seams
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
-from hermes.seams import (
-    Decision,
-    Environment,
-    ExecResult,
-    FileInfo,
-    Gate,
-    ResultShelf,
-    Route,
-    SpawnSpec,
-    Supervisor,
-)
 from hermes.testing.fakes import FixedGate
 from hermes.types import Event, ImagePart, JsonObject
 
@@ -46,29 +36,29 @@ class MemoryEnvironment:
     async def execute(
         self,
         command: str,
-        decision: Decision,
+        decision: seams.Decision,
         scope: TurnScope,
         *,
         timeout_s: float | None = None,
         cwd: str | None = None,
         stdin: bytes | None = None,
-    ) -> ExecResult:
+    ) -> seams.ExecResult:
         self._check()
         if not decision.allowed:
             raise ToolError(decision.reason or "the command was not allowed")
         self.commands.append(command)
         output = self._answers.get(command)
         code = 127 if output is None else 0
-        return ExecResult(output=output or "", exit_code=code, cwd=cwd or self.cwd, backend=self.kind)
+        return seams.ExecResult(output=output or "", exit_code=code, cwd=cwd or self.cwd, backend=self.kind)
 
-    async def stat(self, path: str) -> FileInfo | None:
+    async def stat(self, path: str) -> seams.FileInfo | None:
         self._check()
         path = self._absolute(path)
         if path in self.files:
             mode = self._modes.get(path, 0o644)
-            return FileInfo(path=path, kind="file", size=len(self.files[path]), mtime_ns=1, mode=mode)
+            return seams.FileInfo(path=path, kind="file", size=len(self.files[path]), mtime_ns=1, mode=mode)
         if self._is_folder(path):
-            return FileInfo(path=path, kind="dir", size=0, mtime_ns=1, mode=0o755)
+            return seams.FileInfo(path=path, kind="dir", size=0, mtime_ns=1, mode=0o755)
         return None
 
     async def first_file(self, paths: Sequence[str]) -> str | None:
@@ -197,9 +187,9 @@ class FakeSupervisor:
     def __init__(self, output: bytes = b"", code: int = 0) -> None:
         self._output = output
         self._code = code
-        self.spawned: list[SpawnSpec] = []
+        self.spawned: list[seams.SpawnSpec] = []
 
-    async def spawn(self, decision: Decision, spec: SpawnSpec) -> FakeChild:
+    async def spawn(self, decision: seams.Decision, spec: seams.SpawnSpec) -> FakeChild:
         if not decision.allowed:
             raise ToolError(decision.reason or "not allowed")
         self.spawned.append(spec)
@@ -246,13 +236,13 @@ class FakeContext:
     call_id: str = "call"
     user_task: str | None = None
     scope: TurnScope = field(default_factory=TurnScope)
-    environment: Environment = field(default_factory=MemoryEnvironment)
-    gate: Gate = field(default_factory=FixedGate)
-    supervisor: Supervisor = field(default_factory=FakeSupervisor)
-    shelf: ResultShelf = field(default_factory=MemoryShelf)
+    environment: seams.Environment = field(default_factory=MemoryEnvironment)
+    gate: seams.Gate = field(default_factory=FixedGate)
+    supervisor: seams.Supervisor = field(default_factory=FakeSupervisor)
+    shelf: seams.ResultShelf = field(default_factory=MemoryShelf)
     settings: Mapping[str, Any] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)
-    route: Route = "foreground"
+    route: seams.Route = "foreground"
     events: list[Event] = field(default_factory=list)
     details: JsonObject = field(default_factory=dict)
     sight: str | None = None  # what every look gives; without it there is no model to ask

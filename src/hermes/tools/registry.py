@@ -58,48 +58,25 @@ def tool_result(data: object = None, **fields: object) -> str:
     return _as_json(data)
 
 
-class ToolEntry:
+class ToolEntry(Struct, eq=False):
     """One registered tool, as the contract names its fields."""
 
-    __slots__ = (
-        "check_fn",
-        "description",
-        "dynamic_schema_overrides",
-        "emoji",
-        "handler",
-        "is_async",
-        "max_result_size_chars",
-        "name",
-        "requires_env",
-        "schema",
-        "toolset",
-    )
+    name: str
+    toolset: str
+    schema: dict[str, Any]
+    handler: Callable[..., Any]
+    check_fn: Check | None = None
+    requires_env: list[str] = []
+    is_async: bool = False
+    description: str = ""
+    emoji: str = ""
+    max_result_size_chars: float | None = None
+    dynamic_schema_overrides: Callable[[], object] | None = None
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the contract's parameters
-        self,
-        name: str,
-        toolset: str,
-        schema: dict[str, Any],
-        handler: Callable[..., Any],
-        check_fn: Check | None = None,
-        requires_env: Iterable[str] | None = None,
-        is_async: bool = False,
-        description: str = "",
-        emoji: str = "",
-        max_result_size_chars: float | None = None,
-        dynamic_schema_overrides: Callable[[], object] | None = None,
-    ) -> None:
-        self.name = name
-        self.toolset = toolset
-        self.schema = schema
-        self.handler = handler
-        self.check_fn = check_fn
-        self.requires_env = [requires_env] if isinstance(requires_env, str) else list(requires_env or [])
-        self.is_async = is_async
-        self.description = description or str(schema.get("description") or "")
-        self.emoji = emoji
-        self.max_result_size_chars = max_result_size_chars
-        self.dynamic_schema_overrides = dynamic_schema_overrides
+    def __post_init__(self) -> None:
+        given: Any = self.requires_env  # a caller may give any names, or one
+        self.requires_env = [given] if isinstance(given, str) else list(given or [])
+        self.description = self.description or str(self.schema.get("description") or "")
 
     def __repr__(self) -> str:
         return f"<tool {self.name!r} of {self.toolset!r}>"
@@ -193,7 +170,7 @@ class ToolRegistry:
             schema,
             handler,
             check_fn if check_fn is not None else traits.needs,
-            requires_env if requires_env is not None else _env_of(traits),
+            requires_env if requires_env is not None else _env_of(traits),  # type: ignore[arg-type]  # see __post_init__
             is_async,
             description,
             emoji,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.host.doctor import CHECKS
 from hermes.host.logs import session_tag, start_logging, stop_logging
 from hermes.state import SessionDB
-from hermes.surfaces.cli.doctor import CHECKS
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.testing.replies import calls, fault, says
 from hermes.testing.server import ServerThread

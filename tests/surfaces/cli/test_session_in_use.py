@@ -79,30 +79,70 @@ def sent(server: ScriptedServer, number: int) -> list[JsonObject]:
     return messages
 
 
-def test_the_second_is_told_who_has_the_session_with_an_exit_code_of_its_own(
+@contextmanager
+def sending(
+    server: ScriptedServer, environ: dict[str, str], session_id: str, *words: str
+) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose message waits in the line of a session that another works on."""
+    command = [*MAIN, "chat", "--resume", session_id, "-q", "Me, too.", *words, *model(server)]
+    with subprocess.Popen(
+        command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        home = Path(environ["HERMES_HOME"])
+        waiting = "SELECT 1 FROM queued_messages WHERE state = 'waiting'"
+        wait_until(lambda: rows(home, waiting) or process.poll() is not None)
+        yield process
+
+
+def test_the_second_waits_in_line_and_is_answered_when_the_first_has_ended(
     run: Run, environ: dict[str, str], home: Path, gate: Path
 ) -> None:
     work = calls("terminal", command=until_there(gate))
     with ServerThread([says("Hi."), work, says("Worked."), says("Later.")]) as server:
         session_id = first_session(run, server)
-        with at_work(server, environ, session_id, gate) as first:
-            before = rows(home, "SELECT count(*) FROM messages")
-            told = run("chat", "--resume", session_id, "-q", "Me, too.", *model(server))
-            assert rows(home, "SELECT count(*) FROM messages") == before
+        with at_work(server, environ, session_id, gate) as first, sending(server, environ, session_id) as second:
             gate.touch()
             stdout, _ = first.communicate(timeout=60)
-        after = run("chat", "--resume", session_id, "-q", "Now.", *model(server))
-    assert (told.returncode, told.stdout) == (Exit.IN_USE, "")
-    assert re.fullmatch(
-        rf"error: session '{session_id}' is in use by pid {first.pid} since \d\d:\d\d; wait, go on in a copy"
-        r" \(--fork, /branch\), or stop it there\n",
-        told.stderr,
-    )
+            answer, told = second.communicate(timeout=60)
     assert (first.returncode, stdout) == (0, "Worked.\n")
-    assert (after.returncode, after.stdout) == (0, "Later.\n")
-    texts = [str(message.get("content")) for message in sent(server, 3)]
-    assert [text for text in texts if "unknown" in text or "late result" in text] == []
+    assert (second.returncode, answer) == (0, "Later.\n")
+    assert re.match(
+        rf"· session '{session_id}' is in use by pid {first.pid} since \d\d:\d\d; your message waits in its line", told
+    )
+    said = [message["content"] for message in sent(server, 3) if message["role"] in ("user", "assistant")]
+    assert [text for text in said if text][-3:] == ["Work.", "Worked.", "Me, too."]
     assert rows(home, "SELECT * FROM leases") == []
+    assert rows(home, "SELECT state FROM queued_messages") == [("done",)]
+
+
+def test_control_c_takes_the_message_back_while_it_waits(
+    run: Run, environ: dict[str, str], home: Path, gate: Path
+) -> None:
+    work = calls("terminal", command=until_there(gate))
+    with ServerThread([says("Hi."), work, says("Worked.")]) as server:
+        session_id = first_session(run, server)
+        with at_work(server, environ, session_id, gate) as first:
+            with sending(server, environ, session_id) as second:
+                second.send_signal(signal.SIGINT)
+                second.communicate(timeout=60)
+            gate.touch()
+            first.communicate(timeout=60)
+    assert second.returncode == Exit.CANCELLED
+    assert rows(home, "SELECT state, content FROM queued_messages") == [("dropped", None)]
+    assert len(server.requests) == 3
+
+
+def test_a_message_outlives_the_owner_that_was_killed(
+    run: Run, environ: dict[str, str], home: Path, gate: Path
+) -> None:
+    work = calls("terminal", command=until_there(gate))
+    with ServerThread([says("Hi."), work, says("I took over.")]) as server:
+        session_id = first_session(run, server)
+        with at_work(server, environ, session_id, gate) as first, sending(server, environ, session_id) as second:
+            first.kill()
+            first.communicate(timeout=60)
+            answer, _ = second.communicate(timeout=60)
+    assert (second.returncode, answer) == (0, "I took over.\n")
 
 
 def test_with_wait_the_second_goes_on_where_the_first_ended(

@@ -110,4 +110,7 @@ class Section(SectionBase, frozen=True):
             env="HERMES_PREFILL_MESSAGES_FILE",
         ),
     ] = ""
+    max_concurrent_sessions: Annotated[
+        Positive | None, key("Turns that one process runs at once; further ones wait for their turn. null: no limit.")
+    ] = 64
     file_read_max_chars: Annotated[int, key("Characters of a file the model may read at once.", ge=1)] = 100_000

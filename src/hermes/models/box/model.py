@@ -7,14 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hermes.errors import MissingPart, ProviderError
+from hermes.models.box import lean
 from hermes.models.box.files import bundled_weights, check_gguf, missing
-from hermes.models.box.lean import (
-    lean_request,
-    lean_tools,
-    with_call_opened,
-    with_readable_calls,
-    without_cut_call,
-)
 from hermes.models.box.server import INSTALL, BoxServer, ServedFile
 from hermes.models.endpoint import Endpoint
 from hermes.models.providers.local import Ask
@@ -105,12 +99,12 @@ class BoxModel:
         if self.is_lean:
             # One tuple for the session's life: the transport compares by identity.
             if self._lean[0] is not request.tools:
-                self._lean = (request.tools, lean_tools(request.tools))
-            request = lean_request(request, self._lean[1])
-        request = with_call_opened(with_readable_calls(request))
+                self._lean = (request.tools, lean.lean_tools(request.tools))
+            request = lean.lean_request(request, self._lean[1])
+        request = lean.with_call_opened(lean.with_readable_calls(request))
         async with aclosing(self._model.stream(request, scope)) as events:  # type: ignore[type-var]  # a generator
             async for event in events:
-                yield without_cut_call(event) if isinstance(event, ModelResponse) else event
+                yield lean.without_cut_call(event) if isinstance(event, ModelResponse) else event
 
     async def aclose(self) -> None:
         """Stop the server; the next call starts it again."""

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hermes.models.http.errors import (
-    HttpBodyError,
-    HttpConnectError,
-    HttpDisconnected,
-    HttpError,
-    HttpStatusError,
-    HttpTimeoutError,
-    TimeoutKind,
-)
+from hermes.models.http import errors
 from hermes.models.wires.answer_values import any_json
 from hermes.scope import TurnScope
 from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits
@@ -72,7 +64,7 @@ class HttpClient:
                         async with waits.next(received):
                             chunk = await content.readany()
                 except _lost() as error:
-                    raise HttpDisconnected(waits.address, received) from error
+                    raise errors.HttpDisconnected(waits.address, received) from error
                 if not chunk:
                     return
                 received += len(chunk)
@@ -90,11 +82,13 @@ class HttpClient:
         finally:
             answer.close()
         if len(text) > PROBE_BODY_BYTES:
-            raise HttpBodyError(f"{waits.address}: answered with more than {PROBE_BODY_BYTES} bytes")
+            raise errors.HttpBodyError(f"{waits.address}: answered with more than {PROBE_BODY_BYTES} bytes")
         try:
             return any_json(text)
         except msgspec.DecodeError as error:
-            raise HttpBodyError(f"{waits.address}: answered with something that is not JSON: {text[:80]!r}") from error
+            raise errors.HttpBodyError(
+                f"{waits.address}: answered with something that is not JSON: {text[:80]!r}"
+            ) from error
 
     async def close(self) -> None:
         """Close every connection; running requests end as `HttpDisconnected`. The next request opens anew."""
@@ -115,7 +109,7 @@ class HttpClient:
         finally:
             answer.close()
         lowered = {name.lower(): value for name, value in answer.headers.items()}
-        raise HttpStatusError(waits.address, answer.status, lowered, start)
+        raise errors.HttpStatusError(waits.address, answer.status, lowered, start)
 
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: Body, waits: "_Waits"
@@ -135,19 +129,19 @@ class HttpClient:
                     proxy=self._proxy(waits.address),
                 )
         except aiohttp.ConnectionTimeoutError as error:
-            raise HttpTimeoutError(waits.address, kind, connect_s) from error
+            raise errors.HttpTimeoutError(waits.address, kind, connect_s) from error
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
-            raise HttpConnectError(f"{waits.address}: no connection: {_reason(error)}") from error
+            raise errors.HttpConnectError(f"{waits.address}: no connection: {_reason(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
-            raise HttpConnectError(f"{waits.address!r} is not an http or https address") from error
+            raise errors.HttpConnectError(f"{waits.address!r} is not an http or https address") from error
         except aiohttp.ClientResponseError as error:
-            raise HttpBodyError(f"{waits.address}: the answer is not HTTP: {error.message[:200]}") from error
+            raise errors.HttpBodyError(f"{waits.address}: the answer is not HTTP: {error.message[:200]}") from error
         except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error, HttpError):
+            if isinstance(error, errors.HttpError):
                 raise
-            raise HttpDisconnected(waits.address, 0) from error
+            raise errors.HttpDisconnected(waits.address, 0) from error
         except ValueError as error:  # a line break in a header: most often in a key copied from a file
-            raise HttpConnectError(f"{waits.address}: the request cannot be sent: {error}") from error
+            raise errors.HttpConnectError(f"{waits.address}: the request cannot be sent: {error}") from error
 
     def _proxy(self, address: str) -> str | None:
         """The proxy that the environment names for this address.
@@ -196,7 +190,7 @@ class _Waits:
         self._limits = limits
         self._started = asyncio.get_running_loop().time()
 
-    def limit(self, kind: TimeoutKind) -> tuple[float, TimeoutKind]:
+    def limit(self, kind: errors.TimeoutKind) -> tuple[float, errors.TimeoutKind]:
         """Seconds for a wait of this kind, and the kind that will have passed when they are over."""
         if kind == "connect":
             seconds = self._limits.connect_s
@@ -219,9 +213,9 @@ class _Wait:
 
     __slots__ = ("_address", "_asked_s", "_kind", "_timeout")
 
-    def __init__(self, address: str, kind: TimeoutKind, seconds: float, asked_s: float) -> None:
+    def __init__(self, address: str, kind: errors.TimeoutKind, seconds: float, asked_s: float) -> None:
         self._address = address
-        self._kind: TimeoutKind = kind
+        self._kind: errors.TimeoutKind = kind
         self._asked_s = asked_s
         self._timeout = asyncio.timeout(seconds)
 
@@ -234,7 +228,7 @@ class _Wait:
         try:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as passed:
-            raise HttpTimeoutError(self._address, self._kind, self._asked_s) from passed
+            raise errors.HttpTimeoutError(self._address, self._kind, self._asked_s) from passed
 
 
 async def _read(answer: "aiohttp.ClientResponse", size: int, address: str, *, or_less: bool = False) -> bytes:
@@ -245,7 +239,7 @@ async def _read(answer: "aiohttp.ClientResponse", size: int, address: str, *, or
             text += chunk
     except _lost() as error:
         if not or_less:
-            raise HttpDisconnected(address, len(text)) from error
+            raise errors.HttpDisconnected(address, len(text)) from error
     return bytes(text[:size])
 
 

@@ -14,33 +14,10 @@ from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import ConfigError, UserError
 from hermes.models.endpoint import ApiMode, Endpoint, Quirks
-from hermes.models.providers.catalogue import (
-    ProviderEntry,
-    api_mode_for,
-    find_provider,
-    is_loopback,
-    provider_of_host,
-    providers,
-)
+from hermes.models.providers import catalogue, keyring
 from hermes.models.providers.credentials import Credential, CredentialPool, with_key
 from hermes.models.providers.key_homes import Home
 from hermes.models.providers.key_pool import PooledModel
-from hermes.models.providers.keyring import (
-    Claim,
-    Keys,
-    Target,
-    address_of,
-    auth_file,
-    configured_claims,
-    configured_provider,
-    is_at,
-    keys_for,
-    own_providers,
-    region,
-    sentence,
-    usual_address,
-    variable,
-)
 from hermes.models.providers.local import LocalModel
 from hermes.models.providers.metadata import load_metadata
 from hermes.models.providers.renewal import renewer
@@ -67,7 +44,7 @@ class ModelQuery(Struct, frozen=True, kw_only=True):
     api_mode: str = ""
     pool: CredentialPool | None = None
     routing: JsonObject = field(default_factory=dict)  # for aggregators
-    over: Claim | None = None  # what stands where this says nothing: the main model, for its helpers
+    over: keyring.Claim | None = None  # what stands where this says nothing: the main model, for its helpers
     is_filed: bool = False  # an entry of config.yaml
 
 
@@ -75,7 +52,7 @@ class Resolved(Struct, frozen=True):
     """An endpoint, the keys for it, and where the decision came from."""
 
     endpoint: Endpoint
-    entry: ProviderEntry
+    entry: catalogue.ProviderEntry
     source: str
     pool: CredentialPool | None = None
     models: tuple[str, ...] = ()  # those that config.yaml names, for a provider that tells none
@@ -87,7 +64,7 @@ def resolve_model(settings: Settings, http: HttpStream, asked: ModelQuery | None
     found = resolve(settings, wanted)
     pool = found.pool
     if pool is not None and (len(pool) > 1 or pool.is_renewable):
-        renew = renewer(http, auth_file(settings), found.entry.id) if pool.is_renewable else None
+        renew = renewer(http, keyring.auth_file(settings), found.entry.id) if pool.is_renewable else None
         return PooledModel(pool, lambda one: make_model(_keyed(found.endpoint, found.entry, one, wanted), http), renew)
     return wrapped(found, http, paths.cache_dir(settings.home), settings.environ)
 
@@ -107,8 +84,8 @@ def wrapped(found: Resolved, http: HttpStream, cache_dir: Any, environ: Mapping[
 def resolve(settings: Settings, asked: ModelQuery) -> Resolved:
     """Everything there is to know about the model asked for; `UserError` says what is missing."""
     claims = _claims(settings, asked)
-    said = address_of(claims)
-    own = own_providers(settings).get(said.provider.lower())
+    said = keyring.address_of(claims)
+    own = keyring.own_providers(settings).get(said.provider.lower())
     if own is not None:
         return _own(settings, asked, claims, own)
     if said.provider in ("", "auto"):
@@ -118,57 +95,57 @@ def resolve(settings: Settings, asked: ModelQuery) -> Resolved:
         source = "asked for" if asked.provider else "model.provider"
     if entry.kind == "box":
         return _box(settings, asked, entry, source)
-    base_url = base_url or usual_address(settings, entry)
-    target = Target(claims=claims, entry=entry, base_url=base_url)
+    base_url = base_url or keyring.usual_address(settings, entry)
+    target = keyring.Target(claims=claims, entry=entry, base_url=base_url)
     if entry.kind in ("oauth", "external"):
         _require_sign_in(settings, target)
     section = settings.of(model_section.Section)
     name = asked.name or (section.default if _is_configured(asked, section) else "")
-    if not base_url or (not name and entry.kind != "local" and not is_loopback(base_url)):
+    if not base_url or (not name and entry.kind != "local" and not catalogue.is_loopback(base_url)):
         raise UserError(NO_MODEL if not name else f"{entry.id!r} has no address of its own: set model.base_url")
     return _resolved(settings, asked, target, name, source)
 
 
-def _claims(settings: Settings, asked: ModelQuery) -> list[Claim]:
-    key = asked.api_key or (variable(settings, asked.key_env) if asked.key_env else "")
-    mine = Claim(
+def _claims(settings: Settings, asked: ModelQuery) -> list[keyring.Claim]:
+    key = asked.api_key or (keyring.variable(settings, asked.key_env) if asked.key_env else "")
+    mine = keyring.Claim(
         provider=asked.provider,
         base_url=asked.base_url,
         api_key=key,
         key_source=asked.key_env or "the key that was given",
         is_filed=asked.is_filed,
     )
-    return [*configured_claims(settings), *((asked.over,) if asked.over else ()), mine]
+    return [*keyring.configured_claims(settings), *((asked.over,) if asked.over else ()), mine]
 
 
-def _resolved(settings: Settings, asked: ModelQuery, target: Target, name: str, source: str) -> Resolved:
+def _resolved(settings: Settings, asked: ModelQuery, target: keyring.Target, name: str, source: str) -> Resolved:
     """`target` with its form and its keys."""
-    entry, own = target.entry, configured_provider(settings, target.entry)
+    entry, own = target.entry, keyring.configured_provider(settings, target.entry)
     endpoint = _endpoint(settings, asked, target, own, name)
-    pool, keys = asked.pool, Keys()
+    pool, keys = asked.pool, keyring.Keys()
     if pool is None:  # else it was handed over together with the address
-        keys = keys_for(settings, target)
+        keys = keyring.keys_for(settings, target)
         strategy = settings.of(top_section.Section).credential_pool_strategies.get(entry.id, "fill_first")
-        pool = auth_file(settings).pool(keys.kept, strategy)
+        pool = keyring.auth_file(settings).pool(keys.kept, strategy)
     if pool is not None:
         endpoint = _keyed(endpoint, entry, pool.pick(), asked)
     elif keys.withheld:
-        endpoint = replace(endpoint, withheld=sentence(target, keys.withheld[0]))
+        endpoint = replace(endpoint, withheld=keyring.sentence(target, keys.withheld[0]))
     return Resolved(endpoint, entry, source, pool, tuple(own.models))
 
 
-def _keyed(endpoint: Endpoint, entry: ProviderEntry, credential: Credential, asked: ModelQuery) -> Endpoint:
+def _keyed(endpoint: Endpoint, entry: catalogue.ProviderEntry, credential: Credential, asked: ModelQuery) -> Endpoint:
     if asked.pool is not None:
         credential = replace(credential, homes=(Home(address=endpoint.base_url),))
     return with_key(endpoint, credential, entry.key_header)
 
 
-def _require_sign_in(settings: Settings, target: Target) -> None:
-    keys = keys_for(settings, target) if target.base_url else Keys()
+def _require_sign_in(settings: Settings, target: keyring.Target) -> None:
+    keys = keyring.keys_for(settings, target) if target.base_url else keyring.Keys()
     if keys.kept:
         return
     if keys.withheld:
-        raise UserError(f"{sentence(target, keys.withheld[0])}, or base_url beside the tokens in auth.json")
+        raise UserError(f"{keyring.sentence(target, keys.withheld[0])}, or base_url beside the tokens in auth.json")
     raise UserError(
         f"{target.entry.name} signs in through a browser or another program, which this version does not do; put "
         "tokens that another program got into auth.json (docs/models.md), or choose a provider with a key: hermes model"
@@ -178,28 +155,28 @@ def _require_sign_in(settings: Settings, target: Target) -> None:
 # -- who ---------------------------------------------------------------------------------------------------------
 
 
-def _named(wanted: str) -> ProviderEntry:
-    entry = find_provider(wanted)
+def _named(wanted: str) -> catalogue.ProviderEntry:
+    entry = catalogue.find_provider(wanted)
     if entry is None:
         from difflib import get_close_matches  # only when something is wrong
 
-        near = get_close_matches(wanted, providers(), n=1)
+        near = get_close_matches(wanted, catalogue.providers(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; see: hermes model --list"
         raise UserError(f"there is no provider {wanted!r}{hint}")
     return entry
 
 
-def _auto(settings: Settings, base_url: str) -> tuple[ProviderEntry, str, str]:
+def _auto(settings: Settings, base_url: str) -> tuple[catalogue.ProviderEntry, str, str]:
     """By address; then by the first key that is set."""
     if not base_url:
-        for variable in ("OPENAI_BASE_URL", "OPENROUTER_BASE_URL"):
-            base_url = base_url or settings.lookup(variable) or ""
+        for name in ("OPENAI_BASE_URL", "OPENROUTER_BASE_URL"):
+            base_url = base_url or settings.lookup(name) or ""
     if base_url:
-        return provider_of_host(base_url) or providers()["custom"], base_url, "by address"
-    for entry in providers().values():
-        for variable in entry.env:
-            if settings.lookup(variable):
-                return entry, "", f"{variable} is set"
+        return catalogue.provider_of_host(base_url) or catalogue.providers()["custom"], base_url, "by address"
+    for entry in catalogue.providers().values():
+        for name in entry.env:
+            if settings.lookup(name):
+                return entry, "", f"{name} is set"
     raise UserError(NO_MODEL)
 
 
@@ -208,7 +185,7 @@ def _is_configured(asked: ModelQuery, section: model_section.Section) -> bool:
     return not asked.provider or asked.provider == section.provider or not section.provider
 
 
-def _box(settings: Settings, asked: ModelQuery, entry: ProviderEntry, source: str) -> Resolved:
+def _box(settings: Settings, asked: ModelQuery, entry: catalogue.ProviderEntry, source: str) -> Resolved:
     """A file on this machine: `endpoint.model` is its path, or empty for the one that comes with Hermes."""
     section = settings.of(model_section.Section)
     if asked.base_url:
@@ -232,17 +209,19 @@ def _box(settings: Settings, asked: ModelQuery, entry: ProviderEntry, source: st
 # -- in which form -----------------------------------------------------------------------------------------------
 
 
-def _endpoint(settings: Settings, asked: ModelQuery, target: Target, own: top_section.Provider, name: str) -> Endpoint:
+def _endpoint(
+    settings: Settings, asked: ModelQuery, target: keyring.Target, own: top_section.Provider, name: str
+) -> Endpoint:
     section, entry, base_url = settings.of(model_section.Section), target.entry, target.base_url
     is_configured = _is_configured(asked, section) and _is_filed(target)
     mode = _mode(asked.api_mode or own.api_mode or (section.api_mode if is_configured else ""))
-    mode = mode or api_mode_for(base_url, entry)
+    mode = mode or catalogue.api_mode_for(base_url, entry)
     facts = load_metadata(paths.cache_dir(settings.home)).find(name) if name else None
     known = own.models.get(name) if isinstance(own.models, dict) else None
     special = known or top_section.ProviderModel()
     window = special.context_length or own.context_length or (section.context_length if is_configured else None)
     listed = facts.context if facts else None
-    is_local = entry.kind == "local" or (entry.kind == "any" and is_loopback(base_url))
+    is_local = entry.kind == "local" or (entry.kind == "any" and catalogue.is_loopback(base_url))
     stale_s = special.stale_timeout_seconds or own.stale_timeout_seconds
     limits = _local_limits(settings) if is_local else _limits(settings)
     is_bedrock = mode == "bedrock_converse"
@@ -262,20 +241,20 @@ def _endpoint(settings: Settings, asked: ModelQuery, target: Target, own: top_se
         max_output=facts.output if facts else None,
         context_length=window or listed,
         asks_window=window is None and (listed is None or entry.kind in ("local", "any")),
-        region=region(settings) if is_bedrock else "",
+        region=keyring.region(settings) if is_bedrock else "",
         profile=(settings.lookup("AWS_PROFILE") or "") if is_bedrock else "",
         is_aws=is_bedrock and _takes_signatures(settings, base_url),
     )
 
 
-def _is_filed(target: Target) -> bool:
+def _is_filed(target: keyring.Target) -> bool:
     """Whether the provider in force is the one that the `model` section of config.yaml is about."""
-    filed, said = target.claims[0], address_of(target.claims)
+    filed, said = target.claims[0], keyring.address_of(target.claims)
     is_general = not (filed.provider or filed.base_url)
-    return is_general or said.provider in ("", "auto") or is_at(said.provider, filed.provider, filed.base_url)
+    return is_general or said.provider in ("", "auto") or keyring.is_at(said.provider, filed.provider, filed.base_url)
 
 
-def _own_headers(target: Target, own: top_section.Provider) -> dict[str, str]:
+def _own_headers(target: keyring.Target, own: top_section.Provider) -> dict[str, str]:
     """Headers of config.yaml, which may hold keys: for the address that they stand beside."""
     home = Home(address=own.base_url) if own.base_url else Home(provider=target.entry.id)
     return own.headers if home.has(target.base_url) else {}
@@ -294,7 +273,7 @@ def _mode(text: str) -> ApiMode | None:
     return text or None  # type: ignore[return-value]  # checked above
 
 
-def _quirks(settings: Settings, entry: ProviderEntry, mode: ApiMode, name: str) -> Quirks:
+def _quirks(settings: Settings, entry: catalogue.ProviderEntry, mode: ApiMode, name: str) -> Quirks:
     quirks, lowered = entry.quirks, name.lower()
     if "claude" in lowered and mode != "codex_responses" and entry.kind not in ("any", "local"):
         from hermes.config.sections import prompt_caching  # see `region`
@@ -308,7 +287,7 @@ def _quirks(settings: Settings, entry: ProviderEntry, mode: ApiMode, name: str) 
     return quirks
 
 
-def _routing(settings: Settings, asked: ModelQuery, entry: ProviderEntry) -> JsonObject:
+def _routing(settings: Settings, asked: ModelQuery, entry: catalogue.ProviderEntry) -> JsonObject:
     """The fields that tell an aggregator whom to ask. Asked of another provider they are refused."""
     if not entry.quirks.is_aggregator:
         if asked.routing:
@@ -327,7 +306,7 @@ def _routing(settings: Settings, asked: ModelQuery, entry: ProviderEntry) -> Jso
     return {**configured, **asked.routing}
 
 
-def _cache_headers(settings: Settings, entry: ProviderEntry) -> dict[str, str]:
+def _cache_headers(settings: Settings, entry: catalogue.ProviderEntry) -> dict[str, str]:
     if entry.id != "openrouter":
         return {}
     from hermes.config.sections import openrouter  # see `region`
@@ -366,9 +345,9 @@ def _local_limits(settings: Settings) -> HttpLimits:
     return HttpLimits(CONNECT_S, stale_s, stale_s)
 
 
-def seconds(settings: Settings, variable: str, default: float) -> float:
+def seconds(settings: Settings, name: str, default: float) -> float:
     """What an environment variable says, or the default; `ConfigError` when it is not a positive number."""
-    text = settings.lookup(variable)
+    text = settings.lookup(name)
     if not text:
         return default
     try:
@@ -376,23 +355,23 @@ def seconds(settings: Settings, variable: str, default: float) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found < float("inf"):
-        raise ConfigError(f"the variable {variable} should hold seconds, not {text!r}")
+        raise ConfigError(f"the variable {name} should hold seconds, not {text!r}")
     return found
 
 
 # -- servers of the user's own -----------------------------------------------------------------------------------
 
 
-def _own(settings: Settings, asked: ModelQuery, claims: Sequence[Claim], own: top_section.Provider) -> Resolved:
-    said = address_of(claims)
+def _own(settings: Settings, asked: ModelQuery, claims: Sequence[keyring.Claim], own: top_section.Provider) -> Resolved:
+    said = keyring.address_of(claims)
     provider, base_url = said.provider.lower(), said.base_url or own.base_url
     if not base_url:
         raise ConfigError(f"providers.{provider} has no base_url")
     section = settings.of(model_section.Section)
     name = asked.name or (section.default if _is_configured(asked, section) else "") or own.model
-    if not name and not is_loopback(base_url):
+    if not name and not catalogue.is_loopback(base_url):
         raise UserError(f"name a model of {provider!r}: set model.default, or providers.{provider}.model")
-    known = provider_of_host(base_url) or providers()["custom"]
+    known = catalogue.provider_of_host(base_url) or catalogue.providers()["custom"]
     entry = replace(known, id=provider, kind="any" if known.kind == "key" else known.kind, env=(), headers={})
-    target = Target(claims=claims, entry=entry, base_url=base_url, is_own=True)
+    target = keyring.Target(claims=claims, entry=entry, base_url=base_url, is_own=True)
     return _resolved(settings, asked, target, name, f"providers.{provider}")

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hermes import types
 from hermes.config.sections.agent import AnswerLimits
 from hermes.errors import ProviderError
 from hermes.models.endpoint import Endpoint
@@ -16,18 +17,6 @@ from hermes.models.wires.answer_values import UNREADABLE, any_json, is_deep, rea
 from hermes.models.wires.classify import provider_error
 from hermes.models.wires.sse import SseParser
 from hermes.typed import json_decoder
-from hermes.types import (
-    CallAnnounced,
-    FinishReason,
-    JsonObject,
-    Message,
-    ModelEvent,
-    ModelResponse,
-    ReasoningDelta,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
 
 Event = TypeVar("Event")
 
@@ -41,10 +30,10 @@ class CallDraft(Struct):
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     size: int = 0  # characters of the arguments
-    provider_data: JsonObject | None = None
+    provider_data: types.JsonObject | None = None
 
-    def finished(self) -> ToolCall:
-        return ToolCall(self.id, self.name, "".join(self.arguments) or "{}", self.provider_data)
+    def finished(self) -> types.ToolCall:
+        return types.ToolCall(self.id, self.name, "".join(self.arguments) or "{}", self.provider_data)
 
 
 class AnswerReader(ABC):
@@ -53,8 +42,8 @@ class AnswerReader(ABC):
     Whatever the bytes are, all that it raises is `ProviderError` and `HttpBodyError`; what came before stays readable.
     """
 
-    finish: FinishReason | None = None
-    usage = Usage()
+    finish: types.FinishReason | None = None
+    usage = types.Usage()
     is_complete = False  # the provider has said that this was all; what comes later is passed over
     _shows_words = True
     _is_overrun = False  # cut off by us, at one of the limits
@@ -73,11 +62,11 @@ class AnswerReader(ABC):
         self.text: list[str] = []
         self.thought: list[str] = []
         self.calls: dict[int, CallDraft] = {}
-        self.deltas: list[ModelEvent] = []  # not given out yet
+        self.deltas: list[types.ModelEvent] = []  # not given out yet
         self._held: list[bytes] = []  # of an answer that is not streamed
 
     @abstractmethod
-    def feed(self, chunk: bytes) -> list[ModelEvent]:
+    def feed(self, chunk: bytes) -> list[types.ModelEvent]:
         """The deltas of one piece of a stream. A failure that the stream reports is a `ProviderError`."""
 
     @abstractmethod
@@ -85,10 +74,10 @@ class AnswerReader(ABC):
         """Report an answer that came as one JSON object."""
 
     @abstractmethod
-    def end(self) -> list[ModelEvent]:
+    def end(self) -> list[types.ModelEvent]:
         """The deltas that the stream still holds when its bytes have ended."""
 
-    def extras(self) -> JsonObject:
+    def extras(self) -> types.JsonObject:
         """Fields of the message beside words and calls: reasoning as this protocol wants it back."""
         return {}
 
@@ -102,7 +91,7 @@ class AnswerReader(ABC):
         if text:
             self.tell_words()
             self.thought.append(text)
-            self.deltas.append(ReasoningDelta(text))
+            self.deltas.append(types.ReasoningDelta(text))
             self._thought_chars += len(text)
             if self._thought_chars > self.limits.max_thinking_chars:
                 raise self.endless("characters of reasoning", "max_thinking_chars")
@@ -129,7 +118,7 @@ class AnswerReader(ABC):
                 raise self.endless("characters of a tool's name", "max_name_chars")
             draft.name = name
             self.tell_words()
-            self.deltas.append(CallAnnounced(name))
+            self.deltas.append(types.CallAnnounced(name))
 
     def tell_words(self) -> None:
         """Make one delta of the words that have come since the last one."""
@@ -138,7 +127,7 @@ class AnswerReader(ABC):
         self._told = len(self.text)
         if words:
             if self._shows_words:
-                self.deltas.append(TextDelta(words))
+                self.deltas.append(types.TextDelta(words))
             self._said_chars += len(words)
             if self._said_chars > self.limits.max_chars:
                 raise self.endless("characters of text", "max_chars")
@@ -166,14 +155,14 @@ class AnswerReader(ABC):
             + len(self.calls)
         )
 
-    def fresh(self) -> list[ModelEvent]:
+    def fresh(self) -> list[types.ModelEvent]:
         """The deltas since the last time."""
         if len(self.text) > self._told:
             self.tell_words()
         deltas, self.deltas = self.deltas, []
         return deltas
 
-    def hold(self, chunk: bytes) -> list[ModelEvent]:
+    def hold(self, chunk: bytes) -> list[types.ModelEvent]:
         """`feed` for an answer that is not streamed: it says nothing before its end."""
         self._held.append(chunk)
         self._held_bytes += len(chunk)
@@ -181,11 +170,11 @@ class AnswerReader(ABC):
             raise self.endless("bytes in one piece", "max_event_bytes")
         return []
 
-    def end_held(self) -> list[ModelEvent]:
+    def end_held(self) -> list[types.ModelEvent]:
         """`end` for an answer that is not streamed."""
         return self.whole(b"".join(self._held))
 
-    def whole(self, body: bytes) -> list[ModelEvent]:
+    def whole(self, body: bytes) -> list[types.ModelEvent]:
         """The deltas of an answer that came as one JSON object."""
         decoded = self.decode(body)
         if isinstance(decoded, dict) and decoded.get("error"):
@@ -239,7 +228,7 @@ class AnswerReader(ABC):
         """Whether there is an answer, whole or not, when nothing more comes."""
         return self.has_text or (self.has_ended and bool(self.calls))
 
-    def response(self, *, broken_by: str = "") -> ModelResponse:
+    def response(self, *, broken_by: str = "") -> types.ModelResponse:
         """The answer. One whose end never came is partial, or an error when it has no words.
 
         `broken_by` says why nothing more has come, where that is known.
@@ -249,7 +238,7 @@ class AnswerReader(ABC):
             broken_by = broken_by or f"the stream of {self.asked!r} ended before its answer did"
             if not self.has_text:
                 raise ProviderError(broken_by, reason="server_error", retryable=True)
-        calls: tuple[ToolCall, ...] = ()
+        calls: tuple[types.ToolCall, ...] = ()
         if self.calls and not partial:
             drafts = sorted(self.calls.items())
             calls = tuple([draft.finished() for _, draft in drafts if draft.name or draft.arguments])
@@ -258,7 +247,7 @@ class AnswerReader(ABC):
             finish = "length"  # nobody said that the call was finished, and nothing of its arguments has come
         if calls and finish == "stop":
             finish = "tool_calls"
-        message = Message(
+        message = types.Message(
             role="assistant",
             content="".join(self.text),
             tool_calls=calls,
@@ -267,7 +256,7 @@ class AnswerReader(ABC):
         )
         if extras := {name: value for name, value in self.extras().items() if not is_deep(value)}:
             message = replace(message, **extras)
-        return ModelResponse(
+        return types.ModelResponse(
             message=message,
             finish_reason=finish,
             usage=self.usage,
@@ -277,11 +266,11 @@ class AnswerReader(ABC):
         )
 
 
-def joined(events: list[ModelEvent]) -> list[ModelEvent]:
+def joined(events: list[types.ModelEvent]) -> list[types.ModelEvent]:
     """The same with neighbouring pieces of text as one: what arrived together is shown together."""
-    out: list[ModelEvent] = []
+    out: list[types.ModelEvent] = []
     for kind, run in groupby(events, type):
-        if kind is TextDelta or kind is ReasoningDelta:
+        if kind is types.TextDelta or kind is types.ReasoningDelta:
             out.append(kind("".join([one.text for one in run])))  # type: ignore[union-attr]  # both have text
         else:
             out += run
@@ -324,7 +313,7 @@ class SseReading(AnswerReader):
     def take(self, events: Iterable[Any]) -> None:
         """Report what `events` say, up to the one that completes the answer."""
 
-    def feed(self, chunk: bytes) -> list[ModelEvent]:
+    def feed(self, chunk: bytes) -> list[types.ModelEvent]:
         """The deltas of `chunk`; words that arrive together are one delta."""
         if self.is_complete:
             return []
@@ -337,7 +326,7 @@ class SseReading(AnswerReader):
             self.is_complete = True
         return self.fresh()
 
-    def end(self) -> list[ModelEvent]:
+    def end(self) -> list[types.ModelEvent]:
         """Some servers answer a streaming request with plain JSON."""
         if self.is_complete:
             return []

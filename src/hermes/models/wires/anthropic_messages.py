@@ -6,39 +6,24 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from hermes import types
 from hermes.models.endpoint import Endpoint
 from hermes.models.wires import claude_quirks
+from hermes.models.wires import content as wire_content
 from hermes.models.wires.answer_reader import AnswerReader, Decoding, SseReading
 from hermes.models.wires.answer_values import arguments_text, count, encode, listing, mapping, words
 from hermes.models.wires.classify import provider_error
-from hermes.models.wires.content import (
-    BlockWire,
-    Picture,
-    cache_marker,
-    declared_tools,
-    max_image_bytes,
-    picture,
-    strict_id,
-)
 from hermes.models.wires.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest
-from hermes.types import (
-    FinishReason,
-    ImagePart,
-    JsonObject,
-    Message,
-    ToolDefinition,
-    Usage,
-)
 
 API_VERSION = "2023-06-01"
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-MAX_IMAGE_BYTES = max_image_bytes("anthropic_messages")
+MAX_IMAGE_BYTES = wire_content.max_image_bytes("anthropic_messages")
 LONG_CACHE_BETA = "extended-cache-ttl-2025-04-11"
 MARKED_UNITS = 3
 THINKING = ("thinking", "redacted_thinking")
-_STOP: dict[str, FinishReason] = {
+_STOP: dict[str, types.FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
@@ -54,7 +39,7 @@ def anthropic_messages(endpoint: Endpoint, http: HttpStream) -> HttpModel:
     return HttpModel(endpoint, MessagesWire(endpoint), http)
 
 
-class MessagesWire(BlockWire):
+class MessagesWire(wire_content.BlockWire):
     """`Wire` of Anthropic Messages."""
 
     apart = MARKED_UNITS
@@ -64,7 +49,7 @@ class MessagesWire(BlockWire):
         self._endpoint = endpoint
         quirks = endpoint.quirks
         self.key = f"messages:{quirks.keeps_thinking:d}{quirks.replay_reasoning:d}"
-        self._marker = cache_marker(quirks)
+        self._marker = wire_content.cache_marker(quirks)
         self._spliced = b',"cache_control":' + encode(self._marker) + b"}]}"
 
     def url(self, *, is_stream: bool) -> str:
@@ -86,16 +71,16 @@ class MessagesWire(BlockWire):
         if endpoint.context_length:
             most = min(most, endpoint.context_length)
         asked = claude_quirks.thinking_fields(endpoint.model, options.reasoning, options.max_tokens or most)
-        head: JsonObject = {"model": claude_quirks.plain_name(endpoint.model), "stream": options.stream, **asked}
+        head: types.JsonObject = {"model": claude_quirks.plain_name(endpoint.model), "stream": options.stream, **asked}
         if options.service_tier:
             head["service_tier"] = options.service_tier
         if request.system:
-            block: JsonObject = {"type": "text", "text": request.system}
+            block: types.JsonObject = {"type": "text", "text": request.system}
             if endpoint.quirks.cache_markers:
                 head["system"] = [{**block, "cache_control": self._marker}]
             else:
                 head["system"] = request.system
-        if tools := declared_tools(request):
+        if tools := wire_content.declared_tools(request):
             head["tools"] = [_tool(tool) for tool in tools]
             if (choice := _tool_choice(options.tool_choice if request.tools else "none")) is not None:
                 head["tool_choice"] = choice
@@ -112,27 +97,30 @@ class MessagesWire(BlockWire):
     def reading(self) -> AnswerReader:
         return _MessagesReading(self._endpoint)
 
-    def text(self, text: str) -> JsonObject:
+    def text(self, text: str) -> types.JsonObject:
         return {"type": "text", "text": text}
 
-    def image(self, part: ImagePart) -> JsonObject:
-        found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
-        if not isinstance(found, Picture):
+    def image(self, part: types.ImagePart) -> types.JsonObject:
+        found = wire_content.picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
+        if not isinstance(found, wire_content.Picture):
             return self.text(found)
         if found.url:
             return {"type": "image", "source": {"type": "url", "url": found.url}}
         return {"type": "image", "source": {"type": "base64", "media_type": found.media_type, "data": found.data}}
 
-    def result(self, message: Message) -> JsonObject:
+    def result(self, message: types.Message) -> types.JsonObject:
         blocks = self.blocks(message.content)
         content: Any = blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
-        out: JsonObject = {"type": "tool_result", "tool_use_id": strict_id(message.tool_call_id or "")}
+        out: types.JsonObject = {
+            "type": "tool_result",
+            "tool_use_id": wire_content.strict_id(message.tool_call_id or ""),
+        }
         out["content"] = content
         if message.status == "failed":
             out["is_error"] = True
         return out
 
-    def thinking(self, message: Message) -> list[JsonObject]:
+    def thinking(self, message: types.Message) -> list[types.JsonObject]:
         quirks = self._endpoint.quirks
         if quirks.keeps_thinking:
             return own_thinking(message.reasoning_details)
@@ -141,11 +129,11 @@ class MessagesWire(BlockWire):
             return [{"type": "thinking", "thinking": thought, "signature": ""}]
         return []
 
-    def calls(self, message: Message) -> list[JsonObject]:
+    def calls(self, message: types.Message) -> list[types.JsonObject]:
         return [
             {
                 "type": "tool_use",
-                "id": strict_id(call.id),
+                "id": wire_content.strict_id(call.id),
                 "name": call.name,
                 "input": msgspec.Raw(call.arguments.encode()),
             }
@@ -153,11 +141,11 @@ class MessagesWire(BlockWire):
         ]
 
 
-def own_thinking(details: Any) -> list[JsonObject]:
+def own_thinking(details: Any) -> list[types.JsonObject]:
     """The signed thinking blocks among stored details; others are not this protocol's."""
     if not isinstance(details, list):
         return []
-    found: list[JsonObject] = []
+    found: list[types.JsonObject] = []
     for one in details:
         if not isinstance(one, Mapping):
             continue
@@ -175,13 +163,13 @@ class ThoughtDraft(Struct):
     signature: list[str] = field(default_factory=list)
     redacted: str = ""
 
-    def finished(self) -> JsonObject:
+    def finished(self) -> types.JsonObject:
         if self.redacted:
             return {"type": "redacted_thinking", "data": self.redacted}
         return {"type": "thinking", "thinking": "".join(self.thinking), "signature": "".join(self.signature)}
 
 
-def thought_blocks(drafts: Mapping[int, ThoughtDraft]) -> list[JsonObject] | None:
+def thought_blocks(drafts: Mapping[int, ThoughtDraft]) -> list[types.JsonObject] | None:
     """The blocks that the provider wants back, in their order."""
     return own_thinking([draft.finished() for _, draft in sorted(drafts.items())]) or None
 
@@ -190,12 +178,12 @@ def _filled(block: Mapping[str, Any], name: str) -> bool:
     return isinstance(block.get(name), str) and bool(block[name])
 
 
-def _tool(tool: ToolDefinition) -> JsonObject:
+def _tool(tool: types.ToolDefinition) -> types.JsonObject:
     schema = tool.parameters if tool.parameters.get("type") == "object" else {**tool.parameters, "type": "object"}
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _tool_choice(choice: str) -> JsonObject | None:
+def _tool_choice(choice: str) -> types.JsonObject | None:
     if choice == "auto":
         return None
     kinds = {"required": "any", "none": "none"}
@@ -257,7 +245,7 @@ class _MessagesReading(SseReading):
         self._counted(body.get("usage"))
         self.is_complete = isinstance(content, list)
 
-    def extras(self) -> JsonObject:
+    def extras(self) -> types.JsonObject:
         return {"reasoning_details": thought_blocks(self._thinking)}
 
     def _block(self, index: int, block: Mapping[str, Any]) -> None:
@@ -295,7 +283,7 @@ class _MessagesReading(SseReading):
         """The last word on tokens. What was read is told at the start, but alone it would look like the whole."""
         last = _counts(usage)
         tokens = self._tokens | last
-        self.usage = Usage(
+        self.usage = types.Usage(
             input_tokens=tokens.get("input_tokens"),
             output_tokens=last.get("output_tokens"),  # at the start it counts what nobody has seen yet
             cache_read_tokens=tokens.get("cache_read_input_tokens"),

@@ -7,44 +7,24 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hermes import types
 from hermes.models.endpoint import Endpoint
+from hermes.models.wires import content as wire_content
 from hermes.models.wires.answer_reader import Decoding, SseReading
 from hermes.models.wires.answer_text import ThinkSplitter, parse_text_calls
 from hermes.models.wires.answer_values import arguments_text, count, encode, is_deep, mapping
 from hermes.models.wires.classify import provider_error
-from hermes.models.wires.content import (
-    SEE_PICTURE,
-    Picture,
-    cache_marker,
-    effort_of,
-    images,
-    max_image_bytes,
-    picture,
-    texts,
-)
 from hermes.models.wires.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest, Unit
 from hermes.typed import convert
-from hermes.types import (
-    Content,
-    FinishReason,
-    ImagePart,
-    JsonObject,
-    Message,
-    ModelEvent,
-    ModelResponse,
-    OpaquePart,
-    ToolDefinition,
-    Usage,
-)
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-MAX_IMAGE_BYTES = max_image_bytes("chat_completions")
+MAX_IMAGE_BYTES = wire_content.max_image_bytes("chat_completions")
 MARKED_UNITS = 3
 _TEXT_END = b'"}]}'
 _AUDIO_FORMATS = ("wav", "mp3")
-_FINISH: dict[str, FinishReason] = {
+_FINISH: dict[str, types.FinishReason] = {
     "stop": "stop",
     "eos": "stop",
     "end_turn": "stop",
@@ -75,7 +55,7 @@ class ChatWire:
         self.reading = partial(kind, endpoint)
         self._headers = bearer(endpoint)
         self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
-        self._marked_end = b'","cache_control":' + encode(cache_marker(quirks)) + b"}]}"
+        self._marked_end = b'","cache_control":' + encode(wire_content.cache_marker(quirks)) + b"}]}"
 
     def url(self, *, is_stream: bool) -> str:
         return self._url
@@ -85,7 +65,7 @@ class ChatWire:
 
     def head(self, request: ModelRequest) -> bytes:
         options, quirks = request.options, self._endpoint.quirks
-        head: JsonObject = {"model": self._endpoint.model, "stream": options.stream}
+        head: types.JsonObject = {"model": self._endpoint.model, "stream": options.stream}
         if options.stream and quirks.include_usage:
             head["stream_options"] = {"include_usage": True}
         if options.max_tokens is not None:
@@ -126,8 +106,8 @@ class ChatWire:
     def _marked(self, piece: bytes) -> bytes:
         return piece[: -len(_TEXT_END)] + self._marked_end if piece.endswith(_TEXT_END) else piece
 
-    def _reasoning(self, asked: JsonObject | None) -> JsonObject:
-        effort, style = effort_of(asked), self._endpoint.quirks.reasoning
+    def _reasoning(self, asked: types.JsonObject | None) -> types.JsonObject:
+        effort, style = wire_content.effort_of(asked), self._endpoint.quirks.reasoning
         if effort is None or style == "none":
             return {}
         if style == "object":
@@ -136,20 +116,20 @@ class ChatWire:
             return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
         return {"reasoning_effort": effort}
 
-    def _text(self, text: str) -> str | list[JsonObject]:
+    def _text(self, text: str) -> str | list[types.JsonObject]:
         """Text as it stands, or as a part, which can carry a marker."""
         return [_text_part(text)] if self._endpoint.quirks.cache_markers else text
 
-    def _results(self, unit: Unit) -> list[JsonObject]:
+    def _results(self, unit: Unit) -> list[types.JsonObject]:
         """Tool messages; pictures among the results follow as a user message, since tool content is text here."""
-        out: list[JsonObject] = []
-        after: list[JsonObject] = []
+        out: list[types.JsonObject] = []
+        after: list[types.JsonObject] = []
         for message in unit.messages:
             text = message.content
             if not isinstance(text, str):
-                text = "\n".join(texts(text))
-                after += [_image_part(part) for part in images(message)]
-            content = self._text(text or SEE_PICTURE)
+                text = "\n".join(wire_content.texts(text))
+                after += [_image_part(part) for part in wire_content.images(message)]
+            content = self._text(text or wire_content.SEE_PICTURE)
             out.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
         if unit.context.strip():
             after.append(_text_part(unit.context))
@@ -157,10 +137,10 @@ class ChatWire:
             out.append({"role": "user", "content": after})
         return out
 
-    def _assistant(self, message: Message) -> JsonObject:
+    def _assistant(self, message: types.Message) -> types.JsonObject:
         content = message.content
-        text = content if isinstance(content, str) else "\n".join(texts(content))
-        out: JsonObject = {"role": "assistant", "content": text}
+        text = content if isinstance(content, str) else "\n".join(wire_content.texts(content))
+        out: types.JsonObject = {"role": "assistant", "content": text}
         if message.tool_calls:
             out["tool_calls"] = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -181,7 +161,7 @@ def bearer(endpoint: Endpoint) -> dict[str, str]:
     return headers | endpoint.headers
 
 
-def chat_tool(tool: ToolDefinition) -> JsonObject:
+def chat_tool(tool: types.ToolDefinition) -> types.JsonObject:
     """A tool as chat completions offer it."""
     return {
         "type": "function",
@@ -202,13 +182,13 @@ def _own_details(details: Any) -> list[Any]:
     return [one for one in details if isinstance(one, Mapping) and str(one.get("type", "")).startswith("reasoning.")]
 
 
-def _text_part(text: str) -> JsonObject:
+def _text_part(text: str) -> types.JsonObject:
     return {"type": "text", "text": text}
 
 
-def _image_part(part: ImagePart) -> JsonObject:
-    found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
-    if not isinstance(found, Picture):
+def _image_part(part: types.ImagePart) -> types.JsonObject:
+    found = wire_content.picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
+    if not isinstance(found, wire_content.Picture):
         return _text_part(found)
     image = {"url": found.url or f"data:{found.media_type};base64,{found.data}"}
     if part.detail in ("low", "high", "auto"):
@@ -216,21 +196,21 @@ def _image_part(part: ImagePart) -> JsonObject:
     return {"type": "image_url", "image_url": image}
 
 
-def _user_content(content: Content) -> str | list[JsonObject]:
+def _user_content(content: types.Content) -> str | list[types.JsonObject]:
     if isinstance(content, str):
         return content
-    parts: list[JsonObject] = []
+    parts: list[types.JsonObject] = []
     for part in content:
-        if isinstance(part, ImagePart):
+        if isinstance(part, types.ImagePart):
             parts.append(_image_part(part))
-        elif isinstance(part, OpaquePart):
-            parts.append(part.raw if _is_chat_part(part.raw) else _text_part(texts((part,))[0]))
+        elif isinstance(part, types.OpaquePart):
+            parts.append(part.raw if _is_chat_part(part.raw) else _text_part(wire_content.texts((part,))[0]))
         else:
             parts.append(_text_part(part.text))
     return parts
 
 
-def _is_chat_part(raw: JsonObject) -> bool:
+def _is_chat_part(raw: types.JsonObject) -> bool:
     """Whether `raw` is one of this protocol's own parts, in the shape it asks for."""
     inner = raw.get(str(raw.get("type")))
     if not isinstance(inner, Mapping) or set(raw) != {"type", raw["type"]}:
@@ -292,7 +272,7 @@ class _ChatReading(SseReading):
         self.tell_words()
         self.is_complete = self.finish is not None or bool(self.deltas)
 
-    def end(self) -> list[ModelEvent]:
+    def end(self) -> list[types.ModelEvent]:
         events = super().end()
         self.is_complete = self.is_complete or self.finish is not None
         if self._split is not None and not self._is_words:
@@ -300,8 +280,8 @@ class _ChatReading(SseReading):
             events += self.fresh()
         return events
 
-    def extras(self) -> JsonObject:
-        extras: JsonObject = {"reasoning_details": self._details} if self._details else {}
+    def extras(self) -> types.JsonObject:
+        extras: types.JsonObject = {"reasoning_details": self._details} if self._details else {}
         if self.thought and self._thought_field == "reasoning_content":
             extras["reasoning_content"] = "".join(self.thought)
         return extras
@@ -373,7 +353,7 @@ class _TextCallsReading(_ChatReading):
 
     _shows_words = False
 
-    def response(self, *, broken_by: str = "") -> ModelResponse:
+    def response(self, *, broken_by: str = "") -> types.ModelResponse:
         if not self.calls and self.has_ended:
             text, found = parse_text_calls("".join(self.text))
             if found:
@@ -388,13 +368,13 @@ def _plain(content: list[Any]) -> str:
     return "".join(part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str))
 
 
-def _usage(raw: Mapping[str, Any]) -> Usage:
+def _usage(raw: Mapping[str, Any]) -> types.Usage:
     read, made = mapping(raw.get("prompt_tokens_details")), mapping(raw.get("completion_tokens_details"))
     cached, written = count(read.get("cached_tokens")), count(read.get("cache_write_tokens"))
     if cached is None:
         cached = count(raw.get("prompt_cache_hit_tokens"))
     prompt = count(raw.get("prompt_tokens"))
-    return Usage(
+    return types.Usage(
         input_tokens=None if prompt is None else max(0, prompt - (cached or 0) - (written or 0)),
         output_tokens=count(raw.get("completion_tokens")),
         cache_read_tokens=cached,

@@ -9,14 +9,7 @@ import msgspec
 
 from hermes.errors import ProviderError, ProviderReason
 from hermes.models.endpoint import Endpoint
-from hermes.models.http.errors import (
-    HttpBodyError,
-    HttpConnectError,
-    HttpDisconnected,
-    HttpError,
-    HttpStatusError,
-    HttpTimeoutError,
-)
+from hermes.models.http import errors
 from hermes.models.request_size import Size
 from hermes.models.wires.answer_values import any_json, is_deep
 
@@ -37,18 +30,13 @@ _TOOL = r"""(?i)(?:tools?|function)[^a-z]{0,3}.{0,80}?['"`]([A-Za-z0-9_.:-]{1,64
 _POLICY = r"(?i)content.?(policy|filter)|safety|usage polic"
 # Codes and types of errors that come inside a stream, where there is no status.
 _MEANT_STATUS = {
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "billing_error": 402,
-    "insufficient_quota": 402,
+    **dict.fromkeys(("authentication_error", "invalid_api_key"), 401),
+    **dict.fromkeys(("billing_error", "insufficient_quota"), 402),
     "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
+    **dict.fromkeys(("not_found_error", "model_not_found"), 404),
     "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "api_error": 500,
-    "server_error": 500,
+    **dict.fromkeys(("rate_limit_error", "rate_limit_exceeded"), 429),
+    **dict.fromkeys(("api_error", "server_error"), 500),
     "overloaded_error": 529,
 }
 _FOREVER_S = 1e9  # 30 years; what a server says may be any number
@@ -59,19 +47,19 @@ _TRANSIENT_STATUS: dict[int, ProviderReason] = {408: "timeout", 409: "server_err
 
 def provider_error(error: object, provider: str, model: str) -> ProviderError:
     """Classify a failure of the HTTP layer, or an error object that came inside a stream."""
-    if isinstance(error, HttpStatusError):
-        return _from_status(error, model)
-    if isinstance(error, HttpTimeoutError):
+    if isinstance(error, errors.HttpStatusError):
+        return _judge(_words(error), error.status, model, retry_after_s=retry_after(error.headers))
+    if isinstance(error, errors.HttpTimeoutError):
         return ProviderError(f"{model!r} did not answer in time: {error}", reason="timeout", retryable=True)
-    if isinstance(error, HttpConnectError):
+    if isinstance(error, errors.HttpConnectError):
         return ProviderError(
             f"cannot reach the server of {provider!r}: {error}. Check base_url and that the server is running",
             reason="connection",
             retryable=True,
         )
-    if isinstance(error, HttpBodyError):
+    if isinstance(error, errors.HttpBodyError):
         return ProviderError(f"the answer of {model!r} is not valid: {error}", reason="server_error", retryable=True)
-    if isinstance(error, HttpError):
+    if isinstance(error, errors.HttpError):
         return ProviderError(f"the connection to {model!r} broke: {error}", reason="connection", retryable=True)
     message, code = _message_of(error)
     judged = _judge(message.strip(), _status(code), model, retry_after_s=None)
@@ -80,7 +68,7 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
     return judged
 
 
-def refusal(error: HttpError, endpoint: Endpoint) -> ProviderError:
+def refusal(error: errors.HttpError, endpoint: Endpoint) -> ProviderError:
     """`error` of a request to `endpoint`; where a key was kept from it, with the way to give it one."""
     found = provider_error(error, endpoint.provider, endpoint.model or endpoint.provider)
     if found.reason != "auth" or not endpoint.withheld:
@@ -92,9 +80,9 @@ def sized(error: ProviderError, size: Size, window: int) -> ProviderError:
     """`error`, or the overflow that it most likely is: a refusal without a reason, or a hang-up, of much text."""
     cause = error.__cause__
     is_long = False
-    if isinstance(cause, HttpDisconnected):
+    if isinstance(cause, errors.HttpDisconnected):
         is_long = _is_long(size, window, share=0.6, tokens=120_000, messages=200)
-    elif isinstance(cause, HttpStatusError) and cause.status == 400 and len(_words(cause)) < _SHORT_CHARS:
+    elif isinstance(cause, errors.HttpStatusError) and cause.status == 400 and len(_words(cause)) < _SHORT_CHARS:
         is_long = _is_long(size, window, share=0.4, tokens=80_000, messages=80)
     if not is_long:
         return error
@@ -107,11 +95,7 @@ def _is_long(size: Size, window: int, *, share: float, tokens: int, messages: in
     return size.tokens > share * window or is_many
 
 
-def _from_status(error: HttpStatusError, model: str) -> ProviderError:
-    return _judge(_words(error), error.status, model, retry_after_s=retry_after(error.headers))
-
-
-def _words(error: HttpStatusError) -> str:
+def _words(error: errors.HttpStatusError) -> str:
     try:
         body: Any = any_json(error.body)
     except msgspec.DecodeError:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hermes import types
 from hermes.models.endpoint import Endpoint
 from hermes.models.wires.answer_reader import AnswerReader, Decoding, SseReading
 from hermes.models.wires.answer_values import arguments_text, count, encode, listing, mapping, words
@@ -15,13 +16,6 @@ from hermes.models.wires.content import SEE_PICTURE, Picture, effort_of, images,
 from hermes.models.wires.transport import HttpModel
 from hermes.schemas import Wire as Dialect
 from hermes.seams import Body, HttpStream, ModelRequest, Unit
-from hermes.types import (
-    ImagePart,
-    JsonObject,
-    Message,
-    ToolDefinition,
-    Usage,
-)
 
 DEFAULT_INSTRUCTIONS = "You are a helpful assistant."
 _PHASES = ("commentary", "final_answer")
@@ -50,7 +44,7 @@ class ResponsesWire:
 
     def head(self, request: ModelRequest) -> bytes:
         options = request.options
-        head: JsonObject = {
+        head: types.JsonObject = {
             "model": self._endpoint.model,
             "stream": options.stream,
             "store": False,
@@ -83,7 +77,7 @@ class ResponsesWire:
         return _ResponsesReading(self._endpoint)
 
 
-def _tool(tool: ToolDefinition) -> JsonObject:
+def _tool(tool: types.ToolDefinition) -> types.JsonObject:
     return {
         "type": "function",
         "name": tool.name,
@@ -97,7 +91,7 @@ def _tool_choice(choice: str) -> Any:
     return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
 
 
-def _items(unit: Unit) -> list[JsonObject]:
+def _items(unit: Unit) -> list[types.JsonObject]:
     first = unit.messages[0]
     if first.role == "assistant":
         return _assistant(first)
@@ -109,7 +103,7 @@ def _items(unit: Unit) -> list[JsonObject]:
     return [{"type": "message", "role": "user", "content": content}]
 
 
-def _assistant(message: Message) -> list[JsonObject]:
+def _assistant(message: types.Message) -> list[types.JsonObject]:
     """Reasoning as it came, words, calls: the order in which the model wrote them."""
     items = own_reasoning(message.codex_reasoning_items)
     text = "\n".join(texts(message.content))
@@ -125,10 +119,10 @@ def _assistant(message: Message) -> list[JsonObject]:
     return items or [{"type": "message", "role": "assistant", "content": "(empty)"}]
 
 
-def _results(unit: Unit) -> list[JsonObject]:
+def _results(unit: Unit) -> list[types.JsonObject]:
     """Outputs of calls; pictures among them follow as a user message, and so does volatile context."""
-    items: list[JsonObject] = []
-    after: list[JsonObject] = []
+    items: list[types.JsonObject] = []
+    after: list[types.JsonObject] = []
     for message in unit.messages:
         output = "\n".join(texts(message.content)) or SEE_PICTURE
         items.append({"type": "function_call_output", "call_id": message.tool_call_id, "output": output})
@@ -138,11 +132,11 @@ def _results(unit: Unit) -> list[JsonObject]:
     return [*items, {"type": "message", "role": "user", "content": after}] if after else items
 
 
-def _input_text(text: str) -> JsonObject:
+def _input_text(text: str) -> types.JsonObject:
     return {"type": "input_text", "text": text}
 
 
-def _input_image(part: ImagePart) -> JsonObject:
+def _input_image(part: types.ImagePart) -> types.JsonObject:
     found = picture(part, types=IMAGE_TYPES, max_bytes=MAX_IMAGE_BYTES, urls=True)
     if not isinstance(found, Picture):
         return _input_text(found)
@@ -154,9 +148,9 @@ def _input_image(part: ImagePart) -> JsonObject:
     }
 
 
-def own_reasoning(stored: Any) -> list[JsonObject]:
+def own_reasoning(stored: Any) -> list[types.JsonObject]:
     """Encrypted reasoning items to replay: without ids, each once."""
-    found: list[JsonObject] = []
+    found: list[types.JsonObject] = []
     for item in stored if isinstance(stored, list) else ():
         if not isinstance(item, Mapping) or not isinstance(item.get("encrypted_content"), str):
             continue
@@ -172,9 +166,9 @@ def own_reasoning(stored: Any) -> list[JsonObject]:
     return found
 
 
-def own_messages(stored: Any) -> list[JsonObject]:
+def own_messages(stored: Any) -> list[types.JsonObject]:
     """Message items to replay, with the id and phase the provider gave them."""
-    found: list[JsonObject] = []
+    found: list[types.JsonObject] = []
     for item in stored if isinstance(stored, list) else ():
         if not isinstance(item, Mapping) or not isinstance(item.get("id"), str) or not item["id"]:
             continue
@@ -240,7 +234,7 @@ class _ResponsesReading(SseReading):
     def take_whole(self, body: Any) -> None:
         self._ended(body, body.get("status"))
 
-    def extras(self) -> JsonObject:
+    def extras(self) -> types.JsonObject:
         items = [dict(item) for _, item in sorted(self._items.items())]
         reasoning = [item for item in items if item.get("type") == "reasoning" and item.get("encrypted_content")]
         said = [item for item in items if item.get("type") == "message" and item.get("id")]
@@ -307,7 +301,7 @@ class _ResponsesReading(SseReading):
             return
         read, written = mapping(raw.get("input_tokens_details")), mapping(raw.get("output_tokens_details"))
         prompt, cached = count(raw.get("input_tokens")), count(read.get("cached_tokens"))
-        self.usage = Usage(
+        self.usage = types.Usage(
             input_tokens=None if prompt is None else max(0, prompt - (cached or 0)),
             output_tokens=count(raw.get("output_tokens")),
             cache_read_tokens=cached,

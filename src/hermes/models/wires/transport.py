@@ -33,34 +33,27 @@ class Wire(Protocol):
     def url(self, *, is_stream: bool) -> str: ...
     async def headers(self, url: str, body: Body) -> dict[str, str]:
         """Headers of one request, its credentials included."""
-        ...
 
     def head(self, request: ModelRequest) -> bytes:
         """The body up to the first unit. Equal for requests with equal tools, system prompt and options."""
-        ...
 
     def unit(self, unit: Unit) -> bytes:
         """One unit, without the comma that parts it from the next."""
-        ...
 
     @property
     def key(self) -> str:
         """Names everything that the bytes of a unit depend on."""
-        ...
 
     @property
     def dialect(self) -> Dialect:
         """The JSON Schema that the provider takes in tools."""
-        ...
 
     @property
     def apart(self) -> int:
         """How many of the last units `marked` wants one by one; at least 1."""
-        ...
 
     def marked(self, pieces: list[bytes]) -> list[bytes]:
         """Encoded units with cache markers on the last ones, where the protocol has them."""
-        ...
 
     def reading(self) -> AnswerReader: ...
 

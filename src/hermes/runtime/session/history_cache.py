@@ -7,18 +7,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, structs
 
+from hermes import ops as store_ops
 from hermes.errors import LeaseLost, SessionInUse
-from hermes.ops import (
-    LeaseHeld,
-    LeaseReleased,
-    LeaseTaken,
-    MessageAppended,
-    SessionChanged,
-    SessionContinued,
-    SessionCreated,
-    SessionRecord,
-    StoreOp,
-)
 from hermes.redact import Redactor
 from hermes.runtime.redaction import CLEANERS
 from hermes.runtime.session.history import History
@@ -28,8 +18,10 @@ from hermes.state.session_versions import Version
 
 MAX_SESSIONS = 64
 MAX_CHARS = 16_000_000
-_RECORD_OPS = frozenset({SessionChanged, SessionContinued, SessionCreated})  # those that change what a record says
-LeaseOp: TypeAlias = LeaseHeld | LeaseReleased | LeaseTaken
+_RECORD_OPS = frozenset(
+    {store_ops.SessionChanged, store_ops.SessionContinued, store_ops.SessionCreated}
+)  # those that change what a record says
+LeaseOp: TypeAlias = store_ops.LeaseHeld | store_ops.LeaseReleased | store_ops.LeaseTaken
 
 
 class Warm(Struct, frozen=True):
@@ -38,7 +30,7 @@ class Warm(Struct, frozen=True):
     history: History
     last_row: int
     message_count: int
-    record: SessionRecord | None = None
+    record: store_ops.SessionRecord | None = None
     version: Version | None = None
 
 
@@ -85,29 +77,35 @@ class RedactingStore:
     It knows the newest message row, and so what a warm history lacks.
     """
 
-    def __init__(self, inner: EventStore, session_id: str, redactor: Redactor) -> None:
+    def __init__(self, inner: EventStore, session_id: str, redactor: Redactor, *, stores_events: bool = False) -> None:
+        self.stores_events = stores_events  # what listeners are told is stored in the commits that make it true
+        self._begun: set[str] = set()  # calls that listeners know
         self._inner = inner
         self._session_id = session_id
         self._redactor = redactor
         self._versioned = inner if isinstance(inner, Versioned) else None
-        self._record: SessionRecord | None = None  # as it was read last
+        self._record: store_ops.SessionRecord | None = None  # as it was read last
         self._version: Version | None = None  # of the session then
         self._commits = 0  # of ours, since then
         self._count = 0  # of the session's messages, as the store counts them
         self.last_row = 0
         self.lease = SessionLease(self.commit)
 
-    async def commit(self, *ops: StoreOp) -> tuple[int, ...]:
+    async def commit(self, *ops: store_ops.StoreOp) -> tuple[int, ...]:
         """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.
 
-        Once that was found out, by a call of the turn or by a renewal, it holds until the session is taken anew.
+        Once that was found out, by a call of the turn or by a renewal, it holds until the session is taken anew. The
+        answer has no rows of events among its own.
         """
         if self.lease.lost is not None:
             raise LeaseLost(str(self.lease.lost))
+        told: list[store_ops.StoreOp] = []
+        if self.stores_events:
+            ops, told = self._told(ops)
         session_id, clean_ops, newest, added = self._session_id, list(ops), -1, 0
         lease: LeaseOp | None = None
         for place, op in enumerate(ops):
-            if isinstance(op, MessageAppended):
+            if isinstance(op, store_ops.MessageAppended):
                 if op.session_id == session_id:
                     newest, added = place, added + 1
                 if op.is_clean:
@@ -118,13 +116,13 @@ class RedactingStore:
                 lease = op
             if (clean := CLEANERS.get(type(op))) is not None:
                 clean_ops[place] = clean(op, self._redactor)
+        clean_ops += told
         is_shown = lease is None and self.lease.fence != 0
         if is_shown:
             lease = self.lease.held()
             clean_ops.insert(0, lease)
         rows = await self._written(clean_ops, lease)
-        if is_shown:
-            rows = rows[1:]
+        rows = rows[is_shown : is_shown + len(ops)]
         if newest >= 0:
             self.last_row = rows[newest]
             self._count += added
@@ -132,7 +130,35 @@ class RedactingStore:
             self._commits += 1  # the store has counted it, too; where it alone does, the session is read again
         return rows
 
-    async def _written(self, ops: list[StoreOp], lease: LeaseOp | None) -> tuple[int, ...]:
+    def _told(
+        self, ops: tuple[store_ops.StoreOp, ...]
+    ) -> tuple[tuple[store_ops.StoreOp, ...], list[store_ops.StoreOp]]:
+        """What is stored, and in their order the events among it and those that it amounts to.
+
+        Calls that begin and end are such, and the session that goes on elsewhere.
+        """
+        told: list[store_ops.StoreOp] = []
+        for op in ops:
+            if isinstance(op, store_ops.EventStored):
+                told.append(CLEANERS[store_ops.EventStored](op, self._redactor))
+            elif isinstance(op, store_ops.CallJournalled | store_ops.CallBegun):
+                if isinstance(op, store_ops.CallBegun) or op.is_started:
+                    about = op.call_id if isinstance(op, store_ops.CallBegun) else op.call.id
+                    self._begun.add(about)
+                    told.append(store_ops.EventStored(op.session_id, "call_started", about, {}))
+            elif isinstance(op, store_ops.CallClosed):
+                # One that never began is shown all the same; "unknown" is one that began in a process that is gone.
+                if op.call_id not in self._begun and op.status != "unknown":
+                    told.append(store_ops.EventStored(op.session_id, "call_started", op.call_id, {}))
+                self._begun.discard(op.call_id)
+                ended = {"status": op.status, "duration_ms": op.duration_ms}
+                told.append(store_ops.EventStored(op.session_id, "call_finished", op.call_id, ended))
+            elif isinstance(op, store_ops.SessionContinued):
+                new = op.child.session_id
+                told.append(store_ops.EventStored(new, "session_moved", new, {"previous": op.session_id}))
+        return (tuple([op for op in ops if type(op) is not store_ops.EventStored]) if told else ops), told
+
+    async def _written(self, ops: list[store_ops.StoreOp], lease: LeaseOp | None) -> tuple[int, ...]:
         """Commit; what that means for the lease is noted also when the caller was cancelled meanwhile."""
         try:
             rows = await self._inner.commit(*ops)
@@ -151,27 +177,27 @@ class RedactingStore:
         return rows
 
     def _note(self, lease: LeaseOp | None) -> None:
-        if isinstance(lease, LeaseTaken):
+        if isinstance(lease, store_ops.LeaseTaken):
             self.lease.taken(lease)
-        elif isinstance(lease, LeaseReleased):
+        elif isinstance(lease, store_ops.LeaseReleased):
             self.lease.released()
 
-    def taking(self) -> LeaseTaken:
+    def taking(self) -> store_ops.LeaseTaken:
         """What makes the session ours, as it was read; part of the first commit of a turn."""
         return self.lease.taking(self._session_id, self._count)
 
-    async def take(self, record: SessionRecord) -> None:
+    async def take(self, record: store_ops.SessionRecord) -> None:
         """Make the session of `record`, which was just read, ours at once."""
         self.refuse_used(record)
         await self.commit(self.lease.taking(record.session_id, record.message_count))
 
-    def refuse_used(self, record: SessionRecord | None) -> None:
+    def refuse_used(self, record: store_ops.SessionRecord | None) -> None:
         """`SessionInUse` when somebody else works on the session."""
         used = record.lease if record is not None else None
         if record is not None and used is not None and used.fence != self.lease.fence:
             raise SessionInUse(record.session_id, used.holder, used.since)
 
-    def follow(self, record: SessionRecord) -> None:
+    def follow(self, record: store_ops.SessionRecord) -> None:
         """The session goes on as this one."""
         self._session_id = record.session_id
         self._version = None
@@ -179,7 +205,7 @@ class RedactingStore:
         self.last_row = record.messages[-1].id or 0 if record.messages else 0
         self.lease.moved(record.session_id)
 
-    async def load_warm(self, cache: HistoryCache) -> tuple[History | None, SessionRecord | None]:
+    async def load_warm(self, cache: HistoryCache) -> tuple[History | None, store_ops.SessionRecord | None]:
         """The history up to now if the cache has it and the store agrees, and the session's record.
 
         Without a history the record is whole; with one it may hold only the newest messages.
@@ -194,7 +220,7 @@ class RedactingStore:
         self._record, self._version, self._commits = record, version, 0
         return found, record
 
-    async def _read(self, warm: Warm | None) -> tuple[History | None, SessionRecord | None]:
+    async def _read(self, warm: Warm | None) -> tuple[History | None, store_ops.SessionRecord | None]:
         if warm is None:
             return None, await self._load_whole()
         record = await self._inner.load(self._session_id, warm.last_row)
@@ -207,7 +233,7 @@ class RedactingStore:
             self.last_row = message.id or self.last_row
         return warm.history, record
 
-    async def load_cold(self, cache: HistoryCache) -> SessionRecord | None:
+    async def load_cold(self, cache: HistoryCache) -> store_ops.SessionRecord | None:
         """The whole record, for a turn that brings its own history."""
         cache.take(self._inner, self._session_id)
         self._version = None
@@ -221,14 +247,14 @@ class RedactingStore:
             record = structs.replace(record, messages=(), contexts={}, open_calls=(), lease=None)
         cache.keep(self._inner, self._session_id, Warm(history, self.last_row, self._count, record, version))
 
-    async def _load_whole(self) -> SessionRecord | None:
+    async def _load_whole(self) -> store_ops.SessionRecord | None:
         record = await self._inner.load(self._session_id)
         self._count = record.message_count if record is not None else 0
         if record is not None and record.messages:
             self.last_row = record.messages[-1].id or 0
         return record
 
-    async def load(self, session_id: str, after: int = 0) -> SessionRecord | None:
+    async def load(self, session_id: str, after: int = 0) -> store_ops.SessionRecord | None:
         return await self._inner.load(session_id, after)
 
     async def put_blob(self, data: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import top as top_section
 from hermes.errors import ProviderError, SessionInUse, SessionMoved
-from hermes.ops import MessageAppended, SessionRecord, StoreOp
+from hermes.ops import EventStored, MessageAppended, SessionRecord, StoreOp
 from hermes.runtime.context import TurnContext
 from hermes.runtime.conversation_loop import run_turn
 from hermes.runtime.guardrails import Guardrails, IterationBudget
@@ -26,7 +26,7 @@ from hermes.runtime.turn import SteerBox, Turn
 from hermes.runtime.turn_input import TurnInput
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView
-from hermes.types import Content, Message, StatusChanged, TurnStarted, text_of
+from hermes.types import Content, JsonObject, Message, StatusChanged, TurnStarted, text_of
 
 if TYPE_CHECKING:
     from hermes.runtime.session.compression import Compression
@@ -46,6 +46,7 @@ class AgentSession:
         self.steer = SteerBox()
         self.interrupt_message: str | None = None
         self.is_elsewhere = False  # somebody else works on the session, as far as is known here
+        self.noted: list[tuple[str, str, JsonObject]] = []  # events that the next turn's first commit stores
         self._outcome: Outcome | None = None
         self._compression: Compression | None = None
         self._watch: ContextWatch | None = None
@@ -85,6 +86,11 @@ class AgentSession:
         turn.model_config = config
         turn.is_new, turn.title = record is None, record.title if record else None
         turn.pending = [*opening, assembly.store.taking(), *pending, self._user_row(turn, said)]
+        if assembly.store.stores_events:
+            turn.stores_events = True
+            about = {"model": assembly.client.model.name}
+            turn.pending += [EventStored(self.session_id, *each) for each in self.noted]
+            turn.pending.append(EventStored(self.session_id, "turn_started", turn.ctx.turn_id, about))
         assembly.client.new_turn()
         turn.watch.begin(turn, is_new=record is None)
         turn.untold.append(TurnStarted(self.session_id, turn.ctx.turn_id, assembly.client.model.name))
@@ -95,6 +101,7 @@ class AgentSession:
         assembly.store.lease.on_lost = lambda: scope.cancel("the session is somebody else's")
         await run_turn(turn)
         parts.untold.clear()
+        self.noted.clear()
         self.is_elsewhere = assembly.store.lease.lost is not None
         self._outcome = outcome = turn.outcome
         if outcome.interrupted:

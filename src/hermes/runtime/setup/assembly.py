@@ -63,7 +63,7 @@ async def assemble(
     settings = settings or load_settings()
     inner = store_of(options, settings, process)
     redactor = redactor_of(settings, options.model.api_key)
-    store = RedactingStore(inner, session_id, redactor)
+    store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
     persistence = client_options(settings, process.window_memory)

@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hermes.errors import StoreError
 from hermes.ops import Lease
-from hermes.state.codec import bind_text, read_text
+from hermes.state import queries
+from hermes.state.codec import bind_text, decode_json, read_text
 from hermes.state.message_rows import call_count
-from hermes.state.queries import (
-    TOKENS,
-    USAGE_GROUPS,
-    USAGE_SUMS,
-    Glance,
-    Lineage,
-    MessageFilter,
-    RecordTable,
-    Row,
-    SessionFilter,
-)
 from hermes.state.schema import MESSAGE_COLUMNS, SESSION_COLUMNS, TABLES
 from hermes.state.sqlite import search_index, tables
 from hermes.state.sqlite.leases import lease_of
@@ -54,7 +44,7 @@ _EMPTY = (
 )
 _GROUPS = {"day": "date(started_at, 'unixepoch', 'localtime')", "session_id": "coalesce(session_id, '')"}
 _SUMS = (
-    f"count(*) AS calls, {', '.join(f'coalesce(sum({name}), 0)' for name in TOKENS)}, sum(cost_usd),"
+    f"count(*) AS calls, {', '.join(f'coalesce(sum({name}), 0)' for name in queries.TOKENS)}, sum(cost_usd),"
     " coalesce(sum(latency_ms), 0) / 1000.0,"
     " count(*) FILTER (WHERE outcome IS NULL OR outcome NOT IN ('ok', 'partial')),"
     " count(*) FILTER (WHERE outcome IN ('ok', 'partial') AND output_tokens IS NULL),"
@@ -84,7 +74,7 @@ class SqliteQueries:
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
-    def sessions(self, where: SessionFilter, columns: Sequence[str] = ()) -> list[Row]:
+    def sessions(self, where: queries.SessionFilter, columns: Sequence[str] = ()) -> list[queries.Row]:
         names = tuple(columns or SESSION_COLUMNS)
         clause, values = _conditions(where)
         sql = (
@@ -92,7 +82,7 @@ class SqliteQueries:
             f" ORDER BY {_ORDERS[where.order]} LIMIT ? OFFSET ?"
         )
 
-        def work(conn: sqlite3.Connection) -> list[Row]:
+        def work(conn: sqlite3.Connection) -> list[queries.Row]:
             found = conn.execute(sql, (*values, where.limit, where.offset)).fetchall()
             rows = [dict(zip(names, map(_plain, row), strict=True)) for row in found]
             for name in _LONG_TEXTS:
@@ -103,16 +93,16 @@ class SqliteQueries:
 
         return self._store.read(work)
 
-    def count_sessions(self, where: SessionFilter) -> int:
+    def count_sessions(self, where: queries.SessionFilter) -> int:
         clause, values = _conditions(where)
         return int(self._one(f"SELECT count(*) FROM sessions s{clause}", *values)[0])
 
-    def glances(self, session_ids: Sequence[str]) -> dict[str, Glance]:
+    def glances(self, session_ids: Sequence[str]) -> dict[str, queries.Glance]:
         return self._store.read(lambda conn: {one: _glance(conn, one, self._blobs.get) for one in session_ids})
 
-    def lineage(self, session_id: str) -> Lineage:
+    def lineage(self, session_id: str) -> queries.Lineage:
         return self._store.read(
-            lambda conn: Lineage(
+            lambda conn: queries.Lineage(
                 _ancestors(conn, session_id), line_before(conn, session_id), line_after(conn, session_id)
             )
         )
@@ -120,7 +110,7 @@ class SqliteQueries:
     def lease(self, session_id: str) -> Lease | None:
         return self._store.read(lambda conn: lease_of(conn, session_id))
 
-    def add_session(self, columns: Row, messages: Sequence[Row] = ()) -> bool:
+    def add_session(self, columns: queries.Row, messages: Sequence[queries.Row] = ()) -> bool:
         rest = dict(columns)
         session_id, started_at = rest.pop("id"), rest.pop("started_at")
         new = self._encoded(session_id, messages)
@@ -141,11 +131,11 @@ class SqliteQueries:
 
         return self._store.write(work)
 
-    def change_sessions(self, where: SessionFilter, changes: Row) -> int:
+    def change_sessions(self, where: queries.SessionFilter, changes: queries.Row) -> int:
         clause, values = _conditions(where)
         return self._store.write(lambda conn: change_where(conn, clause, values, changes))
 
-    def count_up(self, session_id: str, add: Row, replace: Row, fill: Row) -> None:
+    def count_up(self, session_id: str, add: queries.Row, replace: queries.Row, fill: queries.Row) -> None:
         sets = [f"{name} = coalesce({name}, 0) + ?" for name in add]
         sets += [f"{name} = ?" for name in replace] + [f"{name} = coalesce({name}, ?)" for name in fill]
         values = (*add.values(), *replace.values(), *fill.values(), session_id)
@@ -161,7 +151,7 @@ class SqliteQueries:
         def last(conn: sqlite3.Connection) -> tuple[bool, list[str]]:
             loose = chunk(conn, -1)
             conn.execute("UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?", (session_id,))
-            for table in ("tool_runs", "compression_locks", "leases", "queued_messages"):
+            for table in ("tool_runs", "compression_locks", "leases", "queued_messages", "session_events"):
                 conn.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
             texts = conn.execute(
                 "SELECT system_prompt, tool_definitions FROM sessions WHERE id = ?", (session_id,)
@@ -170,7 +160,9 @@ class SqliteQueries:
             _drop_texts(conn, texts or ())
             return found, loose
 
-        while self.count_messages(MessageFilter(session_id=session_id, is_active=None, limit=CHUNK + 1)) > CHUNK:
+        while (
+            self.count_messages(queries.MessageFilter(session_id=session_id, is_active=None, limit=CHUNK + 1)) > CHUNK
+        ):
             self._drop_blobs(self._store.write(lambda conn: chunk(conn, CHUNK)))
         found, loose = self._store.write(last)
         self._drop_blobs(loose)
@@ -178,21 +170,21 @@ class SqliteQueries:
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
-    def messages(self, where: MessageFilter, columns: Sequence[str] = ()) -> list[Row]:
+    def messages(self, where: queries.MessageFilter, columns: Sequence[str] = ()) -> list[queries.Row]:
         names = tuple(columns or MESSAGE_COLUMNS)
         clause, values = _of_messages(where)
         order = "DESC" if where.newest_first else "ASC"
         sql = f"SELECT {', '.join(names)} FROM messages m{clause} ORDER BY m.id {order} LIMIT ? OFFSET ?"
         return message_dicts(self._all(sql, *values, where.limit, where.offset), names, self._blobs.get)
 
-    def count_messages(self, where: MessageFilter) -> int:
+    def count_messages(self, where: queries.MessageFilter) -> int:
         clause, values = _of_messages(where)
         if where.limit < 0:
             return int(self._one(f"SELECT count(*) FROM messages m{clause}", *values)[0])
         sql = f"SELECT count(*) FROM (SELECT 1 FROM messages m{clause} LIMIT ? OFFSET ?)"
         return int(self._one(sql, *values, where.limit, where.offset)[0])
 
-    def add_message(self, session_id: str, message: Row) -> int:
+    def add_message(self, session_id: str, message: queries.Row) -> int:
         (new,) = self._encoded(session_id, [message])
         calls = call_count(message["tool_calls"])
 
@@ -203,7 +195,7 @@ class SqliteQueries:
 
         return self._store.write(work)
 
-    def replace_messages(self, session_id: str, messages: Sequence[Row], *, active_only: bool) -> None:
+    def replace_messages(self, session_id: str, messages: Sequence[queries.Row], *, active_only: bool) -> None:
         new = self._encoded(session_id, messages)
         only = " AND active = 1" if active_only else ""
 
@@ -247,7 +239,9 @@ class SqliteQueries:
 
     # -- beside sessions and messages --------------------------------------------------------------------------------
 
-    def records(self, table: RecordTable, session_id: str | None, since: float, limit: int) -> list[Row]:
+    def records(
+        self, table: queries.RecordTable, session_id: str | None, since: float, limit: int
+    ) -> list[queries.Row]:
         columns = tuple(TABLES[table])
         clause, values = " WHERE 1", list[Any]()
         if table == "attempts":
@@ -257,14 +251,29 @@ class SqliteQueries:
         sql = f"SELECT {', '.join(columns)} FROM {table}{clause} ORDER BY id DESC LIMIT ?"
         return [dict(zip(columns, map(_plain, row), strict=True)) for row in self._all(sql, *values, limit)]
 
-    def usage(self, by: str, since: float) -> list[Row]:
-        names = USAGE_GROUPS[by]
+    def events(self, session_id: str, after: int, limit: int) -> list[queries.Row]:
+        found = self.lineage(session_id)
+        line = (*dict.fromkeys((*found.before, *found.after)),)
+        names = ("number", "session_id", "at", "kind", "about", "body")
+        marks = ", ".join("?" * len(line))
+        sql = (
+            "SELECT id, session_id, at, kind, about, body FROM session_events"
+            f" WHERE session_id IN ({marks}) AND id > ? ORDER BY id LIMIT ?"
+        )
+        rows = [dict(zip(names, map(_plain, row), strict=True)) for row in self._all(sql, *line, after, limit)]
+        return [{**row, "body": decode_json(row["body"])} for row in rows]
+
+    def newest_event(self) -> int:
+        return int(self._one("SELECT coalesce(max(id), 0) FROM session_events")[0])
+
+    def usage(self, by: str, since: float) -> list[queries.Row]:
+        names = queries.USAGE_GROUPS[by]
         group = ", ".join(_GROUPS.get(name, name) for name in names)
         order = "1 DESC" if by == "day" else "calls DESC, 1"
         sql = f"SELECT {group}, {_SUMS} FROM attempts WHERE started_at >= ? GROUP BY {group} ORDER BY {order}"
-        return [dict(zip((*names, *USAGE_SUMS), row, strict=True)) for row in self._all(sql, since)]
+        return [dict(zip((*names, *queries.USAGE_SUMS), row, strict=True)) for row in self._all(sql, since)]
 
-    def figures(self) -> Row:
+    def figures(self) -> queries.Row:
         by_source = self._all("SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC, 1")
         free = self._one("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size")
         return {
@@ -334,7 +343,7 @@ class SqliteQueries:
         for digest in digests:
             self._blobs.remove(digest)
 
-    def _encoded(self, session_id: str, messages: Iterable[Row]) -> list[NewMessage]:
+    def _encoded(self, session_id: str, messages: Iterable[queries.Row]) -> list[NewMessage]:
         """Messages whose blobs are on disk already."""
         new = [NewMessage(session_id, message) for message in messages]
         for message in new:
@@ -353,7 +362,7 @@ class SqliteQueries:
         return self._all(sql, *values)[0]
 
 
-def _conditions(where: SessionFilter) -> tuple[str, list[Any]]:
+def _conditions(where: queries.SessionFilter) -> tuple[str, list[Any]]:
     """A WHERE clause over `sessions s`, and its values."""
     parts: list[str] = []
     values: list[Any] = []
@@ -392,7 +401,7 @@ def _conditions(where: SessionFilter) -> tuple[str, list[Any]]:
     return (f" WHERE {' AND '.join(parts)}" if parts else "", values)
 
 
-def _of_messages(where: MessageFilter) -> tuple[str, list[Any]]:
+def _of_messages(where: queries.MessageFilter) -> tuple[str, list[Any]]:
     """A WHERE clause over `messages m`, and its values."""
     known: dict[str, Any] = {
         "m.session_id = ?": where.session_id,
@@ -414,14 +423,14 @@ def _as_json(ids: Sequence[str]) -> Sequence[str]:
     return ids if len(ids) == 1 else [json.dumps(list(ids))]
 
 
-def _glance(conn: sqlite3.Connection, session_id: str, fetch: Any) -> Glance:
+def _glance(conn: sqlite3.Connection, session_id: str, fetch: Any) -> queries.Glance:
     row = conn.execute(
         "SELECT content FROM messages WHERE session_id = ? AND role = 'user' ORDER BY timestamp, id LIMIT 1",
         (session_id,),
     ).fetchone()
     words = " ".join(search_index.plain_text(row[0], fetch).split()) if row else ""
     active = conn.execute("SELECT max(timestamp) FROM messages WHERE session_id = ?", (session_id,)).fetchone()[0]
-    return Glance(words, active)
+    return queries.Glance(words, active)
 
 
 def _ancestors(conn: sqlite3.Connection, session_id: str) -> list[str]:

@@ -4,6 +4,7 @@
 
 import logging
 import sqlite3
+from operator import itemgetter
 from typing import Any
 
 from msgspec import structs
@@ -69,7 +70,7 @@ def load_session(conn: sqlite3.Connection, session_id: str, fetch: Fetch, after:
         record = _record(conn, session_id, head)
     finally:
         conn.execute("COMMIT")
-    rows.sort(key=_row_id)
+    rows.sort(key=itemgetter(0))
     return structs.replace(
         record,
         messages=tuple(message_of(row, fetch) for row in rows),
@@ -195,7 +196,3 @@ def _open_call(call_id: Column, name: Column, packed: Column, asked: Column, sta
     call_id, name = read_text(call_id) or "", read_text(name) or ""
     calls = [dicts.call_from_dict(raw) for raw in decode_json(asked) or ()]
     return OpenCall(next((call for call in calls if call.id == call_id), ToolCall(id=call_id, name=name)), started_at)
-
-
-def _row_id(row: tuple[Any, ...]) -> int:
-    return int(row[0])

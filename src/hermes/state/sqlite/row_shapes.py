@@ -87,14 +87,6 @@ def _is_odd_text(value: bytes) -> bool:
     return isinstance(text_or_garbled(value), Garbled)
 
 
-def _is_digest(text: str) -> bool:
-    return _DIGEST.fullmatch(text) is not None
-
-
-def _is_role(text: str) -> bool:
-    return _ROLE.fullmatch(text) is not None
-
-
 def _is_json(text: str) -> bool:
     """Foreign rows hold other text as well; but what begins as JSON must end as such."""
     return not text.startswith(("[", "{")) or not isinstance(decode_json(text), str)
@@ -108,8 +100,8 @@ def _is_content(text: str) -> bool:
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
     {
-        "digest": _is_digest,
-        "role": _is_role,
+        "digest": lambda text: _DIGEST.fullmatch(text) is not None,
+        "role": lambda text: _ROLE.fullmatch(text) is not None,
         "content": _is_content,
         "tool_calls": _is_json,
         "reasoning_details": _is_json,

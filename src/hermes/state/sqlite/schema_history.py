@@ -48,6 +48,9 @@ HISTORY: tuple[dict[str, str], ...] = (
     {  # schema 4: messages that wait for their turn
         "queued_messages": "session_id number key mode content state who at taken_by taken_after",
     },
+    {  # schema 5: what listeners of a session were told
+        "session_events": "id session_id at kind about body",
+    },
 )
 
 

@@ -15,24 +15,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from hermes import dicts
+from hermes import ops as store_ops
 from hermes.errors import StoreError
-from hermes.ops import (
-    ApprovalRecorded,
-    AttemptClosed,
-    AttemptOpened,
-    CallBegun,
-    CallClosed,
-    CallJournalled,
-    ContextAttached,
-    LeaseHeld,
-    LeaseReleased,
-    LeaseTaken,
-    MessageAppended,
-    SessionChanged,
-    SessionContinued,
-    SessionCreated,
-    StoreOp,
-)
 from hermes.state.codec import Blobs, bind_text, encode_content, encode_json, sha256
 from hermes.state.schema import SESSION_COLUMNS
 from hermes.state.session_versions import Versions
@@ -93,6 +77,7 @@ _RECORD_APPROVAL = (
     "INSERT INTO approvals(session_id, route, tool, action, verdict, scope, rule, reason, decided_by, at)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
+_STORE_EVENT = "INSERT INTO session_events(session_id, at, kind, about, body) VALUES (?,?,?,?,?)"
 _FIELDS = Message.__struct_fields__
 _BESIDE_CONTENT = slice(_FIELDS.index("tool_call_id"), _FIELDS.index("timestamp"))  # fields that are columns
 _COLUMNS = (*_FIELDS[_BESIDE_CONTENT], "tool_calls")
@@ -120,7 +105,7 @@ class _Totals(Struct, gc=False):
     newest_row: int = 0
     priced: str = ""  # the newest attempt that has a price
 
-    def close(self, op: AttemptClosed) -> None:
+    def close(self, op: store_ops.AttemptClosed) -> None:
         usage = op.usage
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
@@ -178,7 +163,7 @@ class Plan:
     __slots__ = ("_at", "_fence", "_moved", "_ops", "_owner", "_row_of_call", "_sums", "_totals", "_versions", "found")
 
     def __init__(
-        self, ops: Sequence[StoreOp], owner: str, sums: Sums | None = None, versions: Versions | None = None
+        self, ops: Sequence[store_ops.StoreOp], owner: str, sums: Sums | None = None, versions: Versions | None = None
     ) -> None:
         self._owner = owner
         self._sums = sums
@@ -186,9 +171,9 @@ class Plan:
         self._at = at = time.time()
         blobs = Blobs()
         self.found = blobs.found
-        self._ops: list[StoreOp | MessageRow] = [*ops]
+        self._ops: list[store_ops.StoreOp | MessageRow] = [*ops]
         for place, op in enumerate(ops):
-            if type(op) is MessageAppended:
+            if type(op) is store_ops.MessageAppended:
                 self._ops[place] = encode_message(op, blobs, at)
 
     def run(self, conn: sqlite3.Connection) -> tuple[int, ...]:
@@ -196,7 +181,7 @@ class Plan:
         self._totals: defaultdict[str, _Totals] = defaultdict(_Totals)
         self._row_of_call: dict[tuple[str, str], int] = {}
         self._fence = 0
-        self._moved: list[SessionContinued] = []
+        self._moved: list[store_ops.SessionContinued] = []
         answer = tuple([_STEPS[type(op)](self, conn, op) for op in self._ops])
         for session_id, totals in self._totals.items():
             totals.add(conn, session_id)
@@ -219,29 +204,29 @@ class Plan:
                 self._row_of_call[row.session_id, call.id] = row_id
         return row_id
 
-    def _journal(self, conn: sqlite3.Connection, op: CallJournalled) -> int:
+    def _journal(self, conn: sqlite3.Connection, op: store_ops.CallJournalled) -> int:
         call = op.call
         message_id = self._row_of_call.get((op.session_id, call.id))
         packed = None if message_id is not None else bind_text(encode_json(dicts.call_to_dict(call)))
         what = (op.session_id, bind_text(call.id), bind_text(call.name), message_id, packed)
         return conn.execute(_OPEN_CALL, (*what, self._owner, self._at if op.is_started else 0.0)).lastrowid or 0
 
-    def _begin_call(self, conn: sqlite3.Connection, op: CallBegun) -> int:
+    def _begin_call(self, conn: sqlite3.Connection, op: store_ops.CallBegun) -> int:
         conn.execute(_BEGIN_CALL, (self._at, op.session_id, bind_text(op.call_id)))
         return 0
 
-    def _close_call(self, conn: sqlite3.Connection, op: CallClosed) -> int:
+    def _close_call(self, conn: sqlite3.Connection, op: store_ops.CallClosed) -> int:
         conn.execute(_CLOSE_CALL, (op.status, op.duration_ms, op.session_id, bind_text(op.call_id)))
         return 0
 
-    def _open_attempt(self, conn: sqlite3.Connection, op: AttemptOpened) -> int:
+    def _open_attempt(self, conn: sqlite3.Connection, op: store_ops.AttemptOpened) -> int:
         at = op.started_at or self._at
         if op.limits:
             (self._sums or Sums()).require_room(conn, op.limits, at)
         who = (op.attempt_id, op.session_id, op.purpose, op.provider, op.model, op.base_url, self._owner)
         return conn.execute(_OPEN_ATTEMPT, (*who, at, op.held.usd, op.held.tokens)).lastrowid or 0
 
-    def _close_attempt(self, conn: sqlite3.Connection, op: AttemptClosed) -> int:
+    def _close_attempt(self, conn: sqlite3.Connection, op: store_ops.AttemptClosed) -> int:
         error = op.error and bind_text(op.error)
         known = (*astuple(op.usage), op.cost_usd, op.first_byte_ms, error)
         has = tuple(map(is_not, known, _NOTHING))
@@ -252,47 +237,52 @@ class Plan:
             self._totals[op.session_id].close(op)
         return 0
 
-    def _attach(self, conn: sqlite3.Connection, op: ContextAttached) -> int:
+    def _attach(self, conn: sqlite3.Connection, op: store_ops.ContextAttached) -> int:
         totals = self._totals.get(op.session_id)
         newest = (totals and totals.newest_row) or _newest_message(conn, op.session_id)
         conn.execute(_ATTACH, (newest, bind_text(op.text)))
         return newest
 
-    def _hold(self, conn: sqlite3.Connection, op: LeaseHeld) -> int:
+    def _hold(self, conn: sqlite3.Connection, op: store_ops.LeaseHeld) -> int:
         self._fence = op.fence
         return leases.hold(conn, op, self._at)
 
-    def _continue(self, conn: sqlite3.Connection, op: SessionContinued) -> int:
+    def _continue(self, conn: sqlite3.Connection, op: store_ops.SessionContinued) -> int:
         made = continued(conn, op, lambda: _create(conn, op.child, self._at))
         leases.move(conn, op.session_id, op.child.session_id, self._fence)
         self._moved.append(op)
         return made
 
-    def _approve(self, conn: sqlite3.Connection, op: ApprovalRecorded) -> int:
+    def _approve(self, conn: sqlite3.Connection, op: store_ops.ApprovalRecorded) -> int:
         words = tuple(bind_text(word) for word in (op.route, op.tool, op.action))
         rest = (op.verdict, op.scope, bind_text(op.rule), bind_text(op.reason), op.decided_by)
         return conn.execute(_RECORD_APPROVAL, (op.session_id, *words, *rest, op.at or self._at)).lastrowid or 0
 
+    def _store_event(self, conn: sqlite3.Connection, op: store_ops.EventStored) -> int:
+        told = (op.session_id, self._at, op.kind, bind_text(op.about), bind_text(encode_json(op.body)))
+        return conn.execute(_STORE_EVENT, told).lastrowid or 0
+
 
 _STEPS: dict[type, Callable[[Plan, sqlite3.Connection, Any], int]] = {  # every `StoreOp`, as planned
     MessageRow: Plan._append,
-    CallJournalled: Plan._journal,
-    CallBegun: Plan._begin_call,
-    CallClosed: Plan._close_call,
-    AttemptOpened: Plan._open_attempt,
-    AttemptClosed: Plan._close_attempt,
-    ContextAttached: Plan._attach,
-    SessionCreated: lambda plan, conn, op: _create(conn, op, plan._at),
-    SessionChanged: lambda _, conn, op: _change(conn, op),
-    SessionContinued: Plan._continue,
-    LeaseTaken: lambda plan, conn, op: leases.take(conn, op, plan._owner, plan._at),
-    LeaseHeld: Plan._hold,
-    LeaseReleased: lambda _, conn, op: leases.release(conn, op),
-    ApprovalRecorded: Plan._approve,
+    store_ops.CallJournalled: Plan._journal,
+    store_ops.CallBegun: Plan._begin_call,
+    store_ops.CallClosed: Plan._close_call,
+    store_ops.AttemptOpened: Plan._open_attempt,
+    store_ops.AttemptClosed: Plan._close_attempt,
+    store_ops.ContextAttached: Plan._attach,
+    store_ops.SessionCreated: lambda plan, conn, op: _create(conn, op, plan._at),
+    store_ops.SessionChanged: lambda _, conn, op: _change(conn, op),
+    store_ops.SessionContinued: Plan._continue,
+    store_ops.LeaseTaken: lambda plan, conn, op: leases.take(conn, op, plan._owner, plan._at),
+    store_ops.LeaseHeld: Plan._hold,
+    store_ops.LeaseReleased: lambda _, conn, op: leases.release(conn, op),
+    store_ops.ApprovalRecorded: Plan._approve,
+    store_ops.EventStored: Plan._store_event,
 }
 
 
-def encode_message(op: MessageAppended, blobs: Blobs, at: float) -> MessageRow:
+def encode_message(op: store_ops.MessageAppended, blobs: Blobs, at: float) -> MessageRow:
     """The row of a message, dated `at` if it has no time of its own; `blobs` is left without references."""
     message, calls = op.message, op.message.tool_calls
     plain = message.content if isinstance(message.content, str) else dicts.content_to_json(message.content)
@@ -365,7 +355,7 @@ def _column(conn: sqlite3.Connection, name: str, value: Any) -> Any:
     return bind_text(encode_json(value))
 
 
-def _create(conn: sqlite3.Connection, op: SessionCreated, at: float) -> int:
+def _create(conn: sqlite3.Connection, op: store_ops.SessionCreated, at: float) -> int:
     values = (
         op.session_id,
         op.source,
@@ -390,7 +380,7 @@ def _create(conn: sqlite3.Connection, op: SessionCreated, at: float) -> int:
     return (cursor.lastrowid or 0) if cursor.rowcount else 0
 
 
-def _change(conn: sqlite3.Connection, op: SessionChanged) -> int:
+def _change(conn: sqlite3.Connection, op: store_ops.SessionChanged) -> int:
     if not change_session(conn, op.session_id, op.changes) and op.changes:
         raise StoreError(f"no session {op.session_id!r}")
     return 0

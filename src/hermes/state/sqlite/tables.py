@@ -26,6 +26,7 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_number ON queued_messages(session_id, number)",
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_taken ON queued_messages(session_id) WHERE state = 'taken'",
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_ended ON queued_messages(at) WHERE content IS NULL",
+    "CREATE INDEX IF NOT EXISTS idx_session_events ON session_events(session_id, id)",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
 )
 

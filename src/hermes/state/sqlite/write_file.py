@@ -11,16 +11,7 @@ from hermes.disk_trouble import full_disk, reason_of
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.state import schema
 from hermes.state.codec import Fetch
-from hermes.state.sqlite import tables
-from hermes.state.sqlite.connection import (
-    BUSY_TIMEOUT_MS,
-    DamagedFile,
-    JournalMode,
-    choose_journal,
-    connect,
-    file_system_of,
-    is_damage,
-)
+from hermes.state.sqlite import connection, tables
 from hermes.state.sqlite.lock import FairLock, Seal
 from hermes.state.sqlite.writer import QUICK_S, Work, pace
 from hermes.state.stores import Durability
@@ -61,7 +52,7 @@ class WriteFile:
         self._checkpointed = 0
         self._looked_at = 0  # the number of commits when `is_busy` was asked
         self._mark = 0  # what is surely indexed; another process may have gone further
-        self.mode: JournalMode = "wal"
+        self.mode: connection.JournalMode = "wal"
 
     def open(self) -> None:
         """Open or make the file; whatever forbids it is a `StoreUnavailable` with the reason."""
@@ -93,6 +84,7 @@ class WriteFile:
         return self.mode == "wal" and self.commit_s < QUICK_S
 
     def begin(self) -> sqlite3.Connection:
+        """Take the lock between processes and start a transaction."""
         self._lock.acquire()
         try:
             conn = self._reconnected()
@@ -122,7 +114,7 @@ class WriteFile:
         self._lock.acquire()
         try:
             conn = self._reconnected()
-            _wait_for_strangers(conn, BUSY_TIMEOUT_MS)
+            _wait_for_strangers(conn, connection.BUSY_TIMEOUT_MS)
             self._is_sealed = self._seal.is_unbroken()
             return work(conn)
         finally:
@@ -132,7 +124,10 @@ class WriteFile:
             self._lock.release()
 
     def commit(self, *, by_thread: bool = False) -> bool:
-        """Make the transaction durable; whether enough is waiting to wake the writing thread for it."""
+        """Make the transaction durable; whether enough is waiting to wake the writing thread for it.
+
+        `by_thread`: the writing thread does it, beside a loop that may hold it up.
+        """
         conn = self._conn
         assert conn is not None
         began = time.perf_counter()
@@ -228,7 +223,7 @@ class WriteFile:
                 self._look_through()
             self._open_connection()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            if not is_damage(error):
+            if not connection.is_damage(error):
                 raise
             self._salvage()
             self._open_connection()
@@ -241,10 +236,10 @@ class WriteFile:
 
         faults = faults_of(self._path, self._vfs)
         if faults:
-            raise DamagedFile(faults[0])
+            raise connection.DamagedFile(faults[0])
 
     def _open_connection(self) -> None:
-        conn = connect(self._path, durability=self._durability, writer=True, vfs=self._vfs)
+        conn = connection.connect(self._path, durability=self._durability, writer=True, vfs=self._vfs)
         try:
             self._prepare(conn)
         except BaseException:
@@ -268,7 +263,7 @@ class WriteFile:
         """Check the whole file; when it is damaged, put a salvaged one in its place."""
         try:
             self._look_through()
-        except DamagedFile:
+        except connection.DamagedFile:
             conn.close()
             self._conn = None
             self._salvage()
@@ -284,7 +279,7 @@ class WriteFile:
             )
         if version == 0:
             conn.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only before the first table
-        self.mode, note = choose_journal(conn, file_system_of(self._path.parent))
+        self.mode, note = connection.choose_journal(conn, connection.file_system_of(self._path.parent))
         if note is not None:
             self._note(note)
         if version < schema.SCHEMA_VERSION:
@@ -344,7 +339,7 @@ def _wait_for_strangers(conn: sqlite3.Connection, at_most_ms: int) -> None:
 
 def _begin_waiting(conn: sqlite3.Connection) -> None:
     """Begin, waiting for programs that do not stand in our line, such as a sqlite3 shell."""
-    give_up = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    give_up = time.monotonic() + connection.BUSY_TIMEOUT_MS / 1000
     while not _begin_now(conn):
         if time.monotonic() > give_up:
             raise StoreError("the write failed: another program has held the session file for too long")

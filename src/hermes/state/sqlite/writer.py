@@ -14,9 +14,12 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hermes.errors import HermesError, StoreError
+
+if TYPE_CHECKING:
+    from hermes.state.sqlite.write_file import WriteFile
 
 Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection], Answer]
@@ -28,50 +31,6 @@ RETRY_S, PATIENCE = 0.001, 20  # how a loop waits for the thread: to hand over a
 IDLE_S = 0.25  # quiet for this long: time for what can wait, such as indexing
 
 _log = logging.getLogger(__name__)
-
-
-class Backend(Protocol):
-    """What the writer needs to know about the file it writes to."""
-
-    commit_s: float  # how long a commit takes, lately
-
-    def begin(self) -> sqlite3.Connection:
-        """Take the lock between processes and start a transaction."""
-        ...
-
-    def try_begin(self) -> sqlite3.Connection | None:
-        """`begin` if nobody has to be waited for, else None."""
-        ...
-
-    def current(self) -> sqlite3.Connection | None:
-        """The connection, if it is open and to the file that has the name now."""
-        ...
-
-    def alone(self, work: Work[Any]) -> Any:
-        """Run `work` under the lock but outside a transaction (VACUUM, checkpoints)."""
-        ...
-
-    def commit(self, *, by_thread: bool = False) -> bool:
-        """End the transaction; whether so much deferred work is waiting that the thread should be woken for it.
-
-        `by_thread`: the writing thread does it, beside a loop that may hold it up.
-        """
-        ...
-
-    def rollback(self) -> None: ...
-    def committed(self) -> None:
-        """Called after each group was acknowledged, outside the transaction."""
-        ...
-
-    def is_busy(self) -> bool:
-        """Whether commits were made since the last time this was asked, and deferred work can wait."""
-        ...
-
-    def idle(self) -> bool:
-        """Do one bounded piece of deferred work; whether more is waiting."""
-        ...
-
-    def shut(self) -> None: ...
 
 
 class _Job(Generic[Answer]):
@@ -114,7 +73,7 @@ _NUDGE: _Job[None] = _Job(lambda _: None)  # never run: it tells the thread that
 class Writer:
     """Hands jobs to its thread and waits for the commit that holds them."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: "WriteFile") -> None:
         self._backend = backend
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None

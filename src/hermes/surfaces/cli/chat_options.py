@@ -32,7 +32,7 @@ _OPTIONS = (
         help="Go on with the newest session, or the newest of that name.",
     ),
     click.option("--fork", is_flag=True, help="With --resume or --continue: go on in a copy of the session."),
-    click.option("--wait", is_flag=True, help="With -q: wait while another process works on the session."),
+    click.option("--wait", is_flag=True, help="With -q: wait until nobody else works on the session, and ask here."),
     click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Model calls the turn may make."),
     click.option(
         "-s",

@@ -1,29 +1,24 @@
 """`hermes sessions export`, `import`, `prune`, `archive` and `optimize`: many sessions at once."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
 
 from hermes.errors import UserError
-from hermes.host import session_text
-from hermes.host.session_select import find_session
+from hermes.host.session_export import ExportForm, export_texts, exported
+from hermes.host.session_select import DAY_S, SessionChoice, ended_sessions, find_session
 from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.session_filter import Filter, filter_options, taken_filter
+from hermes.surfaces.cli.session_filter import filter_options, taken_filter
 from hermes.surfaces.cli.store import no_sessions, open_sessions
 from hermes.typed import from_json
 
-if TYPE_CHECKING:
-    from hermes.state import SessionDB
-
 DEFAULT_AGE_DAYS = 90
-DAY_S = 86_400
 
 dry_run = click.option("--dry-run", is_flag=True, help="Only say which sessions it would be.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -52,7 +47,7 @@ def export(cli: Cli, /, output: str, session: str | None, **options: Any) -> Non
         if options["dry_run"]:
             cli.out.line(f"{len(ids)} sessions would be written")
             return
-        texts = _texts(cli, _exported(db, ids, options["lineage"]), options)
+        texts = _texts(cli, exported(db, ids, lineage=options["lineage"]), options)
         if output == "-":
             for text in texts:
                 cli.out.write(text)
@@ -99,10 +94,10 @@ def import_(cli: Cli, file: str, as_json: bool) -> int:
 def prune(cli: Cli, /, include_archived: bool, include_open: bool, **options: Any) -> None:
     """Delete ended sessions that match; without a filter, those older than 90 days."""
     wanted = taken_filter(options)
-    if wanted.is_empty or (wanted.source is not None and wanted == Filter(source=wanted.source)):
+    if wanted.is_empty or (wanted.source is not None and wanted == SessionChoice(source=wanted.source)):
         wanted = msgspec.structs.replace(wanted, older_than=DEFAULT_AGE_DAYS * DAY_S)
     with open_sessions(cli) as db:
-        found = _ended(db, wanted, with_archived=include_archived, with_open=include_open)
+        found = ended_sessions(db, wanted, with_archived=include_archived, with_open=include_open)
         if _is_settled(cli, "deleted", found, options):
             return
         assert db is not None
@@ -122,7 +117,7 @@ def archive(cli: Cli, /, **options: Any) -> None:
     if wanted.is_empty:
         raise UserError("say which sessions, such as: hermes sessions archive --older-than 30d")
     with open_sessions(cli) as db:
-        found = _ended(db, wanted, with_archived=False)
+        found = ended_sessions(db, wanted, with_archived=False)
         if _is_settled(cli, "archived", found, options):
             return
         assert db is not None
@@ -143,40 +138,15 @@ def optimize(cli: Cli, as_json: bool) -> None:
 COMMANDS: dict[str, click.Command] = {str(each.name): each for each in (archive, export, import_, optimize, prune)}
 
 
-def _exported(db: "SessionDB", ids: list[str], lineage: str) -> Iterator[Mapping[str, Any]]:
-    read: Callable[[str], Mapping[str, Any] | None] = (
-        db.export_session_lineage if lineage == "logical" else db.export_session
-    )
-    for each in ids:
-        found = read(each)
-        if found is not None:  # another process may have deleted it meanwhile
-            yield found
-
-
-def _texts(cli: Cli, exported: Iterator[Mapping[str, Any]], options: Mapping[str, Any]) -> Iterator[str]:
+def _texts(cli: Cli, sessions: Iterator[Mapping[str, Any]], options: Mapping[str, Any]) -> Iterator[str]:
     """Each session as the text to be written."""
     if options["redact"]:
         from hermes.host.logs import redactor
 
         settings = cli.settings()
-        exported = map(redactor(settings.environ, settings.secrets).redact_all, exported)
-    is_plain = options["form"] == "jsonl" and not options["only"]
-    for whole in exported:
-        if is_plain:
-            yield msgspec.json.encode(whole).decode() + "\n"
-            continue
-        for session in whole.get("sessions", [whole]):
-            if options["only"]:
-                yield from (f"{text}\n" for text in _prompts(session))
-            else:
-                yield session_text.markdown(session, with_tools=options["with_tools"])
-
-
-def _prompts(session: Mapping[str, Any]) -> Iterator[str]:
-    for message in session["messages"]:
-        if message["role"] == "user":
-            kept = {"session_id": session["id"], "timestamp": message["timestamp"], "content": message["content"]}
-            yield msgspec.json.encode(kept).decode()
+        sessions = map(redactor(settings.environ, settings.secrets).redact_all, sessions)
+    form: ExportForm = "prompts" if options["only"] else "md" if options["form"] == "md" else "jsonl"
+    return export_texts(sessions, form, with_tools=options["with_tools"])
 
 
 def _write(file: Path, texts: Iterator[str]) -> None:
@@ -184,23 +154,6 @@ def _write(file: Path, texts: Iterator[str]) -> None:
     from hermes.config.paths import write_private
 
     write_private(file, "".join(texts))
-
-
-def _ended(db: "SessionDB | None", wanted: Filter, *, with_archived: bool, with_open: bool = False) -> list[str]:
-    if db is None:
-        return []
-    rows: list[Mapping[str, Any]] = list(reversed(db.search_sessions(wanted.source, limit=-1)))
-    if with_open:
-        rows = [row if row.get("ended_at") else _as_ended(db, row) for row in rows]
-    found = [row for row in rows if row.get("ended_at") and wanted.matches(row)]
-    return [str(row["id"]) for row in found if with_archived or not row.get("archived")]
-
-
-def _as_ended(db: "SessionDB", row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An open session as if it had ended with its last message, when that is long enough ago for nobody to be in it."""
-    last = db.get_messages(str(row["id"]), limit=1, offset=max(0, int(row["message_count"]) - 1))
-    at = float(last[0]["timestamp"]) if last else float(row["started_at"])
-    return {**row, "ended_at": at} if time.time() - at > DAY_S else row
 
 
 def _is_settled(cli: Cli, done: str, found: list[str], options: Mapping[str, Any]) -> bool:

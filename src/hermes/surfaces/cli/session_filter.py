@@ -1,29 +1,24 @@
 """Which sessions a command is about: the same options for exporting, hiding and deleting many at once."""
 
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from msgspec import Struct
 
 from hermes.errors import UserError
+from hermes.host.session_select import SessionChoice
 
 if TYPE_CHECKING:
-    from hermes.state import SessionDB
-
     _Seconds = click.ParamType[float]
 else:
     _Seconds = click.ParamType  # older releases of click take no type here
 
 F = TypeVar("F", bound=Callable[..., Any])
-Row = Mapping[str, Any]
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "": 86_400.0, "w": 604_800.0}
-_COUNTS = {"messages": "message_count", "tool_calls": "tool_call_count"}
 
 
 class Age(_Seconds):
@@ -48,87 +43,6 @@ class Moment(_Seconds):
             return datetime.fromisoformat(str(value)).timestamp()
         except ValueError:
             self.fail(f"{value!r} is no time; write 2026-01-31 or 2026-01-31T15:00", param, ctx)
-
-
-class Filter(Struct, frozen=True, kw_only=True):
-    """What a session must be like; whatever is None does not matter."""
-
-    source: str | None = None
-    older_than: float | None = None
-    newer_than: float | None = None
-    before: float | None = None
-    after: float | None = None
-    title: str | None = None
-    end_reason: str | None = None
-    cwd: str | None = None
-    model: str | None = None
-    provider: str | None = None
-    user: str | None = None
-    chat_id: str | None = None
-    branch: str | None = None
-    min_messages: int | None = None
-    max_messages: int | None = None
-    min_tool_calls: int | None = None
-    max_tool_calls: int | None = None
-    min_tokens: int | None = None
-    max_tokens: int | None = None
-    min_cost: float | None = None
-    max_cost: float | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return all(getattr(self, name) is None for name in self.__struct_fields__)
-
-    def select(self, db: "SessionDB") -> list[Row]:
-        """The sessions that match, oldest first, archived ones included."""
-        rows = db.search_sessions(self.source, limit=-1)
-        return [row for row in reversed(rows) if self.matches(row)]
-
-    def matches(self, row: Row) -> bool:
-        """Whether one session is meant. Its age is counted from its end, or from its start while it is open."""
-        return self._has_words(row) and self._has_time(row) and self._has_size(row)
-
-    def _has_words(self, row: Row) -> bool:
-        parts = (
-            (self.title, row.get("title")),
-            (self.cwd, row.get("cwd")),
-            (self.model, row.get("model")),
-            (self.branch, row.get("git_branch")),
-        )
-        wholes = (
-            (self.end_reason, row.get("end_reason")),
-            (self.provider, row.get("billing_provider")),
-            (self.user, row.get("user_id")),
-            (self.chat_id, row.get("chat_id")),
-        )
-        return all(wanted is None or wanted.lower() in str(have or "").lower() for wanted, have in parts) and all(
-            wanted is None or wanted == have for wanted, have in wholes
-        )
-
-    def _has_time(self, row: Row) -> bool:
-        at = float(row.get("ended_at") or row["started_at"])
-        age = time.time() - at
-        return (
-            (self.older_than is None or age >= self.older_than)
-            and (self.newer_than is None or age < self.newer_than)
-            and (self.before is None or at < self.before)
-            and (self.after is None or at >= self.after)
-        )
-
-    def _has_size(self, row: Row) -> bool:
-        sizes: dict[str, float | None] = {name: float(row.get(column) or 0) for name, column in _COUNTS.items()}
-        sizes["tokens"] = float((row.get("input_tokens") or 0) + (row.get("output_tokens") or 0))
-        cost = row.get("actual_cost_usd") if row.get("actual_cost_usd") is not None else row.get("estimated_cost_usd")
-        sizes["cost"] = cost
-        for name, size in sizes.items():
-            least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
-            if least is None and most is None:
-                continue
-            if size is None:  # a price that nobody knows is neither small nor large
-                return False
-            if (least is not None and size < least) or (most is not None and size > most):
-                return False
-        return True
 
 
 _AGE_OR = "90 (days), 12h, 3d, 2w"
@@ -161,9 +75,9 @@ def filter_options(command: F) -> F:
     return command
 
 
-def taken_filter(options: dict[str, Any]) -> Filter:
+def taken_filter(options: dict[str, Any]) -> SessionChoice:
     """The filter out of a command's options, which keep the others."""
-    found = Filter(**{name: options.pop(name) for name in Filter.__struct_fields__})
+    found = SessionChoice(**{name: options.pop(name) for name in SessionChoice.__struct_fields__})
     for what in ("messages", "tool_calls", "tokens", "cost"):
         least, most = getattr(found, f"min_{what}"), getattr(found, f"max_{what}")
         if least is not None and most is not None and least > most:

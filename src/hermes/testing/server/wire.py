@@ -57,23 +57,18 @@ class ServerWire(Protocol):
     @property
     def content_type(self) -> str:
         """Of a streamed answer."""
-        ...
 
     def mistake(self, body: JsonObject) -> str | None:
         """Why the real provider would refuse this request, or None."""
-        ...
 
     def whole(self, answer: WireAnswer) -> JsonObject:
         """The answer to a request that does not stream."""
-        ...
 
     def frames(self, answer: WireAnswer) -> Frames:
         """The answer to a request that streams."""
-        ...
 
     def error(self, status: int, kind: str, message: str) -> ErrorAnswer:
         """An error; `kind` is the provider-neutral name of a fault."""
-        ...
 
 
 def sse(payload: JsonObject, event: str = "") -> bytes:

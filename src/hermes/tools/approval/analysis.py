@@ -2,16 +2,8 @@
 
 from collections.abc import Callable
 
+from hermes.tools.approval import effects_model
 from hermes.tools.approval.command_text import MAX_BYTES, UNKNOWN, clean, join_lines, readings
-from hermes.tools.approval.effects_model import (
-    TOO_INTRICATE,
-    Analysis,
-    Budget,
-    Effect,
-    Severity,
-    SimpleCommand,
-    TooIntricate,
-)
 from hermes.tools.approval.paths import write_path
 from hermes.tools.approval.run_state import NOTHING, AnalysisRun, CommandOutput, Places, Scope
 from hermes.tools.approval.shell import Follower
@@ -29,7 +21,7 @@ def analyse(
     own_home: str | None = None,
     workspace: str | None = None,
     real: Callable[[str], str] | None = None,
-) -> Analysis:
+) -> effects_model.Analysis:
     """Say what `command` would do. Pure and total: never raises, never looks at the disk unless `real` does.
 
     `cwd` and `home` place relative paths; `workspace` is the folder the work belongs to (default: `cwd`); `own_home` is
@@ -49,15 +41,15 @@ class View:
         own_home: str | None = None,
         workspace: str | None = None,
         real: Callable[[str], str] | None = None,
-        budget: Budget | None = None,
+        budget: effects_model.Budget | None = None,
     ) -> None:
         self.home = (home or _HOME).rstrip("/") or "/root"
         self.own_home = (own_home or f"{self.home}/.hermes").rstrip("/")
         self.workspace = _absolute(workspace)
         self.real = real
-        self.budget = budget or Budget()
+        self.budget = budget or effects_model.Budget()
 
-    def command(self, command: str, cwd: str | None = None) -> Analysis:
+    def command(self, command: str, cwd: str | None = None) -> effects_model.Analysis:
         """What the shell would do, told `command`."""
         if _is_too_long(command):
             return _too_long(command[:2000], clean(command[:2000]))
@@ -76,7 +68,7 @@ class View:
         _within(run, follow)
         return _told(run, command, texts[-1])
 
-    def code(self, code: str, cwd: str | None = None) -> Analysis:
+    def code(self, code: str, cwd: str | None = None) -> effects_model.Analysis:
         """What Python would do, given `code` to run. The text is handed over as it is: nothing in it can end it."""
         if _is_too_long(code):
             return _too_long("", code[:2000])
@@ -87,14 +79,14 @@ class View:
         _within(run, lambda: _to_the_end(run, lambda judge: judge.start(argv, Scope(start), given, ())))
         return _told(run, "", f"python3 -\n{code}")
 
-    def write(self, path: str, cwd: str | None = None) -> Analysis:
+    def write(self, path: str, cwd: str | None = None) -> effects_model.Analysis:
         """What it means that a tool writes the file at `path`."""
         run, start = self._begin(cwd)
-        run.commands.append(SimpleCommand(("write", path), start))
+        run.commands.append(effects_model.SimpleCommand(("write", path), start))
         _within(run, lambda: write_path(run, Scope(start), path, f"> {path}"))
         return _told(run, "", f"> {path}")
 
-    def request(self, url: str, cwd: str | None = None) -> Analysis:
+    def request(self, url: str, cwd: str | None = None) -> effects_model.Analysis:
         """What it means that a tool fetches `url`."""
         run, start = self._begin(cwd)
         _within(run, lambda: Follower(run).start(["curl", url.replace(UNKNOWN, "")], Scope(start), NOTHING, ()))
@@ -113,8 +105,8 @@ def _within(run: AnalysisRun, judge_it: Callable[[], object]) -> None:
         judge_it()
     except RecursionError:
         run.unknown("commands are nested too deeply to be followed")
-    except TooIntricate:
-        run.gave_up(TOO_INTRICATE)
+    except effects_model.TooIntricate:
+        run.gave_up(effects_model.TOO_INTRICATE)
 
 
 def _script(run: AnalysisRun, text: str, cwd: str) -> None:
@@ -129,8 +121,8 @@ def _to_the_end(run: AnalysisRun, judge_it: Callable[[Follower], object]) -> Non
         follower.script(body, scope.fork(), NOTHING, ("trap",))
 
 
-def _told(run: AnalysisRun, command: str, normalised: str) -> Analysis:
-    return Analysis(
+def _told(run: AnalysisRun, command: str, normalised: str) -> effects_model.Analysis:
+    return effects_model.Analysis(
         command=command,
         normalised=normalised,
         commands=tuple(run.commands),
@@ -150,12 +142,12 @@ def _is_too_long(text: str) -> bool:
     return len(text) > MAX_BYTES or (not text.isascii() and len(text.encode("utf-8", "replace")) > MAX_BYTES)
 
 
-def _too_long(command: str, shown: str) -> Analysis:
+def _too_long(command: str, shown: str) -> effects_model.Analysis:
     reason = "the command is longer than 64 kB"
-    return Analysis(
+    return effects_model.Analysis(
         command=command,
         normalised=shown,
         commands=(),
-        effects=(Effect("unknown", Severity.ASK, reason),),
+        effects=(effects_model.Effect("unknown", effects_model.Severity.ASK, reason),),
         unknown=(reason,),
     )

@@ -7,6 +7,7 @@ from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.paths import classify, resolve
 from hermes.tools.approval.run_state import NOTHING, AnalysisRun, Command, Scope, kept
+from hermes.tools.approval.tables import by_name, word_list
 from hermes.tools.approval.word_patterns import plain
 
 # Variables whose value programs run as a command; and those from which they take folders, options or files of code.
@@ -17,38 +18,7 @@ _EXEC_VARIABLES = re.compile(
 _LOADING_VARIABLES = re.compile(
     r"(?:LD|DYLD)_\w+|\w*(?:PATH|LIB|OPTS?|OPTIONS|STARTUP|_ENV|CLASSPATH|AGENT|HOOKS?|PLUGINS?|MODULES|INIT|CONFIG|RC)|ENV|GIT_CONFIG\w*|ANSIBLE_\w+"
 )
-# programs: the variable whose words they read as if they stood behind their name
-ARGUMENTS = {
-    name: variable
-    for programs, variable in {
-        "erl elixir iex mix": "ERL_AFLAGS",
-        "terraform tofu terragrunt": "TF_CLI_ARGS",
-        "tar gtar": "TAR_OPTIONS",
-        "perl": "PERL5OPT",
-        "ruby": "RUBYOPT",
-        "node nodejs": "NODE_OPTIONS",
-        "make gmake": "MAKEFLAGS",
-        "less man": "LESS",
-        "zip": "ZIPOPT",
-        "ansible ansible-playbook": "ANSIBLE_ARGS",
-        "rg": "RIPGREP_ARGS",
-        "fzf": "FZF_DEFAULT_OPTS",
-        "java": "JAVA_TOOL_OPTIONS",
-    }.items()
-    for name in programs.split()
-}
-_CODE_VARIABLES = {
-    **dict.fromkeys(words("LUA_INIT LUA_INIT_5_1 LUA_INIT_5_2 LUA_INIT_5_3 LUA_INIT_5_4"), "lua"),
-    "PERL5DB": "perl",
-    "PYTHONSTARTUP": "python",
-    **dict.fromkeys(words("R_PROFILE R_PROFILE_USER"), "R"),
-    "NODE_REPL_EXTERNAL_MODULE": "node",
-    **dict.fromkeys(words("VIMINIT EXINIT GVIMINIT"), "vim"),
-}
 _NAMES_A_FILE = frozenset(words("PYTHONSTARTUP R_PROFILE R_PROFILE_USER NODE_REPL_EXTERNAL_MODULE"))
-_NO_COMMAND = frozenset(
-    words("true false yes no 0 1 never always auto production development test staging dev prod local ci")
-)
 _KEYED = re.compile("[\\[\ue05b]([^]]*)\\]=(.*)", re.DOTALL)
 
 
@@ -90,7 +60,7 @@ def bind(
     if "$(" in first or "`" in first:
         # `${x@P}`, a prompt or an arithmetic expression would run what stands in the text.
         run.script(f'echo "{first}"', scope.fork(), NOTHING, (name,))
-    elif first.strip(UNKNOWN) and _EXEC_VARIABLES.fullmatch(name) and first not in _NO_COMMAND:
+    elif first.strip(UNKNOWN) and _EXEC_VARIABLES.fullmatch(name) and first not in word_list("assignments.no_command"):
         run.script(first.replace(UNKNOWN, "${_}"), scope.fork(), NOTHING, (name,))
         if first.startswith("/") and classify(resolve(first, scope, run), run.places) == "temp":
             run.add("inline_code", f"programs start {plain(first)} ({name})", (plain(first),))
@@ -104,9 +74,9 @@ def _is_elsewhere(folder: str, scope: Scope, run: AnalysisRun) -> bool:
 
 def _carries_code(name: str, value: str, scope: Scope, run: AnalysisRun) -> None:
     """`LUA_INIT`, `PERL5DB`, `PYTHONSTARTUP`: interpreters run what the variable holds, or the file that it names."""
-    language = _CODE_VARIABLES.get(name)
-    if language is None or not value:
+    if not value or name not in by_name("code"):
         return
+    (language,) = by_name("code")[name]
     from hermes.tools.approval.effects.code import inline  # code sets variables, too
     from hermes.tools.approval.text_with_commands import look_at_text  # as above
 
@@ -146,7 +116,7 @@ def _element(name: str, index: str, value: str, scope: Scope) -> tuple[str, ...]
 
 def given(program: str, args: list[str], scope: Scope, run: AnalysisRun) -> list[str]:
     """The words of a command with those that its variable (for some also one by verb) adds to them."""
-    variable = ARGUMENTS[program]
+    variable = by_name("arguments")[program][0]
     verb = next((arg for arg in args if arg[:1] != "-"), "")
     before = [
         word

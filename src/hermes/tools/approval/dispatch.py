@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hermes.tools.approval import builtins, exhaustion, wrappers
-from hermes.tools.approval.assignments import ARGUMENTS, given
+from hermes.tools.approval.assignments import given
 from hermes.tools.approval.command_text import UNKNOWN, quoted, words
 from hermes.tools.approval.effects import (
     carried_commands,
@@ -27,39 +27,13 @@ from hermes.tools.approval.effects_model import SimpleCommand
 from hermes.tools.approval.paths import place, resolve, shown
 from hermes.tools.approval.printed_text import PURE, labelled
 from hermes.tools.approval.run_state import DARK, NOTHING, AnalysisRun, Command, CommandOutput, Scope
-from hermes.tools.approval.tables import names
+from hermes.tools.approval.tables import by_name, names, word_list
 from hermes.tools.approval.text_with_commands import keep_dangers, look_at_text
 from hermes.tools.approval.word_patterns import has_glob, plain
 
 Handler = Callable[[Command], CommandOutput | None]
 
 _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*\Z")
-# Programs whose arguments are text, names or patterns: a command quoted in them does nothing.
-_INERT = frozenset(
-    words(
-        "apropos aspell bat black brew cal cargo cheat cmp code column comm cut date df diff du egrep eslint exit "
-        "export fgrep file fmt fold fzf glab head help hermes hermes-acp hermes-agent hexdump hg "
-        "hostname htop hub id info jest jq ll locate "
-        "logger look md5sum mypy nl notify-send od paste pip pytest readlink realpath ruff say sha1sum sha256sum "
-        "sort spell stat strings svn tac tail tldr top touch tree tsc type uname uniq vitest wall wc whatis "
-        "whereis whoami yq"
-    )
-)
-# Programs that print lines meant for `eval` or `source`, with one of these words among their arguments.
-_SETTINGS = frozenset(
-    words(
-        "ssh-agent direnv pyenv rbenv nodenv goenv jenv brew conda mamba micromamba starship zoxide fnm mise "
-        "asdf minikube docker-machine dircolors opam luarocks keychain thefuck kubectl helm gh npm pip poetry "
-        "rustup argocd oh-my-posh atuin fzf lesspipe volta op navi register-python-argcomplete uv just task "
-        "deno kind k3d flux istioctl golangci-lint hugo pipx pdm gulp grunt resize tset"
-    )
-)
-_SETTINGS_VERBS = frozenset(
-    words(
-        "init hook env shellenv completion completions activate -s -c - docker-env shell --bash --zsh --alias "
-        "alias bash zsh hook-env generate-shell-completion --eval -b --shell list-dirs"
-    )
-)
 # Compilers for other machines, and names that only ever mean one thing.
 _FAMILY = re.compile(
     r"[\w.]+(?:-[\w.]+)*-(?:gcc|g\+\+|ld|as|ar|nm|objdump|objcopy|size|strip|readelf|ranlib|cpp|gfortran|gdb|addr2line"
@@ -74,17 +48,7 @@ _PACKAGES = frozenset(
         "mise asdf docker podman nerdctl docker-compose podman-compose devbox nix"
     )
 ) | {"kubectl exec"}
-# Programs with a rule of their own that still take a command as a setting or an option.
-_CARRIERS = frozenset(
-    words("aws az bsdtar cmake dotnet emacs gcloud gdb gmake gtar hg kubectl make nvim oc rsync scp tar vi vim")
-)
-
-
 _MANY_NAMES = frozenset(words("busybox toybox coreutils systemctl"))  # programs that act by the name of their link
-# They run what a file of theirs says.
-_BUILDERS = frozenset(
-    words("ninja rake ant just task scons gradle bazel meson ansible-playbook invoke tox nox bitbake snakemake")
-)
 # They keep the lines they are given, so that names of files are still names of files.
 _FILTERS = frozenset(words("grep egrep fgrep rg sort uniq head tail tac shuf cat tee find fd fdfind git ls"))
 # They pick some of the lines they are given, by a pattern with a name in it.
@@ -127,11 +91,11 @@ def judge(argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, .
     if name.startswith("/etc/init.d/"):
         program = "service"
     handler = _HANDLERS.get(program) or wrappers.plain().get(program)
-    if program in ARGUMENTS and scope.variables:
+    if program in by_name("arguments") and scope.variables:
         argv = [*argv[:1], *given(program, argv[1:], scope, run)]
     cmd = Command(program, argv[1:], scope, stdin, via, run)
     prints = program in tools.rules() and tools.judge_words(cmd)
-    if handler is None and any(map(_is_device, argv)):
+    if handler is None and any("/dev/" in word for word in argv):
         system.judge_device(cmd)
     if "/" in name and run.places.real is not None:
         _behind_link(cmd, name)
@@ -143,17 +107,15 @@ def judge(argv: list[str], scope: Scope, stdin: CommandOutput, via: tuple[str, .
     out = exhaustion.judge_stream(cmd, out)
     if prints:
         return CommandOutput(None, out.labels | {"private"})
-    if program in _SETTINGS and _prints_settings(cmd.args):
+    if program in word_list("dispatch.settings") and (
+        not cmd.args or cmd.args[0] in word_list("dispatch.settings_verbs") or cmd.args[0].startswith("shell.")
+    ):
         return CommandOutput(None, frozenset({"settings"}))
     if "everyone" in out.labels and program in _PICKERS and any(map(_PICKS.search, cmd.args)):
         out = CommandOutput(out.text, out.labels - {"everyone"})
     if "listed" in out.labels and program not in _FILTERS:
         return CommandOutput(out.text, out.labels - {"listed"})
     return out
-
-
-def _is_device(word: str) -> bool:
-    return "/dev/" in word
 
 
 def _meant(program: str) -> str:
@@ -167,9 +129,9 @@ def _meant(program: str) -> str:
 
 def _options(cmd: Command) -> None:
     """What options do in programs that may have a rule of their own: carry commands, load code, write."""
-    if cmd.name in _CARRIERS:
+    if cmd.name in word_list("dispatch.carriers"):
         look_at_text(cmd, " ".join(cmd.args))
-    if cmd.name in carried_commands.options():
+    if cmd.name in by_name("command"):
         carried_commands.judge_carried(cmd)
     carried_commands.judge_loaded(cmd)
     if cmd.name in tools.CLOUDS:
@@ -177,12 +139,14 @@ def _options(cmd: Command) -> None:
 
 
 def _without_handler(cmd: Command, written_paths: str) -> None:
-    if cmd.name in _INERT:
+    if cmd.name in word_list("dispatch.inert"):
         return
     if not _is_known(cmd, written_paths):
         cmd.run.add("unknown_program", f"nobody here knows the program {plain(cmd.name)}")
     look_at_text(cmd, " ".join(cmd.args))
-    if cmd.name in _BUILDERS and any(resolve(word, cmd.scope, cmd.run) in cmd.run.files for word in cmd.args):
+    if cmd.name in word_list("dispatch.builders") and any(
+        resolve(word, cmd.scope, cmd.run) in cmd.run.files for word in cmd.args
+    ):
         cmd.run.add("decoded_code", f"build by a file that the command itself wrote: {cmd.line}")
     if "--" in cmd.args[:-1]:
         keep_dangers(cmd, partial(cmd.nested, cmd.args[cmd.args.index("--") + 1 :], NOTHING))
@@ -211,10 +175,6 @@ def _handed_over(cmd: Command) -> None:
     for word in cmd.args:
         if "/" in word and place(cmd, word.rpartition("=")[2]) == "own":
             cmd.add("own_files", shown(cmd, word.rpartition("=")[2]), path_class="own")
-
-
-def _prints_settings(args: list[str]) -> bool:
-    return not args or args[0] in _SETTINGS_VERBS or args[0].startswith("shell.")
 
 
 def _unresolved(

@@ -6,12 +6,9 @@ from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.grammar import Node
 from hermes.tools.approval.run_state import AnalysisRun, Command, CommandOutput, Functions
+from hermes.tools.approval.tables import word_list
 
 _SOURCES = frozenset(f"{how}/dev/{name}" for name in ("zero", "urandom", "random", "full") for how in ("", "if="))
-# They hand on what they read, and never stop by themselves.
-_STREAMERS = frozenset(
-    words("yes cat tr fold base64 base32 tee sed rev gzip bzip2 xz zstd pv openssl nl awk dd head paste mbuffer lz4")
-)
 _SWALLOWERS = frozenset(words("tail sort tac grep egrep xargs mapfile readarray shuf sponge parallel"))
 _BACKGROUND = re.compile(r"(?<![&>\d])&(?![&>\d])")
 _ENDLESS = re.compile(
@@ -92,7 +89,7 @@ def judge_stream(cmd: Command, out: CommandOutput) -> CommandOutput:
         return CommandOutput(out.text, out.labels - {"endless"}) if "endless" in out.labels else out
     if cmd.name in _SWALLOWERS:
         exhausts(cmd.run, f"it never comes to an end: {cmd.line}")
-    if cmd.name not in _STREAMERS or _is_cut(cmd):
+    if cmd.name not in word_list("exhaustion.streamers") or _is_cut(cmd):
         return CommandOutput(out.text, out.labels - {"endless"})
     if cmd.name == "tee" and any(not arg.startswith(("-", "/dev/")) for arg in cmd.args):
         exhausts(cmd.run, f"it never comes to an end: {cmd.line}")

@@ -115,18 +115,8 @@ def _answered(pending: Pending, answer: Answer) -> bool:
     return True
 
 
-_WORDS: dict[str, Answer] = {
-    "o": "once",
-    "once": "once",
-    "y": "once",
-    "yes": "once",
-    "t": "task",
-    "task": "task",
-    "s": "session",
-    "session": "session",
-    "a": "always",
-    "always": "always",
-}
+_ANSWERS: tuple[Answer, ...] = ("once", "task", "session", "always")
+_WORDS = {word: one for one in _ANSWERS for word in (one, one[0])} | {"y": _ANSWERS[0], "yes": _ANSWERS[0]}
 
 
 def ask_callback(callback: Callable[..., Any], run: Callable[..., Awaitable[Any]], *, in_words: bool = False) -> Ask:

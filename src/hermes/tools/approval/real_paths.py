@@ -6,15 +6,10 @@ from pathlib import Path
 
 from hermes.tools.approval.command_text import words
 from hermes.tools.approval.paths import is_guarded_name
+from hermes.tools.approval.tables import word_list
 
 _PROFILES = "profiles"  # each of them is a home of its own
 _IN_HOME = words(". .ssh .aws .config/git .config/gh .docker .kube .gnupg .config/fish .config/systemd/user")
-_SETTINGS = frozenset(
-    words(
-        ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zprofile .zshenv .zlogin .netrc "
-        ".pgpass .my.cnf .npmrc .pypirc .git-credentials .gitconfig .vimrc .tmux.conf .inputrc .curlrc .wgetrc .psqlrc"
-    )
-)
 
 
 class RealPaths:
@@ -48,7 +43,10 @@ class RealPaths:
                 self._look_at_own(f"{self._own_home}/{_PROFILES}/{name}")
             for name in _IN_HOME:
                 folder = os.path.normpath(f"{self._home}/{name}")
-                self._keep(folder, [file for file in _names_in(folder) if name != "." or file in _SETTINGS])
+                self._keep(
+                    folder,
+                    [file for file in _names_in(folder) if name != "." or file in word_list("real_paths.settings")],
+                )
             self._stamp = _stamp(self._folders)
         return self._names
 

@@ -4,13 +4,14 @@ import re
 
 from hermes.tools.approval import dispatch, exhaustion
 from hermes.tools.approval.branches import BLOCKS, STATEMENTS, Branches, either, joined
-from hermes.tools.approval.command_text import other_readings, words
+from hermes.tools.approval.command_text import other_readings
 from hermes.tools.approval.grammar import Node, parse, pieces
 from hermes.tools.approval.lexer import expand, expand_one
 from hermes.tools.approval.params import Expansions
 from hermes.tools.approval.run_state import DARK, MAX_DEPTH, NOTHING, AnalysisRun, CommandOutput, Scope
 from hermes.tools.approval.statements import REDIRECTS, extra_words
 from hermes.tools.approval.stream_flow import apply_writes
+from hermes.tools.approval.tables import word_list
 from hermes.tools.approval.value_sets import ValueSets, back_to, chosen, each_way, merge, moment
 from hermes.tools.approval.word_patterns import braces, plain
 
@@ -21,10 +22,6 @@ _TIMED = re.compile(_HEAD + r"time\s+(?:-p\s+)?(?=\(|\{\s)", re.MULTILINE)
 # What a filter is told through its pipes is text; of any other program behind `coproc` nothing is assumed.
 _COPROC = re.compile(
     _HEAD + r"coproc\s+(?:([A-Za-z_]\w*)\s+)?([({]\s*(?:bc|cat|tr|sort|jq|grep|rev|nl)\s)", re.MULTILINE
-)
-# Statements that are followed once for each value of a variable that has several.
-_SPLIT = frozenset(
-    words("command redirected_statement pipeline variable_assignment variable_assignments declaration_command")
 )
 _WORDS = frozenset(
     {"word", "string", "raw_string", "ansi_c_string", "number", "concatenation", "simple_expansion", "expansion"}
@@ -129,7 +126,7 @@ class _Script(Branches):
             return DARK
         follower.node_depth += 1
         self.run.budget.spend()
-        names = chosen(self.own_text(node), scope) if scope.choices and node.type in _SPLIT else ()
+        names = chosen(self.own_text(node), scope) if scope.choices and node.type in word_list("shell.split") else ()
         if names:
             outputs = each_way(names, scope, self.run, lambda: self._statement(node, scope, stdin, redirects))
             out = either(outputs)

@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.tables import word_list
 
 _TOKENS = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*|'(?:[^'\\]|''|\\.)*'?|\"(?:[^\"]|\"\")*\"?|`[^`]*`?"
@@ -12,26 +13,10 @@ _TOKENS = re.compile(
     re.DOTALL,
 )
 _VERSIONED = re.compile(r"/\*M?!\d*")  # a comment that MySQL runs
-_DROPS = frozenset(
-    words(
-        "table database schema view index user role tablespace keyspace collection function trigger owned "
-        "materialized type sequence extension procedure column constraint"
-    )
-)
 _STARTS = frozenset(words("explain begin with do execute call prepare declare if"))
 _KEPT = frozenset(words("constraint index default not expression identity primary foreign check key"))
 _CONSTANT = frozenset(words("' \" $ true false null not is = < > ! ( ) + - * / % and between like in"))
 _MAX_DEPTH = 3
-# What a statement may start with. The destructive ones among them are judged; any other word asks.
-_FAMILIAR = frozenset(
-    words(
-        "select insert update delete create drop truncate alter show explain describe desc with values table use "
-        "set begin start commit rollback savepoint release end analyze vacuum pragma copy grant comment attach "
-        "detach listen notify prepare execute deallocate declare fetch close call do lock unlock reindex refresh "
-        "merge replace help exit quit source connect status checkpoint import install load summarize from pivot "
-        "optimize check if print go exec match return unwind profile rows list tables abort query export cluster"
-    )
-)
 
 
 class Statement(NamedTuple):
@@ -58,7 +43,12 @@ def unfamiliar(text: str) -> str:
     """The first word of a statement that nobody uses every day (shutdown, purge, reset, revoke), else ""."""
     for statement in _statements(text):
         plain = [word for word in statement.words if word != "\n"]
-        if len(plain) > 1 and plain[0].isalpha() and plain[0] not in _FAMILIAR and plain[1] not in ("=", ":", "/", "."):
+        if (
+            len(plain) > 1
+            and plain[0].isalpha()
+            and plain[0] not in word_list("sql.familiar")
+            and plain[1] not in ("=", ":", "/", ".")
+        ):
             return plain[0]
         if len(plain) == 1 and plain[0] in ("shutdown", "purge", "reset", "flush"):
             return plain[0]
@@ -124,7 +114,7 @@ def _statement(words: list[str]) -> str:
         if position and plain[0] not in _STARTS:
             break
         following = plain[position + 1 : position + 2]
-        if word == "drop" and following and (following[0] in _DROPS or not position):
+        if word == "drop" and following and (following[0] in word_list("sql.drops") or not position):
             return "sql_drop"
         if word == "truncate" and following and following[0] not in ("(", ","):
             return "sql_truncate"

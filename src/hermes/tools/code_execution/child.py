@@ -4,6 +4,7 @@ import marshal
 import sys
 from functools import lru_cache
 from importlib.util import MAGIC_NUMBER
+from pathlib import Path
 from types import CodeType
 
 from hermes.tools.code_execution.stubs import stub_module
@@ -14,37 +15,15 @@ CACHE = "__pycache__"
 POST_AT_ONCE, POST_BYTES = 32, 1000  # together less than what of a command's output is kept in memory
 _READY = "the script, compiled"
 
+
 # Arguments: when to write down which line is running (seconds of the monotonic clock, or `+seconds` from now), where to
 # write it (a descriptor or a file), and "project" where the working folder is searched for modules. The dump comes from
 # a thread of the interpreter itself, so it needs no signal that the script could ignore and no bytecode that it could
 # block. A TERM gives one too: it is later, and so nearer to the truth. What the interpreter made to start is frozen: to
 # look through it again at the end takes a millisecond. The script runs in this very `__main__`, without our names.
-RUNNER = f"""
-def _prepare(ready):
-    import faulthandler, gc, os, sys, time
-    gc.freeze()
-    main, when, where, mode = sys.argv
-    left = float(when[1:]) if when[0] == "+" else float(when) - time.monotonic()
-    file = int(where) if where.isdigit() else open(where, "wb", 0)
-    if left > 0:
-        faulthandler.dump_traceback_later(left, file=file)
-    faulthandler.register(15, file=file, chain=True)
-    script = os.path.join(os.path.dirname(main), "{SCRIPT}")
-    sys.argv[:] = [script]
-    if mode == "project":
-        sys.path.append(os.getcwd())
-    def hook(kind, error, trace):
-        if trace is not None:
-            error = error.with_traceback(trace.tb_next)
-        sys.__excepthook__(kind, error, error.__traceback__)
-    sys.excepthook = hook
-    globals()["__file__"] = script
-    if not isinstance(ready, str):
-        return ready
-    with open(script, "rb") as text:
-        return compile(text.read(), script, "exec", dont_inherit=True)
-exec(globals().pop("_prepare")({_READY!r}))
-"""
+def runner() -> str:
+    return _text("runner.py.txt").replace("@SCRIPT@", SCRIPT).replace("@READY@", _READY)
+
 
 # Behind the text of `child_environment` on a remote backend, and behind a line that sets `_order`.
 LAUNCHER = """
@@ -55,39 +34,12 @@ with open(_order["pid"], "w") as _file:
 os.execve(sys.executable, [sys.executable, *_order["argv"]], _env)
 """
 
+
 # Runs beside a script on a remote backend: waits for requests, prints each as its name and its bytes, and ends, with 0
 # for as long as there may be more. What is too large for a line of output is left under its name with `got_`.
 # Arguments: the folder, and how long to wait at most.
-POSTMAN = f"""
-import base64, os, re, sys, time
-folder, until = sys.argv[1], time.monotonic() + float(sys.argv[2])
-def is_over():
-    try:
-        with open(folder + "/pid") as file:
-            os.kill(int(file.read()), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return False
-wait = 0.01
-while True:
-    over = is_over()
-    names = [name for name in os.listdir(folder + "/rpc") if re.fullmatch("req_[0-9]+_[0-9]+", name)]
-    for name in sorted(names)[:{POST_AT_ONCE}]:
-        path, kept = folder + "/rpc/" + name, folder + "/rpc/" + name.replace("req_", "got_")
-        if os.path.getsize(path) > {POST_BYTES}:
-            os.rename(path, kept)
-            print(name, "-")
-            continue
-        with open(path, "rb") as file:
-            print(name, base64.b64encode(file.read()).decode())
-        os.unlink(path)
-    if names or over or time.monotonic() > until:
-        sys.exit(3 if over else 0)
-    time.sleep(wait)
-    wait = min(wait * 1.05, 0.1)
-"""
+def postman() -> str:
+    return _text("postman.py.txt").replace("@AT_ONCE@", str(POST_AT_ONCE)).replace("@BYTES@", str(POST_BYTES))
 
 
 def files_of(code: str, tools: tuple[str, ...], compiled: CodeType | None = None) -> dict[str, bytes]:
@@ -98,17 +50,18 @@ def files_of(code: str, tools: tuple[str, ...], compiled: CodeType | None = None
     """
     kept = {SCRIPT: code.encode("utf-8", "surrogatepass"), MODULE: stub_module(tools).encode()}
     if compiled is None:
-        return {"main.py": RUNNER.encode(), **kept}
+        return {"main.py": runner().encode(), **kept}
     if "hermes_tools" in code:
         kept[f"{CACHE}/hermes_tools.{sys.implementation.cache_tag}.pyc"] = _compiled_module(tools)
-    runner = _compiled_runner()
-    filled = runner.replace(co_consts=tuple(compiled if each == _READY else each for each in runner.co_consts))
+    code_of_runner = _compiled_runner()
+    consts = tuple(compiled if each == _READY else each for each in code_of_runner.co_consts)
+    filled = code_of_runner.replace(co_consts=consts)
     return {"main.pyc": MAGIC_NUMBER + bytes(12) + marshal.dumps(filled), **kept}
 
 
 @lru_cache(maxsize=1)
 def _compiled_runner() -> CodeType:
-    return compile(RUNNER, "main.py", "exec", dont_inherit=True, optimize=0)
+    return compile(runner(), "main.py", "exec", dont_inherit=True, optimize=0)
 
 
 @lru_cache(maxsize=128)  # one per set of tools
@@ -116,3 +69,7 @@ def _compiled_module(tools: tuple[str, ...]) -> bytes:
     code = compile(stub_module(tools), MODULE, "exec", dont_inherit=True, optimize=0)
     by_hash_unchecked = (1).to_bytes(4, "little")
     return MAGIC_NUMBER + by_hash_unchecked + bytes(8) + marshal.dumps(code)
+
+
+def _text(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

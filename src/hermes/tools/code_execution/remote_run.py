@@ -13,7 +13,7 @@ from hermes.scope import TurnScope
 from hermes.seams import Decision, Environment, ExecResult, ToolContext
 from hermes.tools.code_execution import child_environment
 from hermes.tools.code_execution.call_server import MAX_REQUEST_BYTES, CallServer, too_large
-from hermes.tools.code_execution.child import LAUNCHER, POSTMAN, files_of
+from hermes.tools.code_execution.child import LAUNCHER, files_of, postman
 from hermes.tools.code_execution.result_json import ScriptOutput, ScriptRun
 from hermes.tools.code_execution.script_request import ScriptRequest, Stopped
 from hermes.tools.environments.run_child import CommandInterrupted
@@ -72,7 +72,7 @@ async def _prepare(environment: Environment, order: ScriptRequest, desk: CallSer
     }
     files = {
         **files_of(order.code, order.tools),
-        "postman.py": POSTMAN.encode(),
+        "postman.py": postman().encode(),
         "launch.py": rules + f"_order = {json.dumps(told)}\n".encode() + LAUNCHER.encode(),
     }
     async with asyncio.TaskGroup() as group:

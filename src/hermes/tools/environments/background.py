@@ -56,28 +56,22 @@ class Background(Protocol):
     async def log(self, record: BackgroundRecord) -> bytes: ...
     async def kill(self, record: BackgroundRecord, grace_s: float = 1.0) -> bool:
         """Stop it and everything below it; False when it had ended already."""
-        ...
 
     async def write(self, record: BackgroundRecord, data: bytes) -> None:
         """Send to its stdin; raises `ToolError` when that is not possible."""
-        ...
 
     async def close_stdin(self, record: BackgroundRecord) -> None: ...
     async def mark_seen(self, record: BackgroundRecord) -> None:
         """The end of it was shown; no notice of it is needed."""
-        ...
 
     def is_silent(self, *session_ids: str) -> bool:
         """Whether `notices` has surely nothing to tell these; known without a look anywhere."""
-        ...
 
     async def notices(self, *session_ids: str) -> list[str]:
         """What there is to tell these sessions since the last time: ends, and output they watch for."""
-        ...
 
     async def end_session(self, session_id: str) -> int:
         """Stop what the session still runs; return how many that were."""
-        ...
 
 
 async def end_all(background: Background, records: list[BackgroundRecord]) -> int:

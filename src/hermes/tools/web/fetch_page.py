@@ -12,17 +12,7 @@ from urllib.parse import urljoin
 from urllib.request import getproxies, proxy_bypass
 
 from hermes.errors import ToolError
-from hermes.tools.web.addresses import (
-    AddressRules,
-    FetchTarget,
-    Lookup,
-    Refused,
-    check_addresses,
-    check_url,
-    look_up,
-    numeric,
-    own_secrets,
-)
+from hermes.tools.web import addresses as web_addresses
 
 if TYPE_CHECKING:
     import aiohttp
@@ -30,7 +20,7 @@ if TYPE_CHECKING:
 
 
 InThread: TypeAlias = Callable[..., Awaitable[Any]]
-Allow: TypeAlias = Callable[[FetchTarget], Awaitable[None]]
+Allow: TypeAlias = Callable[[web_addresses.FetchTarget], Awaitable[None]]
 
 MAX_REDIRECTS = 10
 USER_AGENT = "hermes-runtime (+web_extract)"
@@ -66,11 +56,11 @@ class WebPage:
 class Fetcher:
     """Fetches pages by the same rules. `allow` is asked about each hop and raises to refuse it."""
 
-    rules: AddressRules
+    rules: web_addresses.AddressRules
     limits: FetchLimits
     in_thread: InThread
     allow: Allow
-    lookup: Lookup = look_up
+    lookup: web_addresses.Lookup = web_addresses.look_up
     accept: str = PAGES_FIRST
 
     async def fetch(self, url: str) -> WebPage:
@@ -98,17 +88,17 @@ class Fetcher:
         await self.allow(await self._checked(url, is_fetched_here=False))
         return url
 
-    async def _checked(self, url: str, *, is_fetched_here: bool = True) -> FetchTarget:
-        place = check_url(url, self.rules, own_secrets())
-        known = numeric(place[1])
+    async def _checked(self, url: str, *, is_fetched_here: bool = True) -> web_addresses.FetchTarget:
+        place = web_addresses.check_url(url, self.rules, web_addresses.own_secrets())
+        known = web_addresses.numeric(place[1])
         found = [known] if known else await self.in_thread(self.lookup, place[1], place[2])
         if not found and (
             not is_fetched_here or await self.in_thread(_proxy, place[0], f"{place[1]}:{place[2]}")
         ):  # only the service, or the proxy, knows names
-            return FetchTarget(url, *place, addresses=(), is_private=False)
-        return check_addresses(url, place, found, self.rules)
+            return web_addresses.FetchTarget(url, *place, addresses=(), is_private=False)
+        return web_addresses.check_addresses(url, place, found, self.rules)
 
-    async def _get(self, target: FetchTarget) -> "WebPage | str":
+    async def _get(self, target: web_addresses.FetchTarget) -> "WebPage | str":
         """The page, or where it redirects to."""
         import aiohttp  # 150 ms that only a process which fetches pays
         from yarl import URL  # comes with aiohttp
@@ -117,10 +107,12 @@ class Fetcher:
         addresses = target.addresses
         if proxy:
             where = URL(proxy)
-            addresses = tuple(await self.in_thread(look_up, where.host or "", where.port or 0))
+            addresses = tuple(await self.in_thread(web_addresses.look_up, where.host or "", where.port or 0))
         # A session of its own for each hop: no cookie, no connection and no name outlives the check.
         async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(resolver=_pinned(addresses), use_dns_cache=False, force_close=True),
+            connector=aiohttp.TCPConnector(
+                resolver=_resolver_class()(addresses), use_dns_cache=False, force_close=True
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(),
             auto_decompress=False,
@@ -132,7 +124,7 @@ class Fetcher:
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 raise ToolError(f"it could not be fetched: {type(error).__name__}: {error}") from error
 
-    async def _read(self, answer: "aiohttp.ClientResponse", target: FetchTarget) -> "WebPage | str":
+    async def _read(self, answer: "aiohttp.ClientResponse", target: web_addresses.FetchTarget) -> "WebPage | str":
         if answer.status in _REDIRECTS and answer.headers.get("location"):
             return str(answer.headers["location"])
         if not 200 <= answer.status < 300:
@@ -175,7 +167,7 @@ def _proxy(scheme: str, host: str) -> str | None:
     return None if proxy_bypass(host) else getproxies().get(scheme)
 
 
-def _address(target: FetchTarget) -> "URL":
+def _address(target: web_addresses.FetchTarget) -> "URL":
     """What is handed to the client. It connects to a literal address without asking the resolver, so none may differ.
 
     A literal is put where a numeric spelling stood: nobody reads that a second time.
@@ -183,10 +175,10 @@ def _address(target: FetchTarget) -> "URL":
     from yarl import URL  # comes with aiohttp
 
     url = URL(target.url)
-    if numeric(target.host):
+    if web_addresses.numeric(target.host):
         return url.with_host(target.addresses[0])
-    if numeric(url.host or "") is not None:
-        raise Refused("the URL can be read in two ways; write it plainly")
+    if web_addresses.numeric(url.host or "") is not None:
+        raise web_addresses.Refused("the URL can be read in two ways; write it plainly")
     return url
 
 
@@ -219,10 +211,6 @@ def _resolver_class() -> Any:
             """Nothing is held."""
 
     return Pinned
-
-
-def _pinned(addresses: tuple[str, ...]) -> Any:
-    return _resolver_class()(addresses)
 
 
 _STEP = 1 << 20

@@ -12,16 +12,17 @@ from click import UsageError
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hermes import AIAgent
 from hermes.config.load import bound_settings
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
-from hermes.host.agent_settings import agent_keywords, note_unknown_toolsets
-from hermes.host.attached_skills import AttachedSkills, attached_skills
-from hermes.host.logs import Logged, logging_as_set, session_tag, turn_log
-from hermes.host.pictures import with_image
-from hermes.host.session_end import close_session, prune_if_due, session_store
+from hermes.errors import SessionInUse
+from hermes.host.agent_settings import note_unknown_toolsets
+from hermes.host.events import HostEvent, LiveEvent, QuestionAsked
+from hermes.host.host import Host
+from hermes.host.live_session import LiveSession, SessionStart
+from hermes.host.logs import logging_as_set, turn_log
+from hermes.host.session_end import close_session, prune_if_due
 from hermes.host.turn_verdict import EMPTY
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
@@ -36,12 +37,11 @@ from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
 from hermes.surfaces.cli.model_discovery import with_model
 from hermes.surfaces.cli.output import cut
-from hermes.surfaces.cli.passwords import ask_password
-from hermes.types import StatusChanged
+from hermes.types import Question, StatusChanged
 
 if TYPE_CHECKING:
+    from hermes.host.attached_skills import AttachedSkills
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
-    from hermes.surfaces.cli.chat.session_line import SessionLine
 
 REMINDED = 2  # exchanges shown when a session goes on
 
@@ -55,7 +55,7 @@ class _Run(Struct, frozen=True, kw_only=True):
     session_id: str | None
     words: str
     piped: str
-    loaded: AttachedSkills | None
+    loaded: "AttachedSkills | None"
     cwd: str | None = None
 
 
@@ -66,7 +66,11 @@ def answer(cli: Cli, wish: Wish) -> int:
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
-    loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
+    loaded = None
+    if wish.skills:
+        from hermes.host.attached_skills import attached_skills  # for who names some
+
+        loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     consent_to_hooks(cli, settings, may_ask=False)
     if not wish.quiet:
@@ -94,60 +98,52 @@ async def _somewhere(run: _Run) -> int:
 async def _turn(run: _Run) -> int:
     cli, settings = run.cli, run.settings
     wish = replace(run.wish, verbose=run.wish.verbose or settings.of(agent_section.Section).verbose)
-    approval = _approval(cli, settings)
-    listener = _Listener(cli, wish)
-    agent = AIAgent(
-        **agent_keywords(wish.agent, settings),
-        session_id=run.session_id,
-        cwd=run.cwd,
-        sink=Logged(listener.sink),
-        approval_callback=approval,
-        sudo_password_callback=ask_password if approval is not None else None,
+    prompt = _prompt(cli, settings)
+    start = SessionStart(
+        settings=settings,
+        asked=wish.agent,
+        folder=run.cwd or "",
+        launched_in=run.cwd or str(Path.cwd()),
+        can_ask=prompt is not None,
+        has_titles=False,
     )
-    session_tag.set(agent.session_id)
-    if wish.yolo:
-        from hermes.tools.approval.contract import enable_session_yolo  # rare, and brings the gate
-
-        enable_session_yolo(agent.session_id)
-
-    line = _line(run, agent, listener) if wish.wait else None
-
-    def stop() -> None:
-        if approval is not None:
-            approval.stop()
-        if line is not None:
-            line.stop()
-        agent.interrupt()
-
-    listener.on_gone = stop
-    skills = run.loaded.text(agent.session_id) if run.loaded else None
-    try:
-        with _signals(stop):
-            question = await _question(run, skills)
-            settle_soon(asyncio.get_running_loop())
-            ask = agent.arun_conversation if line is None else line.turn
-            # A session that goes on has its prompt; the skills are in the question then.
-            result = await ask(question, system_message=skills if run.session_id is None else None)
-    finally:
-        await agent.aclose()
+    async with Host() as host:
+        live = host.session(start, run.session_id)
+        listener = _Listener(cli, wish, live, prompt)
+        live.listen(listener)
+        skills = run.loaded.text(live.session_id) if run.loaded else None
+        try:
+            with _signals(listener.stop):
+                question = await _question(run, skills)
+                settle_soon(asyncio.get_running_loop())
+                # A session that goes on has its prompt; the skills are in the question then.
+                result = await _answer(run, listener, question, skills if run.session_id is None else None)
+        finally:
+            await live.close(limit_s=None)
     if exit_code(result) is not Exit.IN_USE:
-        await close_session(settings, agent.session_id)
+        await close_session(settings, live.session_id)
     if wish.trajectories or wish.sample:
         _save(run, result)
     return _tell(cli, wish, listener, result)
 
 
-def _line(run: _Run, agent: AIAgent, listener: "_Listener") -> "SessionLine":
-    """What waits for the session, and tells so."""
-    from hermes.surfaces.cli.chat.session_line import SessionLine  # for who waits
+async def _answer(run: _Run, listener: "_Listener", question: Any, told: str | None) -> dict[str, Any]:
+    """The result of the turn. Where another process works on the session, it is run there, or here after that."""
+    live = listener.live
+    if run.wish.wait:
+        from hermes.host.session_line import SessionLine  # for who waits
 
-    def tell(status: StatusChanged) -> None:
-        if listener.lines is not None:
-            listener.lines.emit(status)
-        elif not run.wish.quiet:
-            run.cli.out.note(f"· {status.message}")
+        line = SessionLine(live, listener.follow)
+        listener.stops.append(line.stop)
+        return await line.turn(question, told)
+    try:
+        return await live.ask(question, told)
+    except SessionInUse as error:
+        from hermes.host.sent_message import SentMessage  # for who meets somebody
 
-    return SessionLine(agent, session_store(run.settings), tell)
+        sent = SentMessage(live, question, listener.follow)
+        listener.stops.append(sent.stop)
+        return await sent.result(error, told)
 
 
 async def _question(run: _Run, skills: str | None) -> Any:
@@ -158,7 +154,12 @@ async def _question(run: _Run, skills: str | None) -> Any:
 
         text = await referred(text, surroundings(run.settings, run.cwd or str(Path.cwd()), run.wish.source))
     told = skills if run.session_id is not None else None
-    return with_image("\n\n".join(part for part in (told, text, run.piped) if part), run.wish.image)
+    words = "\n\n".join(part for part in (told, text, run.piped) if part)
+    if run.wish.image is None:
+        return words
+    from hermes.host.pictures import with_image  # for who shows one
+
+    return with_image(words, run.wish.image)
 
 
 def _save(run: _Run, result: dict[str, Any]) -> None:
@@ -191,11 +192,14 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
 
 
 class _Listener:
-    """The sink of this run, and what to do when nobody listens any more."""
+    """`SessionListener` of this run: shows what happens, and asks where somebody can be asked."""
 
-    def __init__(self, cli: Cli, wish: Wish) -> None:
-        self.on_gone: Callable[[], None] | None = None
-        self.lines = JsonLines(cli.out, self._gone) if wish.as_json else None
+    def __init__(self, cli: Cli, wish: Wish, live: LiveSession, prompt: "TerminalPrompt | None") -> None:
+        self.live = live
+        self.can_answer = prompt is not None
+        self._prompt = prompt
+        self.stops: list[Callable[[], None]] = []  # of those who wait
+        self.lines = JsonLines(cli.out, self.stop) if wish.as_json else None
         shown: Sink | None = self.lines
         if self.lines is None and not wish.quiet:
             is_watched = wish.verbose or cli.out.stderr.isatty()
@@ -205,10 +209,39 @@ class _Listener:
                 else Unheeded(cli.out)
             )
         self.sink = Unproven(shown)
+        self._tells_waiting = cli.out.note if self.lines is None and not wish.quiet else None
 
-    def _gone(self) -> None:
-        if self.on_gone is not None:
-            self.on_gone()
+    def emit(self, event: LiveEvent) -> None:
+        if isinstance(event, QuestionAsked):
+            self.live.later(self._ask(event.question), "a question")
+        elif not isinstance(event, HostEvent):
+            self.sink.emit(event)
+
+    def follow(self, event: LiveEvent) -> None:
+        """Hear what becomes of a turn that another process has a part in; that it waits is always told."""
+        if self._tells_waiting is not None and isinstance(event, StatusChanged) and event.kind == "waiting":
+            self._tells_waiting(f"· {event.message}")
+        else:
+            self.emit(event)
+
+    def offer(self, _text: str) -> bool:
+        return False
+
+    def stop(self) -> None:
+        """Whoever asked is no longer interested."""
+        if self._prompt is not None:
+            self._prompt.stop()
+        for stop in self.stops:
+            stop()
+        self.live.interrupt()
+
+    async def _ask(self, question: Question) -> None:
+        from hermes.host.host_errors import NothingPending  # for who is asked
+
+        assert self._prompt is not None
+        said = await self._prompt.ask(question, self.live.in_thread)
+        with contextlib.suppress(NothingPending):  # its time is over
+            self.live.answer(question.id, said, "terminal")
 
 
 def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> int:
@@ -236,7 +269,7 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
     return code
 
 
-def _approval(cli: Cli, settings: Settings) -> "TerminalPrompt | None":
+def _prompt(cli: Cli, settings: Settings) -> "TerminalPrompt | None":
     """Someone to ask, when stdin and stderr are a terminal; else nobody, which means no."""
     if sys.stdin is None or not sys.stdin.isatty() or not cli.out.stderr.isatty():
         return None

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from hermes.errors import SessionNotFound
-from hermes.host.session_select import find_session
 from hermes.state.stores import has_sessions, place_of
 from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
@@ -37,6 +36,8 @@ def resumed_session(cli: Cli, wish: Wish) -> str | None:
 
 
 def _wanted(db: "SessionDB", wish: Wish) -> str:
+    from hermes.host.session_select import find_session  # for who names one
+
     if wish.resume is not None:
         return find_session(db, wish.resume)
     if wish.continue_:

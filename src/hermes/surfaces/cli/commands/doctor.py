@@ -6,9 +6,9 @@ import click
 from msgspec import to_builtins
 
 from hermes.errors import HermesError
+from hermes.host.doctor import CHECKS, Check, Finding, problem
 from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import CHECKS, Check, Finding, problem
 from hermes.surfaces.cli.exit_codes import Exit
 
 MARKS = {"ok": ("✓", "green"), "absent": ("-", "dim"), "warning": ("!", "yellow"), "problem": ("✗", "red")}

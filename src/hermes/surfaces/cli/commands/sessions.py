@@ -199,7 +199,7 @@ def repair(cli: Cli, check_only: bool, as_json: bool) -> int:
 
 
 def _check(cli: Cli, *, as_json: bool) -> int:
-    from hermes.surfaces.cli.doctor_checks.store import run as look
+    from hermes.host.doctor_checks.store import run as look
 
     found = list(look(cli))
     sound = not any(each.status == "problem" for each in found)

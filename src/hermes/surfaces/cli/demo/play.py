@@ -11,13 +11,13 @@ from hermes import AIAgent
 from hermes.config.load import bound_settings
 from hermes.errors import UserError
 from hermes.runtime.setup.process import RandomIds
-from hermes.surfaces.cli.approval_prompt import TerminalPrompt
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_model
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.model_choice import is_interactive
 from hermes.surfaces.cli.output import Output, cut
 from hermes.tools.approval.question import Answer, ApprovalQuestion
+from hermes.tools.approval.terminal_prompt import ask_on, question_words
 from hermes.types import (
     CallFinished,
     CallStarted,
@@ -183,7 +183,8 @@ class _Answering:
 
     def __call__(self, question: ApprovalQuestion) -> Answer:
         if is_interactive() and not self._says_yes:
-            return TerminalPrompt(self._cli.out, timeout_s=ASK_TIMEOUT_S)(question)
+            text = question_words(question, question.cwd)
+            return ask_on(self._cli.out.stderr, text, question.choices, ASK_TIMEOUT_S)
         words = "--yes says once" if self._says_yes else "there is no terminal to ask in, and nobody to ask means no"
         self._cli.out.line(
             f"? Hermes asks to use {question.tool}: {question.command}  ({question.description}): {words}"

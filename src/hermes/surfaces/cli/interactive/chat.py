@@ -54,20 +54,16 @@ class Face(Screen, Protocol):
 
     def leave(self) -> None:
         """End the conversation."""
-        ...
 
     def offer(self, text: str) -> bool:
         """Put words into the input line, for the person to change and send; False when something stands there."""
-        ...
 
     def clear(self) -> None: ...
     def copy(self, text: str) -> bool:
         """Hand words to the terminal's clipboard; False when it has none."""
-        ...
 
     def turn_ended(self) -> None:
         """Ring, if that is wanted."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

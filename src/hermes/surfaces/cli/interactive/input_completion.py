@@ -37,6 +37,8 @@ class ChatCompleter(Completer):
         word = "" if not text or text[-1].isspace() else text.rsplit(None, 1)[-1]
         if text.startswith("/") and " " not in text and "/" not in text[1:]:
             yield from self._commands(text[1:])
+        elif text.startswith("/") and "\n" not in text and (found := list(self._arguments(text[1:]))):
+            yield from found
         elif word.startswith("@"):
             yield from self._references(word[1:])
         elif complete_event.completion_requested and word:
@@ -49,6 +51,15 @@ class ChatCompleter(Completer):
             if name.startswith(begun):
                 told = COMMANDS.summary(name) if name in COMMANDS.names() else own[name]
                 yield Completion(name, start_position=-len(begun), display=f"/{name}", display_meta=told)
+
+    def _arguments(self, typed: str) -> Iterator[Completion]:
+        """What a command takes, as it says itself."""
+        name, _, begun = typed.partition(" ")
+        command = COMMANDS.load(name) if name in COMMANDS.names() else None
+        if command is None or command.complete is None:
+            return
+        for word in command.complete(self._chat.live, begun):
+            yield Completion(word, start_position=-len(begun))
 
     def _references(self, begun: str) -> Iterator[Completion]:
         kind, colon, path = begun.partition(":")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from hermes.host.host_errors import NothingPending
 from hermes.host.live_session import LiveSession
+from hermes.surfaces.cli.approval_prompt import approval_text
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.interactive.view import Screen
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.tools.approval.terminal_prompt import question_text
 from hermes.types import Question
 
 WHO = "terminal"
@@ -69,7 +69,8 @@ class Questions:
         try:
             self._live().answer(question.id, said, WHO)
         except NothingPending:
-            self.refresh()
+            self._say("This was answered already.")
+        self.refresh()
 
     def _show(self, question: Question) -> None:
         if question.kind == "sudo":
@@ -80,15 +81,8 @@ class Questions:
             for number, choice in enumerate(question.choices, 1):
                 self._say(f"  {number}. {choice}")
             return
-        facts = question.details
-        cwd = short_path(str(facts["cwd"])) if facts.get("cwd") else ""
-        text = question_text(
-            str(facts["command"]),
-            str(facts["description"]),
-            lines=facts["effects"],
-            choices=question.choices,
-            heading=f"Hermes wants to use {facts['tool']}{f' in {cwd}' if cwd else ''}:",
-        )
+        cwd = str(question.details.get("cwd") or "")
+        text = approval_text(question, short_path(cwd) if cwd else "")
         what, _, offered = text.rstrip().rpartition("\n")
         self._screen.write(f"{what}\n")  # to the letter: breaking a line would drop a space of the command
         self._say(offered)

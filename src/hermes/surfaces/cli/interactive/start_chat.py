@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hermes.config import paths
+from hermes.config.sections.top import Section as Top
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.attached_skills import attached_skills
 from hermes.host.command import SessionTarget
@@ -59,7 +60,7 @@ async def _converse(start: Start, session_id: str | None) -> int:
     cli = start.cli
     settle_soon(asyncio.get_running_loop())
     face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
-    async with Host() as host:
+    async with Host(start.settings.of(Top).max_concurrent_sessions) as host:
         chat = Chat(start, host, face)
         code = await _talk(chat, face, start.wish, session_id)
     if await chat.live.exists():

@@ -39,11 +39,9 @@ class Screen(Protocol):
 
     def write(self, text: str) -> None:
         """Add lines for good, above whatever is live."""
-        ...
 
     def refresh(self) -> None:
         """Something live has changed."""
-        ...
 
 
 @dataclass(slots=True)
@@ -165,13 +163,17 @@ class TurnView:
         for block in self._thought.finish():
             self._screen.write(self._paint.style(clean(block.text), "dim") + "\n\n")
 
-    def _tell_cut_off(self) -> None:
-        """Calls that were running when the turn ended stay on the screen: they may have had their effect."""
-        for text, since in self._running.values() if self._look.display.tool_progress != "off" else ():
-            self._screen.write(self._paint.line(f"✗ {text} (stopped after {self._now() - since:.0f} s)", "red"))
-        self._running.clear()
+    def _tell_cut_off(self, *ids: str) -> None:
+        """Calls that were running when they were stopped stay on the screen: they may have had their effect."""
+        for each in ids or tuple(self._running):
+            text, since = self._running.pop(each)
+            if self._look.display.tool_progress != "off":
+                self._screen.write(self._paint.line(f"✗ {text} (stopped after {self._now() - since:.0f} s)", "red"))
 
     def _finished(self, event: CallFinished) -> None:
+        if event.result.status == "unknown" and event.call.id in self._running:
+            self._tell_cut_off(event.call.id)
+            return
         text, since = self._running.pop(event.call.id, (self._call_text(event.call.name, event.args), self._now()))
         self.has_answer, self.is_thinking = False, True
         shown = self._look.display.tool_progress

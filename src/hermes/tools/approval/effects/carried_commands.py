@@ -3,25 +3,17 @@
 import itertools
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import place, write_path, writes
 from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers
-from hermes.tools.approval.tables import rows, sections
-
-
-@cache
-def options(kind: str = "command") -> dict[str, list[str]]:
-    """By program, the options whose value is a command, or with "file" a file of code."""
-    listed = (row.split(": ") for row in rows("carried.txt"))
-    return {name: options.split() for programs, of, options in listed if of == kind for name in programs.split()}
+from hermes.tools.approval.tables import by_name, sections
 
 
 def carried(cmd: Command) -> Iterator[str]:
     """The commands among the options of `cmd`."""
-    carriers = options()[cmd.name]
+    carriers = by_name("command")[cmd.name]
     for position, arg in enumerate(cmd.args):
         if arg[:1] != "-" or len(arg) < 2:
             continue
@@ -34,7 +26,7 @@ def carried(cmd: Command) -> Iterator[str]:
 
 def judge_loaded(cmd: Command) -> None:
     """Code that is loaded from a folder where anybody may write is code that nobody has looked at."""
-    for option in options("file").get(cmd.name, ()):
+    for option in by_name("file").get(cmd.name, ()):
         for position, arg in enumerate(cmd.args):
             if arg == option:
                 value = "".join(cmd.args[position + 1 : position + 2])

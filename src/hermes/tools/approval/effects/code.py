@@ -3,19 +3,9 @@
 import re
 
 from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.effects import tokens as token_rules
 from hermes.tools.approval.effects.code_files import JAVASCRIPT, CodeFiles, names, written_source
 from hermes.tools.approval.effects.databases import sql
-from hermes.tools.approval.effects.tokens import (
-    CodeToken,
-    aliases,
-    arguments,
-    constants,
-    first_argument,
-    owner_of,
-    tokens,
-    value_of,
-    without_patterns,
-)
 from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.paths import is_private, matters, resolve, writes
 from hermes.tools.approval.run_state import NOTHING, Command
@@ -78,11 +68,11 @@ class _Code(CodeFiles):
         self.code = code
         self.table = names()
         cmd.run.budget.spend(1 + len(code) // _CHARACTERS)
-        self.parts = tokens(without_patterns(code, cmd.name), cmd.run.budget)
+        self.parts = token_rules.tokens(token_rules.without_patterns(code, cmd.name), cmd.run.budget)
         self.names = {token.text for token in self.parts if token.kind == "name"}
-        self.known = constants(self.parts)
+        self.known = token_rules.constants(self.parts)
         self.local = self._bound()
-        self.risky = _RISKY_OWNERS | aliases(self.parts, _RISKY_OWNERS)
+        self.risky = _RISKY_OWNERS | token_rules.aliases(self.parts, _RISKY_OWNERS)
 
     def judge(self) -> None:
         cmd, _names = self.cmd, self.names
@@ -137,7 +127,7 @@ class _Code(CodeFiles):
             if self.cmd.name == "php" and name[0] == "$" and self._text(position + 1) == "(":
                 self.ask("code calls what a text names")
             return
-        owner = owner_of(self.parts, position)
+        owner = token_rules.owner_of(self.parts, position)
         if self.cmd.name in ("perl", "php") and self._text(position - 1) == ".":
             owner = ""  # there it joins two texts
         is_key = self._text(position + 1) in (":", "=") and self._text(position + 2) in (">", "") and not owner
@@ -154,7 +144,7 @@ class _Code(CodeFiles):
         elif name in ("require", "require_relative") or self._is_import(position, name):
             self._requires(position)
         elif name in ("setTimeout", "setInterval", "setImmediate"):
-            if first_argument(self.parts, position, self.known) is not None:
+            if token_rules.first_argument(self.parts, position, self.known) is not None:
                 self.ask("code runs a text later")
         elif self._text(position - 1) in _DEFINES or (name == "package" and self._text(position + 1) not in (".", "[")):
             return
@@ -188,15 +178,15 @@ class _Code(CodeFiles):
     def _computed(self, position: int) -> None:
         """`fs["rm" + "Sync"]`: a member by its name, of something that can do harm."""
         before = self._text(position - 1)
-        inner = self.parts[position + 1] if position + 1 < len(self.parts) else CodeToken("op", "")
+        inner = self.parts[position + 1] if position + 1 < len(self.parts) else token_rules.CodeToken("op", "")
         risky = before in self.risky
         if inner.kind == "string" and self._text(position + 2) in ("+", "."):
-            made = first_argument(self.parts, position, self.known) or ""
+            made = token_rules.first_argument(self.parts, position, self.known) or ""
             if made in self.table.ask or made in self.table.start or made in self.table.delete:
                 self.ask(f"code puts the name {made} together")
         if risky or (before == ")" and "require" in {self._text(back) for back in range(position - 5, position)}):
             single = inner.kind == "string" and self._text(position + 2) == "]"
-            if not single or value_of(inner.text) not in self.table.members.get(before, frozenset()):
+            if not single or token_rules.value_of(inner.text) not in self.table.members.get(before, frozenset()):
                 self.ask("code looks a function up by its name")
 
     def _is_import(self, position: int, name: str) -> bool:
@@ -206,7 +196,7 @@ class _Code(CodeFiles):
         return (name == "import" and after == "(") or (name in ("import", "from") and is_named)
 
     def _requires(self, position: int) -> None:
-        first = first_argument(self.parts, position, self.known)
+        first = token_rules.first_argument(self.parts, position, self.known)
         if first is None:
             if self._text(position + 1) in ("(", "$") and self._text(position + 2) not in ("", ")"):
                 self.ask("code loads a module that is only known when it runs")
@@ -233,7 +223,7 @@ class _Code(CodeFiles):
 
     def _starts(self, position: int) -> None:
         cmd = self.cmd
-        is_list, literals, dark = arguments(self.parts, position, self.known)
+        is_list, literals, dark = token_rules.arguments(self.parts, position, self.known)
         name = self._text(position)
         after = self._text(position + 1)
         if (
@@ -256,13 +246,13 @@ class _Code(CodeFiles):
             cmd.nested([*literals, UNKNOWN] if dark else literals, NOTHING)
         else:
             cmd.shell(literals[0], NOTHING)
-            if dark and first_argument(self.parts, position, self.known) is None:
+            if dark and token_rules.first_argument(self.parts, position, self.known) is None:
                 self.ask("code starts a program with words that are only known when it runs")
 
     def _evaluates(self, position: int, name: str) -> None:
         cmd = self.cmd
         if name in ("do", "load", "include", "include_once", "require_once", "dofile", "assert"):
-            first = first_argument(self.parts, position, self.known)
+            first = token_rules.first_argument(self.parts, position, self.known)
             if (
                 first is not None
                 and (name != "assert" or cmd.name == "php")
@@ -278,7 +268,7 @@ class _Code(CodeFiles):
 
     # Strings
 
-    def _ticks(self, position: int, token: CodeToken) -> None:
+    def _ticks(self, position: int, token: token_rules.CodeToken) -> None:
         text = token.text
         if text[:1] == "`" and (self.cmd.name in _SHELL_TICKS or (position and self._text(position - 1) == "$")):
             text = text[1:].removesuffix("`")
@@ -304,7 +294,11 @@ class _Code(CodeFiles):
 
     def _strings(self) -> None:
         """What the strings of the code are: SQL, names of functions, commands of a language that is not followed."""
-        strings = [(number, value_of(token.text)) for number, token in enumerate(self.parts) if token.kind == "string"]
+        strings = [
+            (number, token_rules.value_of(token.text))
+            for number, token in enumerate(self.parts)
+            if token.kind == "string"
+        ]
         for number, text in strings:
             if re.match(r"(?i)\W*(?:drop|truncate|delete from|update|alter)\s", text):
                 if not self._is_said(number):
@@ -339,7 +333,7 @@ class _Code(CodeFiles):
         cmd = self.cmd
         for token in self.parts:
             if token.kind == "string":
-                text = value_of(token.text)
+                text = token_rules.value_of(token.text)
                 if "/" in text or text.startswith((".", "~")):
                     path = self._in_home(text)
                     if "://" not in path and is_private(resolve(path, cmd.scope, cmd.run), cmd.run.places):

@@ -8,15 +8,12 @@ from hermes.tools.approval.command_text import words
 from hermes.tools.approval.effects.tokens import CodeToken, arguments, first_argument, value_of
 from hermes.tools.approval.paths import deletes, link_path, resolve, writes
 from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput
-from hermes.tools.approval.tables import sections
+from hermes.tools.approval.tables import sections, word_list
 
 _HOME_INSIDE = re.compile(
     r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:os\.homedir\(\)|process\.env\.HOME)\}"
 )
 _HOME_NAMES = frozenset(words("HOME home expanduser homedir USERPROFILE expand_path"))
-_SECOND = frozenset(
-    words("copy cpSync copyFileSync copyFile symlinkSync symlink linkSync copyfile")
-)  # where they write
 JAVASCRIPT = frozenset(words("node nodejs bun deno"))
 
 
@@ -121,7 +118,7 @@ class CodeFiles:
     def _writes(self, position: int) -> None:
         name = self._text(position)
         target = self._target(position)
-        if name in _SECOND:
+        if name in word_list("code_files.second"):
             _, literals, _ = arguments(self.parts, position, self.known)
             target = literals[1] if len(literals) > 1 else None
             if "link" in name and literals:

@@ -7,30 +7,16 @@ from hermes.tools.approval.effects.network import cloud_copy, sent
 from hermes.tools.approval.options import after_options, read_options
 from hermes.tools.approval.paths import place
 from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers, Scope
-from hermes.tools.approval.tables import sections
-
-_GLOBAL = frozenset(
-    words(
-        "context host log-level config file project-name profile env-file project-directory namespace "
-        "kubeconfig cluster user"
-    )
-)
-_RUN_LONGS = frozenset(
-    words(
-        "volume mount name env env-file publish workdir user entrypoint network hostname platform memory cpus "
-        "label add-host device restart gpus shm-size ulimit cap-add cap-drop security-opt pull tmpfs "
-        "log-driver expose dns pid ipc userns cidfile"
-    )
-)
+from hermes.tools.approval.tables import sections, word_list
 
 
 def docker(cmd: Command) -> CommandOutput | None:
-    words = after_options(cmd.args, "cHlfp", _GLOBAL)
+    words = after_options(cmd.args, "cHlfp", word_list("containers.global"))
     if not words:
         return None
     area, rest = words[0], words[1:]
     if area in ("compose", "buildx", "swarm", "stack", "service", "node", "machine"):
-        inner = after_options(rest, "fp", _GLOBAL)
+        inner = after_options(rest, "fp", word_list("containers.global"))
         verb = inner[0] if inner else ""
         if verb in ("down", "stop", "kill", "rm", "leave", "prune", "restart", "pause"):
             cmd.add("container_stop")
@@ -59,7 +45,7 @@ def docker(cmd: Command) -> CommandOutput | None:
 
 def _host_access(cmd: Command, args: list[str]) -> None:
     """A container that mounts the host's system folders, or runs privileged, is the host."""
-    options = read_options(args, "vewupml", _RUN_LONGS, stop=True)
+    options = read_options(args, "vewupml", word_list("containers.run_longs"), stop=True)
     mounts = [
         arg for position, arg in enumerate(args) if position and args[position - 1] in ("-v", "--volume", "--mount")
     ]
@@ -84,13 +70,13 @@ def _copied_in(cmd: Command, args: list[str]) -> None:
 
 def _inside(cmd: Command, args: list[str], skip: int) -> None:
     """What a command inside a container does to the container is judged like any other command."""
-    rest = after_options(args, "vewupmlh", _RUN_LONGS)[skip:]
+    rest = after_options(args, "vewupmlh", word_list("containers.run_longs"))[skip:]
     if rest:
         cmd.run.start(rest, Scope("/srv/container"), cmd.stdin, (*cmd.via, cmd.name))
 
 
 def kubectl(cmd: Command) -> CommandOutput | None:
-    words = after_options(cmd.args, "ns", _GLOBAL)
+    words = after_options(cmd.args, "ns", word_list("containers.global"))
     if words[:1] == ["kubectl"]:  # k3s kubectl, microk8s kubectl
         return kubectl(cmd._replace(args=words[1:]))
     verb = words[0] if words else ""
@@ -121,11 +107,6 @@ def cloud(cmd: Command) -> CommandOutput | None:
     return cloud_copy(cmd) if "://" in " ".join(cmd.args) else None
 
 
-_ANSIBLE_LOOKS = frozenset(
-    words("ping setup debug stat gather_facts win_ping service_facts package_facts assert slurp find getent")
-)
-
-
 def ansible(cmd: Command) -> CommandOutput | None:
     """ansible: a module on other machines; those that run a text are judged by it, those that only look pass."""
     options = read_options(
@@ -135,7 +116,7 @@ def ansible(cmd: Command) -> CommandOutput | None:
     text = options.value("a", "args") or ""
     if module in ("command", "shell", "raw"):
         return cmd.shell(text, NOTHING)
-    if not options.has("", "list-hosts", "version", "help") and module not in _ANSIBLE_LOOKS:
+    if not options.has("", "list-hosts", "version", "help") and module not in word_list("containers.ansible_looks"):
         cmd.run.add("infrastructure", f"change other machines: {cmd.line}")
     return None
 

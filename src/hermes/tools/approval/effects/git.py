@@ -195,10 +195,6 @@ def _rebase_exec(cmd: Command, rest: list[str]) -> None:
         cmd.add("git_history")
 
 
-def _reset(rest: list[str]) -> bool:
-    return read_options(rest).has("", "hard", "merge")
-
-
 def _push(rest: list[str]) -> bool:
     options = read_options(rest, "o")
     forced = options.has("f", "force", "mirror") or any(flag.startswith("force") for flag in options.flags)
@@ -237,24 +233,8 @@ def _restore(rest: list[str]) -> bool:
     return whole and not (options.has("S", "staged") and not options.has("W", "worktree"))
 
 
-def _gc(rest: list[str]) -> bool:
-    return any(word.startswith("--prune=") and word.endswith(("now", "all")) for word in rest)
-
-
-def _worktree(rest: list[str]) -> bool:
-    return rest[:1] == ["remove"] and read_options(rest).has("f", "force")
-
-
-def _tag(rest: list[str]) -> bool:
-    return read_options(rest, "m").has("", "force") and read_options(rest, "m").has("d", "delete")
-
-
-def _switch(rest: list[str]) -> bool:
-    return read_options(rest, "cC").has("fC", "force", "discard-changes", "force-create")
-
-
 _RULES: dict[str, Callable[[list[str]], bool]] = {
-    "reset": _reset,
+    "reset": lambda rest: read_options(rest).has("", "hard", "merge"),
     "push": _push,
     "clean": _clean,
     "branch": _branch,
@@ -265,7 +245,7 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "filter-repo": lambda _rest: True,
     "notes": lambda rest: rest[:1] in (["prune"], ["remove"]),
     "reflog": lambda rest: rest[:1] in (["expire"], ["delete"]),
-    "gc": _gc,
+    "gc": lambda rest: any(word.startswith("--prune=") and word.endswith(("now", "all")) for word in rest),
     "update-ref": lambda _rest: True,
     "replace": lambda rest: not read_options(rest).has("l", "list"),
     "prune": lambda rest: not read_options(rest).has("n", "dry-run"),
@@ -276,9 +256,9 @@ _RULES: dict[str, Callable[[list[str]], bool]] = {
     "symbolic-ref": lambda rest: read_options(rest).has("d", "delete"),
     "fetch": lambda rest: read_options(rest).has("f", "force") and any(":" in word.rpartition("/")[2] for word in rest),
     "submodule": lambda rest: rest[:1] == ["deinit"] and read_options(rest).has("f", "force"),
-    "worktree": _worktree,
-    "tag": _tag,
-    "switch": _switch,
+    "worktree": lambda rest: rest[:1] == ["remove"] and read_options(rest).has("f", "force"),
+    "tag": lambda rest: read_options(rest, "m").has("", "force") and read_options(rest, "m").has("d", "delete"),
+    "switch": lambda rest: read_options(rest, "cC").has("fC", "force", "discard-changes", "force-create"),
 }
 
 HANDLERS: Handlers = {

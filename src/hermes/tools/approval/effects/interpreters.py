@@ -12,12 +12,13 @@ from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, writes
 from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
 from hermes.tools.approval.stream_flow import feed, run_file
+from hermes.tools.approval.tables import by_name
 
 
 def interpreter(cmd: Command) -> CommandOutput | None:
     """python -c, perl -e, node -e, ruby -e, php -r: the code among the words, in a file or on standard input."""
     args = cmd.args
-    if args[:1] and args[0] in _CHECKS.get(cmd.name, ()):
+    if args[:1] and args[0] in by_name("check").get(cmd.name, ()):
         return _checked(cmd)
     if cmd.name in ("deno", "crystal"):
         return _deno(cmd)
@@ -37,7 +38,7 @@ def interpreter(cmd: Command) -> CommandOutput | None:
         if found is not None:
             given.append(found or following)
             position += 1 if found else 2
-        elif arg in _VALUES.get(cmd.name, ()):
+        elif arg in by_name("value").get(cmd.name, ()):
             position += 2
         elif arg.startswith("-") and arg != "-":
             position += 1
@@ -81,9 +82,9 @@ def _in_place(cmd: Command, flags: list[str], files: list[str]) -> None:
 def _loaded_first(cmd: Command, arg: str, following: str) -> None:
     """`-r file`, `--import data:…`, `-Mmodule;code`: what is loaded before the code itself."""
     long, equals, value = arg.partition("=")
-    if long in _LOADS.get(cmd.name, ()):
+    if long in by_name("load").get(cmd.name, ()):
         word = value if equals else following
-    elif arg[:2] in _LOADS.get(cmd.name, ()) and not arg.startswith("--"):
+    elif arg[:2] in by_name("load").get(cmd.name, ()) and not arg.startswith("--"):
         word = arg[2:]
     else:
         return
@@ -248,40 +249,7 @@ _FLAGS = {  # the options that bring code, by language
     "swipl": "gt",
     "deno": "",
 }
-_VALUES = {  # the options whose next word is no code
-    **dict.fromkeys(_PYTHONS, ("-W", "-X", "--check-hash-based-pycs", "--profile")),
-    **dict.fromkeys(
-        words("node nodejs tsx ts-node"),
-        ("-r", "--require", "--import", "--loader", "--input-type", "-C", "--env-file", "-P"),
-    ),
-    "ruby": ("-I", "-r", "-C", "-E"),
-    "perl": ("-I",),
-    "php": ("-d", "-c", "-z"),
-    "osascript": ("-l",),
-    "lua": ("-l",),
-    "erl": ("-pa", "-s", "-sname", "-name", "-config"),
-    "julia": ("-t", "-p", "-J", "-L"),
-    "elixir": ("-r", "-S", "--sname", "-pa"),
-    "Rscript": ("--default-packages",),
-}
-
-_LOADS = {  # the options whose value is loaded first, by language
-    **dict.fromkeys(
-        words("node nodejs tsx ts-node"),
-        ("-r", "--require", "--import", "--loader", "--experimental-loader"),
-    ),
-    **dict.fromkeys(words("ruby jruby elixir"), ("-r",)),
-    "perl": ("-M", "-m"),
-    **dict.fromkeys(words("lua luajit"), ("-l",)),
-}
 _PERL_MODULE = re.compile(r"-?[\w:]*(?:=[\w:,.!+ -]*)?")
-
-_CHECKS = {  # the first words that make them parse only
-    **dict.fromkeys(words("node nodejs"), ("--check", "-c")),
-    "php": ("-l", "--syntax-check"),
-    **dict.fromkeys(words("ruby perl"), ("-c", "-wc", "-cw")),
-    **dict.fromkeys(words("lua luac"), ("-p",)),
-}
 
 HANDLERS: Handlers = {
     **dict.fromkeys([name for name in _FLAGS if name != "bun"], interpreter),

@@ -10,6 +10,7 @@ from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_private, resolve, show, writes
 from hermes.tools.approval.run_state import DARK, NOTHING, Command, CommandOutput, Handlers
+from hermes.tools.approval.tables import word_list
 from hermes.tools.approval.word_patterns import plain
 from hermes.tools.approval.wrappers import ssh_options
 
@@ -18,14 +19,6 @@ _REMOTE = frozenset({"remote"})
 _DATA = re.compile(r"-[dF]|--(?:data|data-raw|data-binary|data-urlencode|data-ascii|json|form|form-string)(?==|\Z)")
 _AUTH_HEADER = re.compile(r"(?i)\s*[\w-]*(?:auth|token|key|secret|cookie|bearer)[\w-]*\s*:")
 _CURL_SHORT = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
-_CURL_LONG = frozenset(
-    words(
-        "data data-raw data-binary data-urlencode data-ascii json form form-string upload-file output header "
-        "user url request user-agent referer cookie cookie-jar proxy cacert cert key connect-timeout max-time "
-        "retry retry-delay retry-max-time write-out config resolve interface range limit-rate output-dir "
-        "dump-header netrc-file oauth2-bearer aws-sigv4"
-    )
-)
 
 
 def host_of(url: str) -> str:
@@ -64,7 +57,7 @@ def _credential_out(cmd: Command, texts: Iterable[str], host: str) -> None:
 
 
 def curl(cmd: Command) -> CommandOutput:
-    options = read_options(cmd.args, _CURL_SHORT, _CURL_LONG)
+    options = read_options(cmd.args, _CURL_SHORT, word_list("network.curl_long"))
     run = cmd.run
     urls = [word for word in options.operands if word] or [options.values.get("url", "")]
     hosts = tuple(dict.fromkeys(host_of(url) for url in urls if url))

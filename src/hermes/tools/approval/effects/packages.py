@@ -8,6 +8,7 @@ from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import resolve
 from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
 from hermes.tools.approval.stream_flow import feed, read
+from hermes.tools.approval.tables import word_list
 
 _ESSENTIAL = re.compile(
     r"(?:lib)?(?:c6|c-bin|systemd.*|bash|dash|coreutils|util-linux|mount|login|passwd|sudo|apt|dpkg|rpm|dnf|yum|pacman|base-files"
@@ -15,17 +16,6 @@ _ESSENTIAL = re.compile(
     r"|linux|glibc.*|musl.*|filesystem|network-manager|networkmanager|netplan.*|ifupdown|iproute2|udev|gnupg|ca-certificates|ufw"
     r"|firewalld|auditd|apparmor.*|selinux.*|busybox|alpine-base|python3?|perl|perl-base|libc6|e2fsprogs|tar|gzip|findutils|grep|sed"
     r"|hostname|ncurses.*|zlib1g|pam.*|libpam.*|shadow|initramfs.*)[\d.]*(?:-(?:minimal|base|bin|common))?(?::\w+)?\Z|.*\*.*"
-)
-_REMOVES = frozenset(
-    words(
-        "remove purge erase autoremove uninstall -R -Rs -Rns -Rdd -Rsc -Rcns -Rscn -r -P -e del --remove "
-        "--purge --erase rm -C"
-    )
-)
-
-
-_FORCES = frozenset(
-    words("--allow-remove-essential --force-all --nodeps -Rdd --force-depends --force-remove-essential")
 )
 
 
@@ -35,14 +25,14 @@ def manager(cmd: Command) -> CommandOutput | None:
         if equals and re.search(r"(?i)invoke|dir::bin|::options|proxy-auto|pager|editor", key):
             cmd.shell(value, NOTHING)
             cmd.run.add("inline_code", f"a package manager is told to run a program: {cmd.line}")
-    if not set(cmd.args) & _REMOVES:
-        if not _FORCES.isdisjoint(cmd.args) or any(
+    if not set(cmd.args) & word_list("packages.removes"):
+        if not word_list("packages.forces").isdisjoint(cmd.args) or any(
             arg.endswith("-") and _ESSENTIAL.match(arg[:-1]) for arg in cmd.args
         ):  # `install name-` removes
             cmd.add("packages")
         return None
-    names = [word for word in read_options(cmd.args).operands if word not in _REMOVES]
-    forced = not _FORCES.isdisjoint(cmd.args)
+    names = [word for word in read_options(cmd.args).operands if word not in word_list("packages.removes")]
+    forced = not word_list("packages.forces").isdisjoint(cmd.args)
     if forced or any(_ESSENTIAL.match(name.replace("\ue02a", "*").lower()) for name in names):
         cmd.add("packages")
     return None

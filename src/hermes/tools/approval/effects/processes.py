@@ -8,6 +8,7 @@ from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import is_wide, place
 from hermes.tools.approval.run_state import Command, CommandOutput, Handlers
 from hermes.tools.approval.stream_flow import listed
+from hermes.tools.approval.tables import word_list
 from hermes.tools.approval.word_patterns import has_glob, plain
 
 _OWN = re.compile(r"(?i)hermes|\bgateway\b")
@@ -129,9 +130,6 @@ def search(cmd: Command) -> CommandOutput | None:
     return None
 
 
-_SERVICE_VERBS = frozenset(
-    words("stop restart disable mask kill isolate try-restart reload-or-restart revert emergency rescue")
-)
 _POWER = frozenset(["poweroff", "reboot", "halt", "kexec", "soft-reboot", "hibernate", "suspend"])
 _POWER_UNIT = re.compile(
     r"(?:systemd-)?(?:poweroff|reboot|halt|kexec|soft-reboot|hibernate|suspend|shutdown|rescue|emergency|exit|hybrid-sleep"
@@ -148,7 +146,7 @@ def systemctl(cmd: Command) -> CommandOutput | None:
         return find_process(cmd)
     if verb in _POWER or any(map(_POWER_UNIT.fullmatch, operands[1:])):
         cmd.add("shutdown", severity=Severity.HARDLINE)
-    elif verb in _SERVICE_VERBS or UNKNOWN in verb:
+    elif verb in word_list("processes.service_verbs") or UNKNOWN in verb:
         cmd.add("service_control")
     elif verb in ("set-property", "edit", "link", "set-default"):
         cmd.add("system_config")

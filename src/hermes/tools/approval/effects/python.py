@@ -10,15 +10,9 @@ from functools import cache
 from pathlib import Path
 
 from hermes.tools.approval.command_text import UNKNOWN, quoted
+from hermes.tools.approval.effects import python_loads
 from hermes.tools.approval.effects.databases import sql
 from hermes.tools.approval.effects.python_files import PythonFiles, judge_whole, table
-from hermes.tools.approval.effects.python_loads import (
-    annotations,
-    loads_objects,
-    only_said,
-    timed_texts,
-    written_modules,
-)
 from hermes.tools.approval.effects.python_names import MORE, MOST, nodes_of
 from hermes.tools.approval.effects.python_values import MARK, PythonValues
 from hermes.tools.approval.paths import matters, writes
@@ -128,7 +122,7 @@ class _Judge(PythonFiles):
         writers = {id(node) for node in calls if self._is_writer(node)}
         for node in sorted((node for node in calls if id(node) in writers), key=lambda node: node.lineno):
             self._call(node)
-        said = only_said(self.nodes) if self.speaks_sql else set()
+        said = python_loads.only_said(self.nodes) if self.speaks_sql else set()
         for node in nodes:
             if isinstance(node, ast.Call):
                 self._call(node) if id(node) not in writers else None
@@ -142,9 +136,9 @@ class _Judge(PythonFiles):
                 and _SQL.match(node.value)
             ):
                 sql(self.cmd, node.value)
-        for text in annotations(self.nodes):
+        for text in python_loads.annotations(self.nodes):
             judge_python(self.cmd, text)
-        for path in written_modules(self, self.tree):
+        for path in python_loads.written_modules(self, self.tree):
             self._imports(path)
         judge_whole(self, self.nodes, self.fine)
 
@@ -250,7 +244,7 @@ class _Judge(PythonFiles):
             self._starts(node, dotted)
         elif dotted in ("timeit.timeit", "timeit.repeat", "timeit.Timer"):
             self._times(node)
-        elif loads_objects(self, node, dotted):
+        elif python_loads.loads_objects(self, node, dotted):
             return
         elif dotted in _FILE_TOOLS:
             for path in self.paths([*node.args[:1], *(key.value for key in node.keywords if key.arg == "path")]):
@@ -319,7 +313,7 @@ class _Judge(PythonFiles):
 
     def _times(self, node: ast.Call) -> None:
         """Statements that are timed are run: a text is judged like any other code."""
-        for given in timed_texts(self, node):
+        for given in python_loads.timed_texts(self, node):
             for text in self.values.of(given):
                 if UNKNOWN in text:
                     self.ask("code times what is only known when it runs")

@@ -4,22 +4,13 @@ import ast
 import re
 from collections.abc import Iterable
 
-from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval import paths as path_rules
+from hermes.tools.approval.command_text import UNKNOWN
 from hermes.tools.approval.effects.python_names import last_name, nodes_of
 from hermes.tools.approval.effects.python_values import MADE, PythonValues
 from hermes.tools.approval.effects_model import Budget, Severity
-from hermes.tools.approval.paths import (
-    delete_path,
-    is_credential,
-    is_private,
-    is_wide,
-    link_path,
-    matters,
-    resolve,
-    writes,
-)
 from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput
-from hermes.tools.approval.tables import sections
+from hermes.tools.approval.tables import sections, word_list
 
 
 def table(title: str) -> frozenset[str]:
@@ -77,7 +68,7 @@ class PythonFiles:
                 if UNKNOWN in path:
                     run.add("recursive_delete" if dotted in table("delete trees") else "mass_delete", how)
                 else:
-                    delete_path(run, scope, path, how, recursive=dotted in table("delete trees"))
+                    path_rules.delete_path(run, scope, path, how, recursive=dotted in table("delete trees"))
         elif dotted in table("make"):
             self._write(operands[0] if operands else None)
         elif dotted in table("copy"):
@@ -102,7 +93,7 @@ class PythonFiles:
                 self.cmd.nested(["chmod", f"{mode:o}", *paths], NOTHING)
         elif dotted == "os.chdir":
             for path in self.paths(operands[:1]):
-                scope.cwd = resolve(path, scope, run)
+                scope.cwd = path_rules.resolve(path, scope, run)
         else:
             return dotted in table("link")  # those were followed first
         return True
@@ -122,15 +113,17 @@ class PythonFiles:
         self._write(operands[1])
         run, scope = self.cmd.run, self.cmd.scope
         for target in self.paths(operands[:1]):
-            link_path(run, scope, target, self.cmd.line, is_hard="sym" not in dotted)
+            path_rules.link_path(run, scope, target, self.cmd.line, is_hard="sym" not in dotted)
         for target, link in zip(self.paths(operands[:1]), self.paths(operands[1:]), strict=False):
             if UNKNOWN not in link:
-                run.links[resolve(link, scope, run)] = resolve(target, scope, run)
+                run.links[path_rules.resolve(link, scope, run)] = path_rules.resolve(target, scope, run)
 
     def _moves(self, operands: list[ast.expr]) -> None:
         target = next((path for path in self.paths(operands[1:2]) if UNKNOWN not in path), ".")
         for path in self.paths(operands[:1]):
-            if UNKNOWN not in path and (is_wide(path, self.cmd.run.places) or matters(self.cmd, path)):
+            if UNKNOWN not in path and (
+                path_rules.is_wide(path, self.cmd.run.places) or path_rules.matters(self.cmd, path)
+            ):
                 self.ask("code moves files out of reach", "move_away")
             elif UNKNOWN not in path:
                 self.cmd.nested(["mv", "--", path, target], NOTHING)
@@ -144,14 +137,14 @@ class PythonFiles:
             if path == UNKNOWN:
                 run.unknown(f"code writes to a path that is only known when it runs ({self.cmd.line})")
                 continue
-            writes(self.cmd, path)
+            path_rules.writes(self.cmd, path)
             self._made(path, node.lineno if node is not None else 0)
 
     def _made(self, path: str, line: int) -> None:
         """Remember a file that the code writes. What it puts there is not followed: run or imported in the same
         breath, it is text that nobody has seen.
         """
-        place = resolve(path, self.cmd.scope, self.cmd.run)
+        place = path_rules.resolve(path, self.cmd.scope, self.cmd.run)
         self.cmd.run.files[place] = CommandOutput(None, frozenset({"decoded"}))
         self.made.setdefault(place, line)
 
@@ -166,9 +159,6 @@ class PythonFiles:
 
 _LOOPS = (ast.While, ast.For, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _ENDS = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.Await)
-_WAITS = frozenset(
-    words("sleep wait join input recv accept get read readline communicate poll select run call check_call exit")
-)
 _SPAWNS = frozenset({"Popen", "Process", "Thread", "system", "spawn", "fork", "popen"})
 _GROWS = frozenset({"append", "extend", "write", "writelines", "update", "add", "mkdir", "touch"})
 _MANY = 500
@@ -201,7 +191,7 @@ def _exhausts(loop: ast.While | ast.For, budget: Budget) -> bool:
     """Whether a loop never ends, or goes on for long, and waits for nothing of what it starts or fills."""
     inside = nodes_of(loop, budget)  # again and again, where loops are nested
     calls = {last_name(node.func) for node in inside if isinstance(node, ast.Call)}
-    if calls & _WAITS or any(isinstance(node, _ENDS) for node in inside):
+    if calls & word_list("python_files.waits") or any(isinstance(node, _ENDS) for node in inside):
         return False
     if isinstance(loop, ast.While):
         is_endless = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
@@ -228,13 +218,15 @@ def _leaks(code: PythonFiles, nodes: list[ast.AST], fine: set[int]) -> None:
             and ("/" in node.value or node.value[:1] in ("~", "."))
         ):
             for path in code.paths([node]):
-                if "://" not in path and is_private(resolve(path, cmd.scope, run), run.places):
+                if "://" not in path and path_rules.is_private(path_rules.resolve(path, cmd.scope, run), run.places):
                     cmd.add("exfiltration", (node.value,))
         elif isinstance(node, ast.BinOp | ast.JoinedStr) or (
             isinstance(node, ast.Call) and values.dotted(node.func).endswith((".join", ".joinpath", "Path"))
         ):
             for path in code.paths([node]):
-                if path.startswith(run.places.home) and is_credential(resolve(path, cmd.scope, run), run.places):
+                if path.startswith(run.places.home) and path_rules.is_credential(
+                    path_rules.resolve(path, cmd.scope, run), run.places
+                ):
                     cmd.add("exfiltration", (path,))
         elif (
             isinstance(node, ast.Attribute | ast.Call)

@@ -4,9 +4,10 @@ import ast
 import re
 from collections.abc import Iterable
 
-from hermes.tools.approval.command_text import UNKNOWN, words
+from hermes.tools.approval.command_text import UNKNOWN
 from hermes.tools.approval.effects.python_files import PythonFiles, table
 from hermes.tools.approval.effects.python_names import last_name
+from hermes.tools.approval.tables import word_list
 
 _SAFE_LOADERS = frozenset({"SafeLoader", "CSafeLoader", "FullLoader", "CFullLoader", "BaseLoader", "CBaseLoader"})
 # Where serialised data may come from: a file on this machine, or what the code itself has made of its own objects.
@@ -16,12 +17,6 @@ _FILES = re.compile(
 )
 _NEEDS_FLAG = {"numpy.load": "allow_pickle"}  # without it they read numbers only
 _ALWAYS_IMPORTED = ("sitecustomize", "usercustomize")  # by Python itself, before anything else
-_SAYS = frozenset(
-    words(
-        "print pprint echo secho log info debug warning warn error exception critical "
-        "startswith endswith search match fullmatch findall compile count find"
-    )
-)
 
 
 def loads_objects(code: PythonFiles, node: ast.Call, dotted: str) -> bool:
@@ -112,7 +107,7 @@ def only_said(nodes: Iterable[ast.AST]) -> set[int]:
     """The constants that are shown, compared or explained, and nothing more."""
     said: list[ast.AST] = []
     for node in nodes:
-        if isinstance(node, ast.Call) and last_name(node.func) in _SAYS:
+        if isinstance(node, ast.Call) and last_name(node.func) in word_list("python_loads.says"):
             said += node.args
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             said += node.exc.args

@@ -14,7 +14,7 @@ from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects.python_bindings import Bindings
 from hermes.tools.approval.effects.python_names import MOST, Each, last_name
 from hermes.tools.approval.effects_model import Budget
-from hermes.tools.approval.tables import sections
+from hermes.tools.approval.tables import sections, word_list
 
 _CODECS = frozenset({"rot13", "rot_13", "hex", "hex_codec", "base64", "base64_codec", "base_64", "utf-8", "utf8"})
 
@@ -77,9 +77,6 @@ MADE = "/tmp/made-by-tempfile"  # noqa: S108 - a name for what the code makes, n
 _MAKES = frozenset({"mkdtemp", "mkstemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile"})
 _MAX_DEPTH = 40
 _BIND = frozenset({ast.Import, ast.ImportFrom, ast.Call, ast.Subscript})
-_SAME = frozenset(
-    words("expanduser resolve absolute abspath realpath normpath str fspath as_posix decode encode strip fsencode")
-)
 _STAYS_A_PATH = frozenset(words("expanduser resolve absolute joinpath with_name with_suffix with_stem relative_to"))
 
 
@@ -411,7 +408,7 @@ class PythonValues:
             return [self.home if self.of(node.args[0])[0] == "HOME" else UNKNOWN]
         if folded := self._folded(node, receiver):
             return folded
-        if last in _SAME:
+        if last in word_list("python_values.same"):
             inner = (
                 node.args[0]
                 if node.args

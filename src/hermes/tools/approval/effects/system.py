@@ -2,11 +2,11 @@
 
 import re
 
-from hermes.tools.approval.command_text import words
 from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import read_options
 from hermes.tools.approval.paths import classify, place, resolve, show, writes
 from hermes.tools.approval.run_state import DARK, Command, CommandOutput, Handlers
+from hermes.tools.approval.tables import word_list
 
 
 def dd(cmd: Command) -> CommandOutput:
@@ -29,28 +29,14 @@ def dd(cmd: Command) -> CommandOutput:
 
 def judge_device(cmd: Command) -> None:
     """A disk in the hands of a program that is not known for looking only."""
-    if cmd.name in _LOOKERS or not _LOOKS.isdisjoint(arg.lower() for arg in cmd.args):
+    if cmd.name in word_list("system.lookers") or not word_list("system.looks").isdisjoint(
+        arg.lower() for arg in cmd.args
+    ):
         return
     for word in cmd.args:
         path = resolve(word.rpartition("=")[2], cmd.scope, cmd.run)
         if classify(path, cmd.run.places) == "disk":
             cmd.add("block_device", (show(path, cmd.run.places),), path_class="disk")
-
-
-_LOOKERS = frozenset(
-    words(
-        "ls ll stat file lsblk blkid findmnt df du udevadm dumpe2fs smartctl iostat lsof fuser readlink realpath "
-        "test [ [[ hexdump od xxd strings cmp sha256sum md5sum sha1sum cksum grep echo eject partprobe e2label "
-        "xfs_info vmstat docker podman sg_inq lsscsi hwinfo lvs pvs vgs lvdisplay pvdisplay vgdisplay getfacl"
-    )
-)
-_LOOKS = frozenset(
-    words(
-        "status list print detail --detail -d --examine -e --query -q --scan info dump show isluks luksdump luksopen "
-        "open close luksclose smart-log id-ctrl id-ns get --getsize64 --getss --getsz --report -i -t -tt -l -n --help "
-        "-h --version filesystem history iostat"
-    )
-)
 
 
 def windows(cmd: Command) -> CommandOutput | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hermes.tools.approval.command_text import UNKNOWN, words
 from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.run_state import Command
-from hermes.tools.approval.tables import rows
+from hermes.tools.approval.tables import rows, word_list
 from hermes.tools.approval.word_patterns import plain
 
 _NOT_DONE = frozenset({"--help", "--dry-run", "--dryrun", "--dry-run=client", "--dry-run=server"})
@@ -43,7 +43,7 @@ def judge_words(cmd: Command) -> bool:
     """Record what the table says of the command; whether it prints what somebody keeps secret."""
     if _is_not_done(cmd.args):
         return False
-    text = _readable(cmd.args)
+    text = plain(" ".join("_" if " " in word or "\n" in word else word for word in cmd.args)).replace(UNKNOWN, "…")
     cmd.run.budget.spend(len(text) * len(cmd.args) // _TRIES)
     prints = False
     for kind, severity, pattern in rules()[cmd.name]:
@@ -53,19 +53,14 @@ def judge_words(cmd: Command) -> bool:
             prints = True
         else:
             cmd.add(kind, severity=severity)
-    verb = next((arg for arg in cmd.args if arg[:1] != "-"), "") if cmd.name in _VERB_FIRST else "".join(cmd.args[:1])
+    verb = (
+        next((arg for arg in cmd.args if arg[:1] != "-"), "")
+        if cmd.name in word_list("tools.verb_first")
+        else "".join(cmd.args[:1])
+    )
     if UNKNOWN in verb:
         cmd.run.unknown(f"{cmd.name} is given a command that is only known when it runs")
     return prints
-
-
-_VERB_FIRST = frozenset(
-    words(
-        "terraform tofu terragrunt helm pulumi kubectl oc apt apt-get dnf yum zypper apk brew npm pnpm yarn pip gh "
-        "glab aws gcloud az heroku fly ufw launchctl supervisorctl pm2 zpool zfs vagrant virsh snap flatpak cargo gem "
-        "poetry vault"
-    )
-)
 
 
 # A cloud's own command line: one of its leading words must be a verb that looks, makes or changes one thing.
@@ -99,7 +94,3 @@ def judge_verb(cmd: Command) -> None:
 def _is_not_done(args: list[str]) -> bool:
     """Help, a rehearsal, or the version; `--version 1.2` names one to work on."""
     return not _NOT_DONE.isdisjoint(args) or args[-1:] == ["--version"]
-
-
-def _readable(args: list[str]) -> str:
-    return plain(" ".join("_" if " " in word or "\n" in word else word for word in args)).replace(UNKNOWN, "…")

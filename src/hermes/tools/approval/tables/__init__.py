@@ -22,6 +22,18 @@ def sections(file: str) -> dict[str, frozenset[str]]:
     return {title: frozenset(words) for title, words in found.items()}
 
 
+def word_list(title: str) -> frozenset[str]:
+    """A list of words.txt, which many rules have one of."""
+    return sections("words.txt")[title]
+
+
+@cache
+def by_name(kind: str) -> dict[str, list[str]]:
+    """The words of this kind in options.txt, by program or variable."""
+    listed = (row.split(": ") for row in rows("options.txt"))
+    return {name: words.split() for names, of, words in listed if of == kind for name in names.split()}
+
+
 def rows(file: str) -> list[str]:
     """The lines of a table; a comment has a line of its own."""
     text = (Path(__file__).parent / file).read_text(encoding="utf-8")

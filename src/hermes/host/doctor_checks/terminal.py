@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from hermes.config.load import load_settings
 from hermes.config.sections import terminal
+from hermes.host.doctor import Check, Finding, absent, ok, problem, settled, warning
+from hermes.host.installation import Installation
 from hermes.programs import split_path
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, problem, settled, warning
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.environments.sandbox import SandboxProbe, probed
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
@@ -15,14 +15,14 @@ from hermes.tools.supervisor.supervisor import ProcessSupervisor
 SANDBOX_FIX = "install bubblewrap, or: hermes config set terminal.sandbox off"
 
 
-def run(cli: Cli) -> Iterable[Finding]:
-    section = load_settings(cli.home, environ=cli.environ).of(terminal.Section)
+def run(installation: Installation) -> Iterable[Finding]:
+    section = load_settings(installation.home, environ=installation.environ).of(terminal.Section)
     yield ok(f"commands run in the {section.backend} backend")
     if section.backend == "local":
         yield _sandbox(section)
     if section.backend == "ssh" and not section.ssh_host:
         yield problem("the ssh backend has no host", "hermes config set terminal.ssh_host HOST")
-    search = split_path(cli.environ).own
+    search = split_path(installation.environ).own
     for backend, names in terminal.PROGRAMS.items():
         given = (section.docker_binary,) if backend == "docker" and section.docker_binary else names
         found = next((path for name in given if (path := shutil.which(name, path=search))), None)

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from hermes.surfaces.cli.context import Cli
+from hermes.host.installation import Installation
 from hermes.tables import Table
 
 Result = TypeVar("Result")
@@ -26,11 +26,11 @@ class Check(Struct, frozen=True, kw_only=True):
     """A question to the installation. `fix` mends what can be mended safely, and says what it did."""
 
     title: str
-    run: Callable[[Cli], Iterable[Finding]]
-    fix: Callable[[Cli], Iterable[str]] | None = None
+    run: Callable[[Installation], Iterable[Finding]]
+    fix: Callable[[Installation], Iterable[str]] | None = None
 
 
-CHECKS: Table[Check] = Table("hermes.surfaces.cli.doctor_checks", "CHECK")
+CHECKS: Table[Check] = Table("hermes.host.doctor_checks", "CHECK")
 
 
 def ok(text: str) -> Finding:

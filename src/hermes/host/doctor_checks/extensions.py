@@ -10,12 +10,12 @@ from hermes.extensions.skills.lock_file import LockFile
 from hermes.extensions.skills.skill_book import SkillBook
 from hermes.extensions.skills.skill_desk import changed_since
 from hermes.extensions.skills.skill_proposals import SkillProposals
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
+from hermes.host.doctor import Check, Finding, ok, problem, warning
+from hermes.host.installation import Installation
 
 
-def run(cli: Cli) -> Iterable[Finding]:
-    settings = load_settings(cli.home, environ=cli.environ)
+def run(installation: Installation) -> Iterable[Finding]:
+    settings = load_settings(installation.home, environ=installation.environ)
     book = SkillBook(settings)
     heads = book.all()
     broken = [head for head in heads if head.trouble]

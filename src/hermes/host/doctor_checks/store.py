@@ -6,17 +6,17 @@ from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import state as state_section
 from hermes.errors import ConfigError
+from hermes.host.doctor import Check, Finding, ok, problem, warning
+from hermes.host.installation import Installation
 from hermes.state import schema
 from hermes.state.sqlite.connection import NETWORK_FILE_SYSTEMS, file_system_of
 from hermes.state.sqlite.examine import report_of
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
 
 LARGE_BYTES = 2_000_000_000
 
 
-def run(cli: Cli) -> Iterable[Finding]:
-    file = paths.state_file(cli.home)
+def run(installation: Installation) -> Iterable[Finding]:
+    file = paths.state_file(installation.home)
     if not file.exists():
         yield ok("no sessions yet")
         return
@@ -28,14 +28,14 @@ def run(cli: Cli) -> Iterable[Finding]:
     yield ok(f"{found.sessions} sessions, {found.messages} messages in {file}")
     if found.schema > schema.SCHEMA_VERSION:
         yield problem(f"{file} was written by a newer Hermes (schema {found.schema})", "update Hermes")
-    yield from _kept(cli)
+    yield from _kept(installation)
 
 
-def _kept(cli: Cli) -> Iterable[Finding]:
+def _kept(installation: Installation) -> Iterable[Finding]:
     """How durable it is, and what lies beside it."""
-    file = paths.state_file(cli.home)
+    file = paths.state_file(installation.home)
     try:
-        durability = load_settings(cli.home, environ=cli.environ).of(state_section.Section).durability
+        durability = load_settings(installation.home, environ=installation.environ).of(state_section.Section).durability
     except ConfigError:
         durability = "power"  # the settings have a check of their own
     kind = file_system_of(file.parent)

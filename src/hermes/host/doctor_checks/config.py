@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.errors import ConfigError
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
+from hermes.host.doctor import Check, Finding, ok, problem, warning
+from hermes.host.installation import Installation
 
 
-def run(cli: Cli) -> Iterable[Finding]:
-    file = paths.config_file(cli.home)
+def run(installation: Installation) -> Iterable[Finding]:
+    file = paths.config_file(installation.home)
     try:
-        settings = load_settings(cli.home, environ=cli.environ)
+        settings = load_settings(installation.home, environ=installation.environ)
         for name in settings.mapping:
             settings.mapping[name]
     except ConfigError as error:

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 
 from hermes import __version__
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, problem, warning
+from hermes.host.doctor import Check, Finding, absent, ok, problem, warning
+from hermes.host.installation import Installation
 
 DISTRIBUTION = "hermes-runtime"
 LEAST = (3, 11)
@@ -17,7 +17,7 @@ OPTIONAL = {"web pages and PDFs": ("web", ("trafilatura", "pypdf")), "a model in
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def run(_: Cli) -> Iterable[Finding]:
+def run(_: Installation) -> Iterable[Finding]:
     yield ok(f"hermes {__version__} on Python {platform.python_version()} ({sys.executable})")
     if sys.version_info < LEAST:
         yield problem("Python 3.11 or newer is needed", "install Python 3.11")

@@ -7,18 +7,18 @@ from hermes.config.sections import model
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
 from hermes.errors import ConfigError, HermesError, ProviderError
+from hermes.host.doctor import Check, Finding, ok, problem, settled, warning
+from hermes.host.installation import Installation
 from hermes.models.endpoint import Endpoint
 from hermes.models.http.client import HttpClient
 from hermes.models.providers.catalogue import is_loopback, providers
 from hermes.models.providers.endpoint_check import CheckResult, check_endpoint, require_model
 from hermes.models.providers.resolve import ModelQuery, Resolved, resolve
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, settled, warning
 
 
-def run(cli: Cli) -> Iterable[Finding]:
+def run(installation: Installation) -> Iterable[Finding]:
     try:
-        settings = load_settings(cli.home, environ=cli.environ)
+        settings = load_settings(installation.home, environ=installation.environ)
         section = settings.of(model.Section)
     except ConfigError as error:
         yield problem(str(error), "hermes config edit")
@@ -28,7 +28,7 @@ def run(cli: Cli) -> Iterable[Finding]:
         known = f"; there are keys for {', '.join(keys)}" if keys else ""
         yield problem(f"no model is configured{known}", "hermes model")
         return
-    yield from _endpoint(cli, settings, ModelQuery(), "")
+    yield from _endpoint(installation, settings, ModelQuery(), "")
     for entry in settings.of(top_section.Section).fallback_providers:
         asked = ModelQuery(
             name=entry.model,
@@ -39,12 +39,12 @@ def run(cli: Cli) -> Iterable[Finding]:
             api_mode=entry.api_mode,
             is_filed=True,
         )
-        yield from _endpoint(cli, settings, asked, "fallback: ")
+        yield from _endpoint(installation, settings, asked, "fallback: ")
     if keys:
         yield ok(f"keys are set for {', '.join(keys)}")
 
 
-def _endpoint(cli: Cli, settings: Settings, asked: ModelQuery, what: str) -> Iterable[Finding]:
+def _endpoint(installation: Installation, settings: Settings, asked: ModelQuery, what: str) -> Iterable[Finding]:
     mend = "hermes fallback" if what else "hermes model"
     try:
         found = resolve(settings, asked)
@@ -64,7 +64,7 @@ def _endpoint(cli: Cli, settings: Settings, asked: ModelQuery, what: str) -> Ite
         why = f"{shown}: {entry.name} needs a key{where}{found_elsewhere}"
         yield problem(why, f"hermes config set {variable} VALUE")
         return
-    if not is_loopback(endpoint.base_url) and not cli.may_go_online:
+    if not is_loopback(endpoint.base_url) and not installation.may_go_online:
         yield ok(f"{shown} (not asked; hermes doctor --online asks it)")
         return
     yield _asked(found, shown, mend)

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hermes.config import paths
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, ok, problem, warning
+from hermes.host.doctor import Check, Finding, ok, problem, warning
+from hermes.host.installation import Installation
 
 LEAST_FREE_MB = 500
 
 
-def run(cli: Cli) -> Iterable[Finding]:
-    home = cli.home
+def run(installation: Installation) -> Iterable[Finding]:
+    home = installation.home
     if not home.exists():
         yield ok(f"{home} is not there yet; it is made when something is kept")
         return
     if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
         yield problem(f"{home} cannot be written to", "export HERMES_HOME=FOLDER")
         return
-    yield ok(f"{home}, profile {cli.profile}")
+    yield ok(f"{home}, profile {installation.profile}")
     for path, _ in _open_to_others(home):
         yield warning(f"others can look into {path}", "hermes doctor --fix")
     free_mb = shutil.disk_usage(home).free / 1e6
@@ -28,8 +28,8 @@ def run(cli: Cli) -> Iterable[Finding]:
         yield warning(f"only {free_mb:.0f} MB are free there", "hermes sessions prune --dry-run")
 
 
-def fix(cli: Cli) -> Iterable[str]:
-    for path, mode in list(_open_to_others(cli.home)):
+def fix(installation: Installation) -> Iterable[str]:
+    for path, mode in list(_open_to_others(installation.home)):
         path.chmod(mode)
         yield f"{path} is now private"
 

@@ -2,24 +2,24 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermes import AIAgent
 from hermes.errors import SessionInUse, SessionMoved
 from hermes.runtime.setup.environment_setup import NO_MESSAGES
-from hermes.seams import EventStore
 from hermes.types import StatusChanged
+
+if TYPE_CHECKING:
+    from hermes.host.live_session import LiveSession
 
 LOOK_S = 0.2  # how often it is looked whether the session is free
 REMIND_S = 60.0  # how often a person who waits is told
 
 
 class SessionLine:
-    """Takes a turn of `agent` as soon as its session is free. `stop` ends the waiting, from the same loop."""
+    """Takes a turn of `live` as soon as its session is free. `stop` ends the waiting, from the same loop."""
 
-    def __init__(self, agent: AIAgent, store: EventStore, tell: Callable[[StatusChanged], None]) -> None:
-        self._agent = agent
-        self._store = store
+    def __init__(self, live: "LiveSession", tell: Callable[[StatusChanged], None]) -> None:
+        self._live = live
         self._tell = tell
         self._stopped = asyncio.Event()
 
@@ -30,7 +30,7 @@ class SessionLine:
         """The turn's result, once nobody else works on the session; `KeyboardInterrupt` when waiting was stopped."""
         while True:
             try:
-                return await self._agent.arun_conversation(question, system_message=system_message)
+                return await self._live.ask(question, system_message)
             except (SessionInUse, SessionMoved) as error:
                 await self._until_free(str(error).partition(";")[0])
 
@@ -46,7 +46,7 @@ class SessionLine:
                     await self._stopped.wait()
             except TimeoutError:
                 # Under the id that the session has by now: whoever works on it may compress it.
-                record = await self._store.load(self._agent.session_id, NO_MESSAGES)
+                record = await self._live.db.store.load(self._live.session_id, NO_MESSAGES)
                 if record is None or record.lease is None:
                     return
             else:

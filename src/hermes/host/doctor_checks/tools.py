@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hermes.config.load import load_settings
+from hermes.host.doctor import Check, Finding, absent, ok, warning
+from hermes.host.installation import Installation
 from hermes.host.tool_report import report
-from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.doctor import Check, Finding, absent, ok, warning
 
 
-def run(cli: Cli) -> Iterable[Finding]:
-    settings = load_settings(cli.home, environ=cli.environ)
-    found = report(cli.home, settings.mapping, Path.cwd())
+def run(installation: Installation) -> Iterable[Finding]:
+    settings = load_settings(installation.home, environ=installation.environ)
+    found = report(installation.home, settings.mapping, Path.cwd())
     offered = sum(tool.state == "offered" for tool in found.tools)
     yield ok(f"{offered} tools are offered to a new session here")
     for text in found.problems:

@@ -1,0 +1,134 @@
+"""A message to a session that another process works on: it goes into that session's line, and is followed from here.
+
+Whoever owns the session takes it from the line after its turn. When nobody works on the session any more, because the
+owner ended, died or lost its lease, the sender takes it itself. Of the two, the line lets exactly one have it.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from hermes import dicts
+from hermes.errors import SessionInUse, SessionMoved, UserError
+from hermes.host.event_log import read_events
+from hermes.host.events import LiveEvent, MessageTaken, QuestionAsked, TurnEnded
+from hermes.host.message_queue import GONE
+from hermes.state.message_line import QueuedMessage
+from hermes.types import Content, StatusChanged, TextPart
+
+if TYPE_CHECKING:
+    from hermes.host.live_session import LiveSession
+
+LOOK_S = 0.1  # how often it is looked what has become of it
+SentState: TypeAlias = Literal["waiting", "there", "here"]
+LOST = (
+    "the process that worked on this message is gone; how far it came is in the session, and the next turn"
+    " is told what is not known"
+)
+
+
+class SentMessage:
+    """One message on its way to another process. `tell` hears what happens to it; `stop` is called on the same loop."""
+
+    def __init__(self, live: "LiveSession", content: Any, tell: Callable[[LiveEvent], None]) -> None:
+        self._live = live
+        self._content = content
+        self._tell = tell
+        self._key = secrets.token_hex(6)
+        self._state: SentState = "waiting"
+        self._free = 0  # looks in a row at which nobody worked on the session
+        self._looks = 0  # in a row at which it was neither in the line nor at work
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take it back, if it still waits; else no longer follow it. Where it runs here, that is the turn's matter."""
+        self._stopped.set()
+
+    async def result(self, why: SessionInUse, system_message: str | None) -> dict[str, Any]:
+        """What came of it, in the words of the kernel's result; `KeyboardInterrupt` when it was stopped."""
+        live = self._live
+        after = await live.in_thread(live.db.queries.newest_event)
+        await live.in_thread(self._add)
+        who = str(why).partition(";")[0]
+        self._tell(StatusChanged("waiting", f"{who}; your message waits in its line (Ctrl-C takes it back)"))
+        while True:
+            for item in await live.in_thread(read_events, live.db, live.session_id, after):
+                after = item.number
+                if (ended := self._hear(item.event)) is not None:
+                    return _as_result(ended, live.session_id)
+            if (result := await self._taken_over(system_message)) is not None:
+                return result
+            await self._pause()
+
+    def _add(self) -> None:
+        content: Content = dicts.content_from_json(self._content) or ""
+        # As parts: what it refers to was opened here, and is not opened once more where it runs.
+        parts = (TextPart(content),) if isinstance(content, str) else content
+        hidden = tuple(
+            TextPart(self._live.redactor.redact(part.text)) if isinstance(part, TextPart) else part for part in parts
+        )
+        message = QueuedMessage(key=self._key, content=hidden, who=self._live.asked.source)
+        self._live.db.store.message_line.add(self._live.session_id, message)
+
+    def _hear(self, event: LiveEvent) -> TurnEnded | None:
+        if isinstance(event, MessageTaken):
+            self._state = "there" if event.key == self._key else "waiting"
+        if self._state != "there":
+            return None
+        if isinstance(event, TurnEnded):
+            return event
+        if isinstance(event, QuestionAsked):
+            self._tell(StatusChanged("waiting", f"a question is asked where the session runs: {event.question.text}"))
+        elif not isinstance(event, MessageTaken):
+            self._tell(event)
+        return None
+
+    async def _taken_over(self, system_message: str | None) -> dict[str, Any] | None:
+        """Run it here, when nobody works on the session; None when it runs elsewhere, or still waits."""
+        live = self._live
+        is_held = await live.in_thread(live.db.queries.lease, live.session_id) is not None
+        self._free = 0 if is_held else self._free + 1
+        if self._free < 2:  # between two turns, an owner that is there goes on with its line
+            return None
+        line = live.db.store.message_line
+        if not await live.in_thread(line.take, live.session_id, self._key):
+            await self._require_news()
+            return None
+        self._state = "here"
+        self._tell(StatusChanged("waiting", "the session is free; your message runs here"))
+        try:
+            result = await live.ask(self._content, system_message)
+        except (SessionInUse, SessionMoved):
+            self._state = "waiting"
+            await live.in_thread(line.put_back, live.session_id, self._key)
+            return None
+        await live.in_thread(line.end, live.session_id, [self._key], "done")
+        return result
+
+    async def _require_news(self) -> None:
+        """It is not ours to take and nobody works: its turn begins or has just ended, or its process is gone."""
+        live = self._live
+        line = await live.in_thread(live.db.store.message_line.read, live.session_id)
+        if any(one.key == self._key for one in line):
+            self._looks = 0
+            return
+        self._looks += 1
+        if self._looks > 1:  # what a turn's last commit tells has been read since
+            raise UserError(LOST if self._state == "there" else GONE)
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await self._stopped.wait()
+        except TimeoutError:
+            return
+        if self._state == "waiting":
+            live = self._live
+            await live.in_thread(live.db.store.message_line.end, live.session_id, [self._key], "dropped")
+        raise KeyboardInterrupt
+
+
+def _as_result(ended: TurnEnded, session_id: str) -> dict[str, Any]:
+    record = {**ended.record, "turn_exit_reason": ended.record.get("exit_reason", ""), "session_id": session_id}
+    return {"final_response": ended.answer, "messages": [], **record}

@@ -1,0 +1,106 @@
+"""Sessions that sleep cost next to nothing and wake by a message; turns wait fairly for their place."""
+
+import asyncio
+import threading
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from hermes.errors import SessionNotFound
+from hermes.host.events import TurnEnded
+from hermes.host.host import Host
+from hermes.testing.replies import Reply, says
+from hermes.testing.server import RecordedRequest, ServerThread
+from tests.host.conftest import WAIT_S, Ear, Hosting, Starting, stored_until
+from tests.surfaces.cli.interactive.terminal import answering
+
+SLEEPING = 10_000
+MOST_BYTES = 2_000  # of each
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not is_so():  # noqa: ASYNC110 - nobody tells when a session has fallen asleep: that is the point
+            await asyncio.sleep(0.01)
+
+
+async def test_a_session_that_nobody_listens_to_sleeps_and_a_message_wakes_it(
+    hosting: Hosting, starting: Starting
+) -> None:
+    with ServerThread(answering({})) as server:
+        async with hosting(sleeps_after_s=0.02) as host:
+            live = host.session(starting(server))
+            session_id = live.session_id
+            await live.submit("one")
+            await until(lambda: session_id in host.asleep)
+            assert host.sessions == {}
+            await host.submit(session_id, "two", key="k")
+            woken = host.sessions[session_id]
+            assert woken is not live
+            stream = woken.events()
+            heard = [await stored_until(stream, TurnEnded), await stored_until(stream, TurnEnded)]
+            stream.close()
+            with pytest.raises(SessionNotFound, match="open it first"):
+                await host.submit("20000101_000000_abcdef", "three")
+    answers = [each[-1].event.answer for each in heard if isinstance(each[-1].event, TurnEnded)]
+    assert answers == ["I was asked: one", "I was asked: two"]
+    numbers = [item.number for each in heard for item in each]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_who_is_listened_to_stays_awake(hosting: Hosting, starting: Starting) -> None:
+    with ServerThread(answering({})) as server:
+        async with hosting(sleeps_after_s=0.02) as host:
+            quiet, heard = host.session(starting(server)), host.session(starting(server))
+            ear = Ear(heard)
+            await heard.submit("one")
+            await quiet.submit("one")
+            await ear.turn_end()
+            await until(lambda: quiet.session_id in host.asleep)
+            assert list(host.sessions) == [heard.session_id]
+            heard.unlisten(ear)
+            await until(lambda: heard.session_id in host.asleep)
+
+
+async def test_turns_beyond_the_limit_wait_in_the_order_in_which_they_came(
+    hosting: Hosting, starting: Starting
+) -> None:
+    at_once, most, order, lock = 0, 0, list[str](), threading.Lock()
+
+    def script(request: RecordedRequest) -> Reply:
+        nonlocal at_once, most
+        asked = str(request.json["messages"][-1]["content"])
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+            order.append(asked)
+        with lock:
+            at_once -= 1
+        return says(f"answer to {asked}")
+
+    with ServerThread(script) as server:
+        async with hosting(most_turns=1) as host:
+            sessions = [host.session(starting(server, has_titles=False)) for _ in range(8)]
+            ears = [Ear(session) for session in sessions]
+            for number, session in enumerate(sessions):
+                await session.submit(f"{number}")
+            answers = [(await ear.turn_end()).answer for ear in ears]
+    assert answers == [f"answer to {number}" for number in range(8)]
+    assert order == [f"{number}" for number in range(8)]
+    assert most == 1
+
+
+async def test_ten_thousand_sleeping_sessions_are_ten_thousand_short_entries(starting: Starting) -> None:
+    with ServerThread(answering({})) as server:
+        start = starting(server)
+    async with Host() as host:
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            for number in range(SLEEPING):
+                host.know(f"20261118_060000_{number:06x}", start)
+            used = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+    assert used / SLEEPING <= MOST_BYTES
