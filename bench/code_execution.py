@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
+from hermes.confinement.plan import PlanRequest  # noqa: E402
 from hermes.ops import CallClosed, CallJournalled, SessionCreated  # noqa: E402
 from hermes.runtime.context import Services, TurnContext  # noqa: E402
 from hermes.runtime.setup.process import RandomIds, SystemClock  # noqa: E402
@@ -32,8 +33,7 @@ from hermes.scope import TurnScope  # noqa: E402
 from hermes.state.sqlite.store import SqliteStore  # noqa: E402
 from hermes.testing.fakes import FixedGate, MemorySink  # noqa: E402
 from hermes.tools.calling.pool import DaemonPool  # noqa: E402
-from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # noqa: E402
-from hermes.tools.environments.sandbox import SandboxOptions  # noqa: E402
+from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions  # noqa: E402
 from hermes.tools.hooks import Hooks  # noqa: E402
 from hermes.tools.registry import Registered, ToolEntry, registry  # noqa: E402
 from hermes.tools.results.shelf import FileShelf  # noqa: E402
@@ -56,12 +56,12 @@ class Bench:
     def __init__(self, folder: Path, *, sandbox: bool) -> None:
         self.folder = folder
         self.pool, self.supervisor = DaemonPool(), ProcessSupervisor()
-        options = SandboxOptions(mode="on", workspace=str(folder)) if sandbox else None
+        border = Border(mode="on", request=PlanRequest(workspace=str(folder))) if sandbox else None
         env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
         self.environment = LocalEnvironment(
             self.supervisor,
             str(folder),
-            LocalOptions(env=env, source_bashrc=False, sandbox=options),
+            LocalOptions(env=env, source_bashrc=False, border=border),
             run_blocking=self.pool.run,
         )
         self.store = SqliteStore(folder / "state.db")

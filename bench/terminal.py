@@ -21,16 +21,17 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from hermes.confinement.plan import PlanRequest
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision
 from hermes.tools.calling.pool import DaemonPool
-from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.environments.sandbox import SandboxOptions
+from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
+from hermes.tools.supervisor.confine.probe import Wish, enforcement
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 MOST_RATIO = 3.0
-MOST_SANDBOX_MS = 10.0
+MOST_MORE_MS: dict[Wish, float] = {"full": 8.0, "files": 4.0}  # what each level of confinement may add to a command
 MOST_SLOWDOWN = 1.5
 MOST_FLOOD_MB = 16.0
 # Processor seconds for 100 MB of output from which secrets are hidden, by what is printed.
@@ -56,46 +57,59 @@ async def main() -> int:
 
 
 async def in_environments(
-    folder: str, pool: DaemonPool, work: Callable[[LocalEnvironment, LocalEnvironment], Awaitable[bool]]
+    folder: str, pool: DaemonPool, work: Callable[[LocalEnvironment, dict[Wish, LocalEnvironment]], Awaitable[bool]]
 ) -> bool:
-    """What `work` says of two fresh environments, without and with the sandbox. Their keeper starts in here."""
-    supervisor, sandbox = ProcessSupervisor(), SandboxOptions(mode="auto", workspace=folder)
+    """What `work` says of fresh environments: without confinement, and by each level that works here."""
+    supervisor = ProcessSupervisor()
     redactor = Redactor([f"a-secret-of-the-bench-{number}" for number in range(8)])
     options = LocalOptions(env=os.environ, redactor=redactor)
     plain = LocalEnvironment(supervisor, folder, options, run_blocking=pool.run)
-    boxed = LocalEnvironment(supervisor, folder, LocalOptions(env=os.environ, sandbox=sandbox), run_blocking=pool.run)
+    home = tempfile.mkdtemp(dir=folder)
+    request = PlanRequest(workspace=folder, home=os.environ.get("HOME", ""), hermes_home=home, environ=os.environ)
+    boxed: dict[Wish, LocalEnvironment] = {
+        level: LocalEnvironment(
+            supervisor,
+            folder,
+            LocalOptions(env=os.environ, border=Border(mode="on", level=level, request=request)),
+            run_blocking=pool.run,
+        )
+        for level in MOST_MORE_MS
+        if (await enforcement(supervisor, level)).level == level
+    }
     holds = await work(plain, boxed)
-    await plain.close()
-    await boxed.close()
+    for one in (plain, *boxed.values()):
+        await one.close()
     await supervisor.close()
     return holds
 
 
-async def latencies(plain: LocalEnvironment, boxed: LocalEnvironment, rounds: int) -> bool:
+async def latencies(plain: LocalEnvironment, boxed: dict[Wish, LocalEnvironment], rounds: int) -> bool:
     """`true` with its state kept, against bash alone, one after the other so that a busy machine slows both."""
     await command(plain, "export KEPT=1; kept() { :; }")()
-    await command(boxed, "true")()
-    times: dict[str, list[float]] = {"bash": [], "local": [], "sandboxed": []}
+    works = {"bash": bare, "local": command(plain, "true")}
+    for level, environment in boxed.items():
+        works[level] = command(environment, "true")
+        await works[level]()
+    times: dict[str, list[float]] = {name: [] for name in works}
     with ahead_of_others():
         for _ in range(rounds):
-            for name, work in (
-                ("bash", bare),
-                ("local", command(plain, "true")),
-                ("sandboxed", command(boxed, "true")),
-            ):
+            for name, work in works.items():
                 times[name].append(await timed(work))
     took = {name: undisturbed(values) for name, values in times.items()}
-    ratio, more_ms = took["local"] / took["bash"], (took["sandboxed"] - took["local"]) * 1000
+    ratio = took["local"] / took["bash"]
+    more_ms = {level: (took[level] - took["local"]) * 1000 for level in boxed}
     half = rounds // 2
     drift = {name: undisturbed(values[half:]) / undisturbed(values[:half]) for name, values in times.items()}
     slowdown = drift["local"] / drift["bash"]
     for name, seconds in took.items():
         print(f"{name:>10}: {seconds * 1000:6.2f} ms, median {statistics.median(times[name]) * 1000:.2f} of {rounds}")
-    has_sandbox = boxed.sandbox is not None
     print(f"local / bash: {ratio:.2f} (at most {MOST_RATIO:g})")
-    print(f"sandbox: {more_ms:+.2f} ms (at most {MOST_SANDBOX_MS:g})" if has_sandbox else "sandbox: none here")
+    for level, most in MOST_MORE_MS.items():
+        told = f"{more_ms[level]:+.2f} ms (at most {most:g})" if level in more_ms else "not to be had here"
+        print(f"confined, level {level}: {told}")
     print(f"second half / first half, beside bash's own: {slowdown:.2f} (at most {MOST_SLOWDOWN:g})")
-    return ratio <= MOST_RATIO and (not has_sandbox or more_ms <= MOST_SANDBOX_MS) and slowdown <= MOST_SLOWDOWN
+    are_cheap = all(more <= MOST_MORE_MS[level] for level, more in more_ms.items())
+    return ratio <= MOST_RATIO and are_cheap and slowdown <= MOST_SLOWDOWN
 
 
 @contextlib.contextmanager

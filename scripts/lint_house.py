@@ -27,6 +27,7 @@ TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will
     "tools/calling/loops.py",  # the task runs on another loop than the one that waits for it
 }
 
+OUTSIDE = "confinement/outside.py"  # the table of what starts unconfined, with a reason each
 STORE = ("state", "sqlite")  # all that knows SQLite, so that another database is another folder beside it
 STORE_MODULES = {"sqlite3", "_sqlite3"}
 
@@ -265,6 +266,35 @@ def _starts_process(dotted: str) -> bool:
     return dotted in PROCESS_CALLS or dotted.startswith(("os.exec", "os.spawn"))
 
 
+def started_freely(sources: Mapping[str, str]) -> Iterator[tuple[str, Finding]]:
+    """Starts that say nothing of their confinement, and starts outside that are not in the table with a reason."""
+    known = _table_of_starts(sources.get(OUTSIDE, ""))
+    used: set[str] = set()
+    for place, source in sources.items():
+        if "SpawnSpec" not in source and "outside(" not in source:
+            continue
+        for node in ast.walk(ast.parse(source)):
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if not isinstance(node, ast.Call) or place == OUTSIDE:
+                continue
+            if name == "SpawnSpec" and "confinement" not in {word.arg for word in node.keywords}:
+                yield place, Finding(node.lineno, "unconfined-start", "SpawnSpec: say what it is confined by")
+            if name == "outside":
+                named = {str(each.value) for each in ast.walk(node.args[0]) if isinstance(each, ast.Constant)}
+                used |= named & known
+                if not named or not (named & known):
+                    yield place, Finding(node.lineno, "unconfined-start", f"outside: name a row of {OUTSIDE}")
+    for name in sorted(known - used):
+        yield OUTSIDE, Finding(1, "unconfined-start", f"{name!r}: nothing starts so; take the row out")
+
+
+def _table_of_starts(source: str) -> set[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
+            return {str(key.value) for key in node.value.keys if isinstance(key, ast.Constant)}
+    return set()
+
+
 def misnamed(place: str) -> Iterator[Finding]:
     """A file that is named by what is done instead of by the noun it owns; there is no docstring in a traceback."""
     stem = place.rpartition("/")[2].removesuffix(".py").strip("_")
@@ -288,7 +318,7 @@ def check_folder(folder: Path) -> Iterator[tuple[Path, Finding]]:
     sources = {
         file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.py"))
     }
-    for twice, finding in named_twice(sources):
+    for twice, finding in (*named_twice(sources), *started_freely(sources)):
         yield folder / twice, finding
     for file in sorted(folder.rglob("*.py")):
         place = file.relative_to(folder)

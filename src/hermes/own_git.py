@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hermes.confinement.outside import outside
 from hermes.errors import ToolError
 from hermes.programs import find_program, split_path
 from hermes.seams import Decision, SpawnSpec, Supervisor
@@ -89,6 +90,7 @@ class OwnGit(NamedTuple):
             env={**_environment(self.environ, folder), **(_FETCHES if self.fetches else {})},
             owner="git",
             merge_stderr=False,
+            confinement=outside("own git"),
         )
         child = await self.supervisor.spawn(Decision.own(purpose), spec)
         said = bytearray()

@@ -5,9 +5,10 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload, runtime
 
 from msgspec import Struct, field
 
+from hermes.confinement.policy import AnyConfinement
 from hermes.ops import SessionRecord, StoreOp
 from hermes.scope import TurnScope
-from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEvent, ToolDefinition
+from hermes.types import Content, Event, ImagePart, JsonObject, Message, ModelEvent, StatusChanged, ToolDefinition
 
 Result = TypeVar("Result")
 Body: TypeAlias = bytes | tuple[bytes, ...]  # of a request: whole, or in pieces, so that a long one need not be copied
@@ -213,6 +214,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     rule: str = ""
     scope: str = "once"
     decided_by: str = "policy"
+    outside: bool = False  # a rule or a yes sends it outside the border
 
     @classmethod
     def own(cls, purpose: str) -> "Decision":
@@ -245,6 +247,7 @@ class SpawnSpec(Struct, frozen=True, kw_only=True):
     linger_s: float = 0.3  # what descendants get to finish once the program itself has ended
     await_start: bool = True  # else `spawn` returns at once without a pid, and `wait` raises a failure to start
     max_processes: int = 0  # end the child when it has more processes than this; 0 is no limit
+    confinement: AnyConfinement | None = None  # a supervisor starts nothing without
 
 
 class Child(Protocol):
@@ -291,6 +294,7 @@ class ExecResult(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     total_bytes: int = 0
     spill_path: str | None = None  # on the host: the complete output, when `output` is head and tail
+    notes: tuple[str, ...] = ()  # what was put back or dropped after it, in sentences for the model
 
 
 class FileInfo(Struct, frozen=True, kw_only=True):
@@ -436,6 +440,15 @@ class Sees(Protocol):
         """
 
 
+@runtime_checkable
+class AsksUser(Protocol):
+    """A `ToolContext` whose handler may ask the person."""
+
+    async def ask_user(self, question: str, choices: Sequence[str] | None) -> str:
+        """What the person answers; `ToolError` at once where nobody can, and when nobody did in time."""
+        ...
+
+
 class Effects(Struct, frozen=True):
     """The resources one call reads and writes, as `kind:part/part`; a resource covers everything below it.
 
@@ -470,6 +483,10 @@ class ToolView(Protocol):
     def barred(self) -> frozenset[str]:
         """Those that are switched off: on offer still, for the sake of the prompt's prefix, but they never run."""
 
+    def guidance(self) -> tuple[str, ...]:
+        """Sentences for the system prompt, from the tools that are offered."""
+        ...
+
     def unwrap(self, name: str, args: JsonObject) -> tuple[str, JsonObject]:
         """The real tool and arguments of a call that goes through another tool; any other call as it is."""
 
@@ -497,6 +514,14 @@ class HookBus(Protocol):
 # -- prompt, context, output -------------------------------------------------------------------------------------
 
 
+class PromptText(Struct, frozen=True):
+    """What a source says in the prompt, where it has it from, and what a person should know about that."""
+
+    text: str
+    origin: str = ""
+    told: tuple[StatusChanged, ...] = ()
+
+
 class PromptSource(Protocol):
     """One part of the system prompt, built once per session. Order is by `tier`, then by `name`."""
 
@@ -504,7 +529,9 @@ class PromptSource(Protocol):
     def name(self) -> str: ...
     @property
     def tier(self) -> Literal["stable", "context", "volatile"]: ...
-    async def text(self, session: JsonObject) -> str: ...
+    async def text(self, session: JsonObject) -> str | PromptText:
+        """Its words; empty for none. `session` has session_id, model, provider, tools, skip_memory, pass_session_id."""
+        ...
 
 
 class ContextEngine(Protocol):

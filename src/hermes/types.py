@@ -199,6 +199,12 @@ class CallFinished(Struct, frozen=True, gc=False, tag="call_finished"):
     result: ToolResult
 
 
+class TasksChanged(MinorEvent, frozen=True, gc=False, tag="tasks_changed"):
+    """The model has written its task list; `tasks` is all of it, each with id, content and status."""
+
+    tasks: tuple[JsonObject, ...]
+
+
 class Commentary(Struct, frozen=True, gc=False, tag="commentary"):
     """Text the model wrote beside its calls."""
 
@@ -213,8 +219,10 @@ StatusKind: TypeAlias = Literal[
     "memory",
     "option",
     "probe",
+    "prompt",  # what a session begins with; the one kind that is no trouble
     "quarantine",
     "retry",
+    "rules",  # trouble with the files that say how to work here
     "sandbox",
     "secret",
     "skills",
@@ -289,6 +297,7 @@ Event: TypeAlias = (
     | BlockClosed
     | CallStarted
     | CallFinished
+    | TasksChanged
     | Commentary
     | StatusChanged
     | ModelAnswered

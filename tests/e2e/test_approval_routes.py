@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import pytest
 
+from hermes.confinement.policy import AnyConfinement
 from hermes.errors import ToolError
 from hermes.model_tools import close_task, handle_function_call
 from hermes.ops import ApprovalRecorded, SessionCreated
@@ -72,11 +73,11 @@ class Watched(ProcessSupervisor):
                 raise ToolError("the test starts nothing")
         return await super().spawn(decision, spec)
 
-    async def hold(self, decision: Decision, request: JsonObject) -> int:
+    async def hold(self, decision: Decision, request: JsonObject, confinement: AnyConfinement) -> int:
         self.spawned.append("held")
         if "held" not in self._starts:
             raise ToolError("the test starts nothing")
-        return await super().hold(decision, request)
+        return await super().hold(decision, request, confinement)
 
 
 @dataclass

@@ -76,7 +76,7 @@ async def sent(wire: str, number: int, workspace: Path) -> list[bytes]:
 
 def _steady(body: bytes, workspace: Path) -> bytes:
     text = body.decode().replace(str(workspace), "/workspace")
-    text = re.sub(r"The session began on \w+, \d+ \w+ \d+\.", "The session began on a day.", text)
+    text = re.sub(r"Conversation started: \w+, \d+ \w+ \d+", "Conversation started: a day", text)
     text = re.sub(r"Host system: \w+\.", "Host system: this.", text)
     return re.sub(r"call_[0-9a-f]{12,}", "call_x", text).encode()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hermes.confinement.policy import Outside
 from hermes.context.compressor import ContextCompressor, SummaryRequest
 from hermes.dicts import from_dict, to_dict
 from hermes.errors import StoreError, ToolError
@@ -116,14 +117,14 @@ async def supervisor(request: pytest.FixtureRequest) -> AsyncIterator[Supervisor
 
 async def test_a_supervisor_starts_nothing_without_an_allowed_decision(supervisor: Supervisor, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    spec = SpawnSpec(argv=("/bin/touch", str(mark)), cwd=str(tmp_path), env={})
+    spec = SpawnSpec(argv=("/bin/touch", str(mark)), cwd=str(tmp_path), env={}, confinement=Outside("terminal program"))
     with pytest.raises(ToolError):
         await supervisor.spawn(Decision(allowed=False, reason="no"), spec)
     assert not mark.exists()
 
 
 async def test_a_child_says_all_it_has_to_say_and_ends(supervisor: Supervisor, tmp_path: Path) -> None:
-    spec = SpawnSpec(argv=("/bin/echo", "hello"), cwd=str(tmp_path), env={})
+    spec = SpawnSpec(argv=("/bin/echo", "hello"), cwd=str(tmp_path), env={}, confinement=Outside("terminal program"))
     child = await supervisor.spawn(Decision.own("test"), spec)
     try:
         assert b"".join([chunk async for chunk in child.output()]) == b"hello\n"
@@ -185,7 +186,7 @@ async def test_prompt_sources_are_the_same_each_time_and_joined_in_order(tmp_pat
     once = await build_prompt(prompt_sources(tmp_path), session)
     assert once == await build_prompt(prompt_sources(tmp_path), session)
     places = [
-        once.index(part) for part in ("I am the soul.", "memory backend", "Be brief.", "Use tabs.", "The session")
+        once.text.index(part) for part in ("I am the soul.", "memory backend", "Be brief.", "Use tabs.", "Conversation")
     ]
     assert places == sorted(places)
 

@@ -12,7 +12,7 @@ from hermes import dicts
 from hermes.errors import StoreError
 from hermes.ops import Lease, SessionContinued, StoreOp
 from hermes.state.codec import decode_json, encode_json
-from hermes.state.message_rows import JSON_COLUMNS, call_count
+from hermes.state.message_rows import JSON_COLUMNS, call_count, is_earlier_search
 from hermes.state.queries import (
     TOKENS,
     USAGE_GROUPS,
@@ -129,7 +129,18 @@ class MemoryQueries:
         ]
         found.sort(key=lambda hit: hit[0]["id"], reverse=search.sort != "oldest")
         terms = [term for alternative in wanted for is_not, term in alternative if not is_not]
-        return [_hit(row, session, terms) for row, session in _page(found, search.limit, search.offset)]
+        if not search.per_lineage:
+            return [_hit(row, session, terms) for row, session in _page(found, search.limit, search.offset)]
+        hidden = self.lineage(search.not_with).ancestors[0] if search.not_with else None
+        groups: dict[str, list[Row]] = {}
+        for row, session in found:
+            root = self.lineage(row["session_id"]).ancestors[0]
+            if root != hidden:
+                hit = _hit(row, session, terms) | {"lineage_root": root}
+                del hit["context"]
+                groups.setdefault(root, []).append(hit)
+        chosen = _page(list(groups.values()), search.limit, search.offset)
+        return [hit for members in chosen for hit in members[: search.per_lineage]]
 
     def records(self, table: RecordTable, session_id: str | None, since: float, limit: int) -> list[Row]:
         state = self._store.state
@@ -422,6 +433,8 @@ def _text(content: Any) -> str:
 
 def _words(row: Row) -> str:
     """By which a message is found: its text, the tool's name, the calls it asks for."""
+    if is_earlier_search(row["tool_name"] or "", row["tool_calls"]):
+        return ""
     calls = [dicts.call_from_dict(call) for call in row["tool_calls"] or ()]
     parts = [_text(row["content"]), row["tool_name"] or "", *(f"{call.name} {call.arguments}" for call in calls)]
     return "\n".join(part for part in parts if part)
@@ -437,7 +450,7 @@ def _alternatives(text: str) -> list[list[tuple[bool, re.Pattern[str]]]]:
         elif plain := (phrase or word.rstrip("*")):
             is_prefix = bool(star) or word.endswith("*")
             term = re.compile(rf"\b{re.escape(plain)}" + (r"\w*" if is_prefix else r"\b"), re.IGNORECASE)
-            if pending == "OR":
+            if pending == "OR" or not found:
                 found.append([])
             found[-1].append((pending == "NOT", term))
             pending = "AND"

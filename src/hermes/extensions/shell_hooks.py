@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
 import re
 import shlex
+import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +17,8 @@ from hermes.config.paths import write_private
 from hermes.config.sections.hooks import Section, ShellHook
 from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
+from hermes.confinement.outside import outside
+from hermes.confinement.policy import AnyConfinement, Confinement
 from hermes.errors import ToolError, UserError
 from hermes.seams import Decision, SpawnSpec, Supervisor
 from hermes.typed import from_json
@@ -48,6 +52,10 @@ class Bus(Protocol):
     ) -> None: ...
 
 
+async def _nothing_confined() -> None:
+    return None
+
+
 class HookPlace(Struct, frozen=True, kw_only=True):
     """Where hooks run, and for which session."""
 
@@ -55,6 +63,7 @@ class HookPlace(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str]
     cwd: Callable[[], str]
     session_id: str
+    confinement: Callable[[], Awaitable[Confinement | None]] = _nothing_confined
 
 
 def configured(settings: Settings) -> list[HookFilter]:
@@ -147,6 +156,24 @@ async def _quietly(hook: ShellHook, place: HookPlace, event: str, payload: Mappi
         return {}
 
 
+async def _border(hook: ShellHook, place: HookPlace, cwd: str) -> AnyConfinement:
+    """Outside, for a program of the person's own. One that commands may write to runs as they do."""
+    confined = await place.confinement()
+    if confined is not None and _is_writable(hook, place, cwd, confined):
+        return confined
+    return outside("shell hook")
+
+
+def _is_writable(hook: ShellHook, place: HookPlace, cwd: str, confined: Confinement) -> bool:
+    """Whether any word of the command names a file that commands may change."""
+    for number, word in enumerate(shlex.split(hook.command)):
+        found = shutil.which(word, path=place.env.get("PATH")) if number == 0 and "/" not in word else None
+        path = os.path.realpath(os.path.join(cwd, os.path.expanduser(found or word)))  # noqa: PTH111, PTH118
+        if confined.may_write(path) and os.path.isfile(path):  # noqa: PTH113
+            return True
+    return False
+
+
 async def _run(hook: ShellHook, place: HookPlace, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the program answers, an empty object for none; `ToolError` when it fails or takes too long."""
     told: dict[str, Any] = {
@@ -164,6 +191,7 @@ async def _run(hook: ShellHook, place: HookPlace, event: str, payload: Mapping[s
         stdin=msgspec.json.encode(told, enc_hook=str),
         owner=place.session_id,
         merge_stderr=False,
+        confinement=await _border(hook, place, told["cwd"]),
     )
     child = await place.supervisor().spawn(Decision.own(f"the hook {hook.command!r}, accepted by the user"), spec)
     out = bytearray()

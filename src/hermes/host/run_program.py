@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from hermes.confinement.outside import outside
 from hermes.runtime.setup.process import shared
 from hermes.seams import Decision, SpawnSpec
 
@@ -34,7 +35,13 @@ class Program(Struct, frozen=True, kw_only=True):
 
 async def run_program(program: Program) -> Ran:
     """Run it to its end; `ToolError` when it cannot start, `TimeoutError` when it takes too long."""
-    spec = SpawnSpec(argv=program.argv, cwd=program.cwd, env=dict(program.env), owner="terminal")
+    spec = SpawnSpec(
+        argv=program.argv,
+        cwd=program.cwd,
+        env=dict(program.env),
+        owner="terminal",
+        confinement=outside("terminal program"),
+    )
     child = await shared.supervisor.spawn(Decision.own(program.purpose), spec)
     kept = bytearray()
     is_cut = False

@@ -21,6 +21,7 @@ from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.models.providers.windows import Window
+    from hermes.runtime.prompt import PromptReport
 
 MAX_STARTS = 10  # of a turn whose session somebody else had while it was beginning
 log = logging.getLogger("hermes")
@@ -102,6 +103,11 @@ class AIAgent:
     async def acompress(self, focus_topic: str | None = None) -> dict[str, Any]:
         """`compress` for callers that have a loop."""
         return await self._compress(focus_topic, inline_sink(self._options.callbacks, None))
+
+    async def adescribe_prompt(self, system_message: str | None = None) -> "PromptReport":
+        """The prompt and tools that a session begun now would have, part by part; nothing is sent or stored."""
+        await self._session.assembled()
+        return await self._session.describe_prompt(system_message)
 
     def interrupt(self, message: str | None = None) -> None:
         """Stop the turn that is running, if one is. Ready again within a second; nothing of the turn goes on."""

@@ -1,20 +1,25 @@
 """What a turn is handed: its collaborators and its one deadline; and the narrow slice of it that a tool sees."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from logging import Logger
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hermes import seams
+from hermes.errors import ToolError
 from hermes.redact import Redactor
 from hermes.runtime.joined_parts import JoinedParts
 from hermes.runtime.outcome import Outcome
+from hermes.runtime.setup.caller_questions import DECIDE, AskUser
 from hermes.scope import TurnScope
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.results.limits import ResultLimits
 from hermes.types import Event, ImagePart, JsonObject, ToolCall
+
+if TYPE_CHECKING:
+    from hermes.state.recall import Recall
 
 Result = TypeVar("Result")
 
@@ -38,6 +43,8 @@ class Services(Struct, frozen=True, kw_only=True):
     # What the model can read, once that is known; results keep within a share of it.
     window: Callable[[], int | None] = lambda: None
     parts: JoinedParts = field(default_factory=JoinedParts)  # the capabilities that have joined
+    ask_user: AskUser | None = None  # where somebody can answer
+    user_id: str | None = None  # whose sessions may be looked into; None is all of them
 
     @property
     def limits(self) -> ResultLimits:
@@ -141,6 +148,19 @@ class CallContext(Struct, frozen=True, kw_only=True):
 
     async def note(self, key: str, value: Any) -> None:
         self.details[key] = value
+
+    async def ask_user(self, question: str, choices: Sequence[str] | None) -> str:
+        ask = self.turn.services.ask_user
+        if ask is None:
+            raise ToolError(f"nobody can be asked here; {DECIDE}")
+        return await ask(question, choices)
+
+    def recall(self) -> "Recall | None":
+        from hermes.state.recall import Recall  # for who looks back
+
+        services = self.turn.services
+        queries = getattr(services.store, "queries", None)
+        return Recall(queries, self.session_id, services.user_id) if queries is not None else None
 
     async def look(self, image: ImagePart, question: str) -> str:
         return await self.turn.services.parts.look(self, image, question)

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from hermes.errors import ToolError, UserError
 from hermes.runtime.parts import PARTS, Joining, Part, TurnFacts
 from hermes.runtime.prompt import TIERS, Tier
-from hermes.seams import PromptSource
+from hermes.seams import PromptSource, PromptText
 from hermes.tools.registry import Registered, ToolEntry, registry
 from hermes.tools.traits import Traits
 from hermes.types import Content, Event, ImagePart, JsonObject, Message, OpaquePart, StatusChanged, TextPart
@@ -199,6 +199,15 @@ class JoinedParts:
                 self._failed(one.name, "keep", "the answer is no list of messages")
         return kept
 
+    def carried(self) -> JsonObject:
+        """What the parts take along into a session that a compression begins, by their names."""
+        found: JsonObject = {}
+        for one in self._overriding["carried"]:
+            value = self._at_once(one, "carried", lambda part: to_builtins(part.carried(), str_keys=True), one.part)
+            if value is not None and not isinstance(value, PartFault):
+                found[one.name] = value
+        return found
+
     def around_move(self, old: str, new: str) -> AbstractAsyncContextManager[None]:
         """What the parts do before and after it is stored that the session goes on as `new`."""
         return self._within("around_move", old, new)
@@ -317,9 +326,10 @@ class _PartSource(Struct, frozen=True):
     parts: JoinedParts
     one: _Joined
 
-    async def text(self, session: JsonObject) -> str:
+    async def text(self, session: JsonObject) -> str | PromptText:
         asked = self.parts._ask(self.one, "prompt", session, ask=self.source.text)
-        return await self.parts._given(self.one, "prompt", str, asked) or ""
+        said: str | PromptText = await self.parts._given(self.one, "prompt", str | PromptText, asked) or ""
+        return said if isinstance(said, PromptText) else PromptText(said, f"part {self.one.name}" if said else "")
 
 
 class _Absent(Part):

@@ -65,7 +65,7 @@ class CallbackOptions(Struct, frozen=True, kw_only=True):
     tool_complete_callback: Callback | None = None
     thinking_callback: Callback | None = None
     reasoning_callback: Callback | None = None
-    clarify_callback: Callback | None = None
+    clarify_callback: Callback | None = None  # given a question and choices or None, returns the answer, or None
     step_callback: Callback | None = None
     stream_delta_callback: Callback | None = None
     interim_assistant_callback: Callback | None = None
@@ -150,7 +150,9 @@ _HINTS: dict[str, Any] = {name: hint for struct in _GROUPS.values() for name, hi
 _WHOLE = frozenset(name for name, hint in _HINTS.items() if hint in (int, int | None))
 _NUMBERS = frozenset(name for name, hint in _HINTS.items() if hint in (float, float | None)) | _WHOLE
 _FUNCTIONS = frozenset(name for name in _HINTS if name.endswith("_callback")) | {"stream_callback"}
-_ANSWERING = frozenset({"approval_callback", "sudo_password_callback"})  # waited for, so they may be async
+_ANSWERING = frozenset(
+    {"approval_callback", "clarify_callback", "sudo_password_callback"}
+)  # waited for, so they may be async
 
 # Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
 _NOT_YET = {
@@ -158,7 +160,6 @@ _NOT_YET = {
     "acp_args": "an external ACP agent as the model",
     "command": "an external process as the model",
     "args": "an external process as the model",
-    "clarify_callback": "the clarify tool",
     "save_trajectories": "trajectory files",
 }
 

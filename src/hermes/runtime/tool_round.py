@@ -21,6 +21,7 @@ from hermes.types import (
     JsonObject,
     Message,
     StatusChanged,
+    TasksChanged,
     ToolCall,
     ToolResult,
     text_of,
@@ -28,6 +29,7 @@ from hermes.types import (
 
 NO_SUCH_TOOLS = "The model kept calling tools that do not exist"
 MAX_INVENTED = 3
+TASKS_WRITTEN = "tasks"  # the detail of a call that wrote the task list
 READS = frozenset({"read_file", "search_files"})
 CODE = frozenset({"execute_code"})
 SKIPPED = "[Tool execution cancelled — {name} was skipped due to user interrupt]"
@@ -180,6 +182,8 @@ class ToolRound(Struct):
             for event in self.held.pop(result.call_id, ()):
                 is_end = isinstance(event, CallFinished)
                 self.turn.untold.append(replace(event, result=result) if is_end else event)
+            if (tasks := result.details.get(TASKS_WRITTEN)) is not None:
+                self.turn.untold.append(TasksChanged(tuple(tasks)))
             message = Message(
                 role="tool",
                 content=result.content,

@@ -11,6 +11,7 @@ from hermes.state.codec import decode_json, encode_json
 from hermes.state.queries import Row
 from hermes.types import Message
 
+SEARCH_TOOL = "session_search"
 JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 TEXT_COLUMNS = (
     "tool_name",
@@ -147,3 +148,16 @@ def _joinable(first: Row, second: Row) -> bool:
     return bool(
         first["role"] == second["role"] and first["role"] in ("user", "assistant") and plain(first) and plain(second)
     )
+
+
+def is_earlier_search(tool_name: str, tool_calls: Any) -> bool:
+    """Whether a message looks for earlier conversations, or is what that found."""
+    if tool_name == SEARCH_TOOL:
+        return True
+    calls = tool_calls if isinstance(tool_calls, list) else ()
+    return any(isinstance(one, dict) and _called(one) == SEARCH_TOOL for one in calls)
+
+
+def _called(call: Mapping[str, Any]) -> object:
+    function = call.get("function")
+    return function.get("name") if isinstance(function, dict) else call.get("name")

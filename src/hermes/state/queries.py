@@ -85,6 +85,8 @@ class Search(Struct, frozen=True, kw_only=True):
     sort: Sort = "best"
     limit: int = 20
     offset: int = 0
+    per_lineage: int = 0  # with a number, `limit` counts conversations, of which each gives so many messages
+    not_with: str = ""  # a session whose conversation is left out
 
 
 class Glance(Struct, frozen=True):
@@ -127,6 +129,9 @@ class SessionQueries(Protocol):
     def search(self, search: Search) -> list[Row]:
         """Messages that match: id, session_id, role, snippet, timestamp, tool_name, source, model, session_started,
         context.
+
+        With `per_lineage` they have lineage_root in place of context, and those of one conversation, children of
+        delegation included, follow each other.
         """
 
     def records(self, table: RecordTable, session_id: str | None, since: float, limit: int) -> list[Row]:

@@ -101,6 +101,9 @@ class FakeTools:
     def names(self) -> frozenset[str]:
         return frozenset(self._tools)
 
+    def guidance(self) -> tuple[str, ...]:
+        return ()
+
     def barred(self) -> frozenset[str]:
         return frozenset()
 

@@ -192,6 +192,8 @@ class FakeSupervisor:
     async def spawn(self, decision: seams.Decision, spec: seams.SpawnSpec) -> FakeChild:
         if not decision.allowed:
             raise ToolError(decision.reason or "not allowed")
+        if spec.confinement is None:
+            raise ToolError("nothing is started without a confinement")
         self.spawned.append(spec)
         return FakeChild(self._output, self._code)
 

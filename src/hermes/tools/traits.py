@@ -141,6 +141,7 @@ class Traits(Struct, frozen=True, kw_only=True):
         refine: the schema once it is known which tools are offered beside this one; None leaves the tool out. For a
             built-in, a function of a light module: it is imported wherever definitions are made.
         spill: False keeps a large result whole, for tools that page by themselves.
+        guidance: a sentence in the system prompt of sessions that are offered the tool.
     """
 
     effects: EffectsOf | None = None
@@ -152,6 +153,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     provenance: str = ""
     timeout_s: float | None = 300.0
     spill: bool = True
+    guidance: str = ""
     refine: Refine | None = None
 
 

@@ -65,6 +65,10 @@ class SessionView:
     def barred(self) -> frozenset[str]:
         return self._barred
 
+    def guidance(self) -> tuple[str, ...]:
+        tools = [self._entries[one.name] for one in self._definitions if one.name in self._entries]
+        return tuple(tool.traits.guidance for tool in tools if tool.traits.guidance)
+
     def restricted(self, permitted: frozenset[str] | None) -> "SessionView":
         """The same offer, byte for byte, of which only `permitted` tools may run; None is all of them.
 

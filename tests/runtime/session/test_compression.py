@@ -365,13 +365,13 @@ async def test_tasks_shown_files_and_the_callers_words_survive(make_agent: MakeA
     await chat(agent, 6)
     shown = await agent.acompress("the port")
     assert "above all this topic kept: 'the port'" in asked(model.summaries[0])
-    assert f'{TASKS}\n[{{"id":"2","content":"port b","status":"pending"}}]' in shown["summary"]
+    assert f"{TASKS}\n- [ ] 2. port b (pending)" in shown["summary"]
 
     result = await agent.arun_conversation("Read it")
     assert "alpha" in result["messages"][-2]["content"], "a page that was summed up is shown again"
     fresh = make_agent(model, session_id=agent.session_id)
     result = await fresh.arun_conversation("Go on")
-    assert [item["id"] for item in json.loads(result["messages"][-2]["content"])["todos"]] == ["2", "3"]
+    assert [item["id"] for item in json.loads(result["messages"][-2]["content"])["todos"]] == ["1", "2", "3"]
     system = model.full_requests[-1].system
     assert "Speak like a sailor." in system
     assert "Always use tabs." in system

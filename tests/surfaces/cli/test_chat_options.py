@@ -68,7 +68,7 @@ def test_the_time_zone_decides_the_day_the_model_is_told(run: Run) -> None:
     with ServerThread([says("1"), says("2")]) as server:
         for zone in ("Pacific/Kiritimati", "Etc/GMT+12"):  # 26 hours apart: never the same day
             run("chat", "-q", "x", *model(server), HERMES_TIMEZONE=zone)
-    days = [system(server, number).partition("The session began on ")[2].partition(".")[0] for number in (0, 1)]
+    days = [system(server, number).partition("Conversation started: ")[2].partition("\n")[0] for number in (0, 1)]
     assert days[0] != days[1]
     bad = run("chat", "-q", "x", "--model", "m", "--base-url", "http://127.0.0.1:9", HERMES_TIMEZONE="Mars/Base")
     assert (bad.returncode, "there is no time zone 'Mars/Base'" in bad.stderr) == (Exit.FAILED, True)

@@ -100,8 +100,9 @@ def list_(home: Path, expected: Messages) -> None:
 
 
 def search(home: Path, expected: Messages) -> None:
-    hits = json.loads(hermes(home, "sessions", "search", "needle", "--limit", "1000", "--json")[1] or "[]")
-    assert expected.keys() <= {hit["id"] for hit in hits}
+    words = ("sessions", "search", "needle", "--limit", "1000", "--each", "1000", "--json")
+    found = json.loads(hermes(home, *words)[1] or "[]")
+    assert expected.keys() <= {hit["id"] for conversation in found for hit in conversation["hits"]}
 
 
 def stats(home: Path, expected: Messages) -> None:

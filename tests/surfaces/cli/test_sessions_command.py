@@ -69,7 +69,11 @@ def test_a_session_is_shown_by_prefix_or_title(run: Run, db: SessionDB) -> None:
 def test_words_are_found_in_all_sessions(run: Run, db: SessionDB) -> None:
     found = json.loads(run("sessions", "search", "flour", "--json").stdout)
     assert [each["session_id"] for each in found] == [ONE]
+    assert found[0]["resume"] == f"hermes --resume {ONE}"
     assert TWO in run("sessions", "search", "量子").stdout
+    db.set_session_title(ONE, "Baking")
+    lines = run("sessions", "search", "flour").stdout.splitlines()
+    assert (lines[0].startswith("Baking "), lines[1]) == (True, "  assistant: With >>>flour<<< and patience.")
     none = run("sessions", "search", "zeppelin")
     assert (none.returncode, none.stdout) == (Exit.FAILED, "")
 

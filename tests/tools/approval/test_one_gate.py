@@ -27,10 +27,12 @@ from hermes.state import SessionDB
 from hermes.testing.model import ScriptedModel
 from hermes.tools import approval
 from hermes.tools.approval.decide import Verdict
+from hermes.tools.approval.made_here import Makings
 from hermes.tools.approval.question import ApprovalQuestion
 from hermes.tools.approval.terminal_prompt import read_line, terminal_ask
 from hermes.tools.calling.outside_agent import outside
 from hermes.tools.calling.pool import DaemonPool
+from hermes.tools.environments.local import LocalEnvironment
 from tests.tools.approval.corpora import destructive, destructive_scripts, everyday, everyday_scripts
 
 FULL = os.environ.get("HERMES_TEST_FULL") == "1"
@@ -59,9 +61,22 @@ def work(hermes_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name, target in LINKS.items():
         (work / name).symlink_to(home / target)
     (work / "linked.sh").symlink_to(home / "elsewhere" / "case.sh")
+    # A remote from before the session, so that a push to it is nothing that only an agent's session could tell.
+    (work / ".git").mkdir()
+    (work / ".git" / "config").write_text('[remote "origin"]\n\turl = https://example.org/a.git\n')
+    # The contract's functions know of no session, and judge as where no border stands.
+    paths.made(hermes_home)
+    paths.config_file(hermes_home).write_text("terminal:\n  sandbox: off\n")
     monkeypatch.chdir(work)
     yield work
     approval.clear_session("s")
+
+
+class _MadeNothing(LocalEnvironment):
+    """A session that has made nothing, whatever the test writes while it lasts."""
+
+    def makings(self) -> Makings:
+        return Makings(lambda _path: False)
 
 
 @asynccontextmanager
@@ -69,6 +84,7 @@ async def agents_gate(session: str, callback: Callable[..., Any] | None = None) 
     """The gate that an agent of `session` passes its actions to."""
     parts = ProcessParts()
     made = await assemble(fold({"model": ScriptedModel(), "approval_callback": callback}), session, parts)
+    made.services.environment.__class__ = _MadeNothing
     try:
         yield made.services.gate
     finally:

@@ -204,10 +204,10 @@ async def test_patch_that_cannot_be_written_half_way_is_undone(task: Task, tmp_p
     )
 
     class Failing(type(task.environment)):  # type: ignore[misc]  # the class of the real environment, known at run time
-        async def remove(self, path: str) -> None:
+        async def remove_exact(self, path: str) -> None:
             if path.endswith("b.txt"):
                 raise ToolError(f"{path}: Permission denied")
-            await super().remove(path)
+            await super().remove_exact(path)
 
     task.environment.__class__ = Failing  # a disk that refuses, which root cannot get from permissions
     with pytest.raises(ToolError, match=r"could not be changed .* was undone"):

@@ -9,11 +9,11 @@ from typing import Any
 import psutil
 import pytest
 
+from hermes.confinement.plan import PlanRequest
 from hermes.tools.code_execution.call_server import MAX_REQUEST_BYTES
 from hermes.tools.code_execution.result_json import ScriptLimits
 from hermes.tools.code_execution.script_request import limits_of
-from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.environments.sandbox import SandboxOptions
+from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.code_execution.rooms import Room, builtin, is_there, room
@@ -35,10 +35,11 @@ async def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     hidden = tmp_path / "hermes-home"
     hidden.mkdir(exist_ok=True)
     (hidden / ".env").write_text(f"OPENAI_API_KEY={SECRET}\n")
-    options = SandboxOptions(mode="on", workspace=str(work), hermes_home=str(hidden)) if sandboxed else None
+    request_ = PlanRequest(workspace=str(work), hermes_home=str(hidden))
+    options = Border(mode="on", request=request_) if sandboxed else None
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     environment = LocalEnvironment(
-        supervisor, str(work), LocalOptions(env=env, source_bashrc=False, sandbox=options, creation_limit_s=60)
+        supervisor, str(work), LocalOptions(env=env, source_bashrc=False, border=options, creation_limit_s=60)
     )
     async with room(
         tmp_path,

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.environments.sandbox import SandboxOptions
+from hermes.confinement.plan import PlanRequest
+from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import run
@@ -33,9 +33,9 @@ async def either(
 ) -> AsyncIterator[LocalEnvironment]:
     if request.param and (why := why_no_bubblewrap()):
         pytest.skip(why)
-    sandbox = SandboxOptions(mode="on", workspace=str(tmp_path)) if request.param else None
+    border = Border(mode="on", request=PlanRequest(workspace=str(tmp_path))) if request.param else None
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
-    one = LocalEnvironment(supervisor, str(tmp_path), LocalOptions(env=env, max_processes=300, sandbox=sandbox))
+    one = LocalEnvironment(supervisor, str(tmp_path), LocalOptions(env=env, max_processes=300, border=border))
     await run(one, "true")
     yield one
     await one.close()
@@ -61,7 +61,10 @@ async def test_it_returns_and_leaves_nothing(
     own = f"{MARK}{os.getpid()}"  # another worker may run the neighbouring case at this moment
     result = await asyncio.wait_for(run(either, command.replace(MARK, own), timeout_s=2.0), 30)
     assert result.output.startswith("begun\n")
-    assert psutil.Process(supervisor.keeper_pid).children(recursive=True) == []
+    keeper = psutil.Process(supervisor.keeper_pid)
+    beside = [each for each in keeper.children(recursive=True) if each.cmdline() == keeper.cmdline()]
+    assert keeper.children(recursive=True) == beside  # the keeper's own watcher, which is no child of the call
+    assert len(beside) == 1
     assert own not in [word for process in psutil.process_iter(["cmdline"]) for word in process.info["cmdline"] or ()]
 
 

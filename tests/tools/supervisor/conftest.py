@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import psutil
 import pytest
 
+from hermes.confinement.policy import Outside
 from hermes.seams import Decision, SpawnSpec
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
@@ -25,7 +26,12 @@ class Runner:
         self._supervisor = supervisor
 
     async def start(self, script: str, **options: object) -> CallChild:
-        spec = SpawnSpec(argv=("bash", "-c", script), cwd="/", env={"PATH": os.environ["PATH"]})
+        spec = SpawnSpec(
+            argv=("bash", "-c", script),
+            cwd="/",
+            env={"PATH": os.environ["PATH"]},
+            confinement=Outside("terminal program"),
+        )
         for name, value in options.items():
             spec = _with(spec, name, value)
         return await self._supervisor.spawn(Decision.own("test"), spec)

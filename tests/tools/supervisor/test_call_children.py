@@ -11,11 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hermes.confinement.policy import Outside
 from hermes.errors import ToolError
 from hermes.seams import Decision, SpawnSpec
 from hermes.tools.supervisor.child import StartFailed
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.supervisor.conftest import Runner, processes_with
+
+OUTSIDE = Outside("terminal program")
 
 
 def own(number: int) -> str:
@@ -67,7 +70,7 @@ async def test_descriptors_are_passed_under_their_numbers_and_no_others(runner: 
 
 
 async def test_nothing_is_started_without_an_allowed_decision(supervisor: ProcessSupervisor) -> None:
-    spec = SpawnSpec(argv=("true",), cwd="/", env={})
+    spec = SpawnSpec(argv=("true",), cwd="/", env={}, confinement=OUTSIDE)
     with pytest.raises(ToolError, match="choose another way"):
         await supervisor.spawn(Decision(allowed=False, reason="choose another way"), spec)
     assert supervisor.keeper_pid is None
@@ -75,9 +78,15 @@ async def test_nothing_is_started_without_an_allowed_decision(supervisor: Proces
 
 async def test_a_missing_program_or_folder_is_told(supervisor: ProcessSupervisor) -> None:
     with pytest.raises(StartFailed, match="no-such-program"):
-        await supervisor.spawn(Decision.own("t"), SpawnSpec(argv=("no-such-program",), cwd="/", env={}))
+        await supervisor.spawn(
+            Decision.own("t"),
+            SpawnSpec(argv=("no-such-program",), cwd="/", env={}, confinement=OUTSIDE),
+        )
     with pytest.raises(StartFailed, match="/no/such/folder"):
-        await supervisor.spawn(Decision.own("t"), SpawnSpec(argv=("/bin/true",), cwd="/no/such/folder", env={}))
+        await supervisor.spawn(
+            Decision.own("t"),
+            SpawnSpec(argv=("/bin/true",), cwd="/no/such/folder", env={}, confinement=OUTSIDE),
+        )
     assert supervisor.children == ()
 
 
@@ -112,7 +121,7 @@ async def test_a_storm_of_forks_is_ended_at_its_limit(runner: Runner) -> None:
     storm = f"for i in {{1..400}}; do (sleep {own(7103)}) & done; echo started; sleep {own(7103)}"
     child = await runner.start(storm, max_processes=100)
     await asyncio.wait_for(child.wait(), 30)
-    assert child.storm_limit == 100
+    assert child.excess == "more than 100 processes"
     assert processes_with(own(7103)) == []
     child.release()
 
@@ -174,12 +183,15 @@ async def test_it_works_on_a_loop_in_another_thread(supervisor: ProcessSuperviso
 SOURCE = str(Path(__file__).resolve().parents[3] / "src")
 RUNTIME = """
 import asyncio, os, sys
+from hermes.confinement.policy import Outside
 from hermes.seams import Decision, SpawnSpec
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 async def main():
     supervisor = ProcessSupervisor()
-    spec = SpawnSpec(argv=("bash", "-c", "setsid sleep 7109 & sleep 7109"), cwd="/", env={"PATH": os.environ["PATH"]})
+    argv = ("bash", "-c", "setsid sleep 7109 & sleep 7109")
+    env = {"PATH": os.environ["PATH"]}
+    spec = SpawnSpec(argv=argv, cwd="/", env=env, confinement=Outside("terminal program"))
     child = await supervisor.spawn(Decision.own("test"), spec)
     print(child.pid, supervisor.keeper_pid, flush=True)
     await asyncio.sleep(1000)

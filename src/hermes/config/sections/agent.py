@@ -33,6 +33,9 @@ class Section(SectionBase, frozen=True):
     max_calls_per_message: Annotated[
         int, key("Tool calls of one answer that are run; the model is told that the rest were not.", ge=1, le=1000)
     ] = 128
+    clarify_timeout: Annotated[
+        float, key("Seconds to wait for the answer to a question of the model; 0 waits as long as the turn may.", ge=0)
+    ] = 600
     api_max_retries: Annotated[int, key("Attempts for one model call before it counts as failed.", ge=1)] = 3
     max_retry_after: Annotated[
         float,

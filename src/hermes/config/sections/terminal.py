@@ -15,6 +15,7 @@ PROGRAMS: dict[Backend, tuple[str, ...]] = {  # by which a backend is reached; o
     "ssh": ("ssh",),
     "singularity": ("apptainer", "singularity"),
 }
+Sandbox = Literal["auto", "on", "off", "read-only", "workspace", "open"]
 CONTAINERS: frozenset[str] = frozenset(get_args(Container))
 
 
@@ -33,15 +34,29 @@ class Section(SectionBase, frozen=True):
         float, key("Idle seconds after which an environment is given up.", env="TERMINAL_LIFETIME_SECONDS", gt=0)
     ] = 300
     sandbox: Annotated[
-        Literal["auto", "on", "off"],
+        Sandbox,
         key(
-            "Local commands in bubblewrap: `on` refuses to run without it, `auto` uses it where it works and says once "
-            "where it does not, `off` never does. Linux only."
+            "How local commands are confined. `auto` lets them write to the workspace, enforced by what works here, "
+            "and says once where that is not everything; `on` refuses to run where nothing can enforce it; `off` "
+            "confines nothing. `read-only`, `workspace` and `open` are ready-made policies, enforced as with `on`: no "
+            "folder of yours, the workspace, or all but keys and secrets may be written. Linux only."
         ),
+    ] = "auto"
+    sandbox_level: Annotated[
+        Literal["auto", "full", "files"],
+        key("What enforces it: bubblewrap (`full`), Landlock alone (`files`), or the most that works here (`auto`)."),
     ] = "auto"
     sandbox_network: Annotated[bool, key("Give sandboxed commands the network.")] = True
     sandbox_writable: Annotated[tuple[str, ...], key("Folders sandboxed commands may write to, beyond the usual.")] = ()
+    sandbox_sockets: Annotated[
+        tuple[str, ...], key("Unix sockets of the machine that sandboxed commands may reach, such as /run/docker.sock.")
+    ] = ()
     max_processes: Annotated[int, key("Processes one command may have before it is ended; 0 is no limit.", ge=0)] = 4096
+    max_memory_mb: Annotated[int, key("Memory of a sandboxed command, MB; 0 is no limit.", ge=0)] = 0
+    max_open_files: Annotated[int, key("Files a sandboxed command may have open; 0 is no limit.", ge=0)] = 65536
+    max_temp_mb: Annotated[
+        int, key("What a sandboxed session may keep in its temporary folder, MB; 0 is no limit.", ge=0)
+    ] = 4096
     keep_background: Annotated[
         bool, key("Let background processes run on when their session ends. They end with it otherwise.")
     ] = False

@@ -74,6 +74,17 @@ class QuickCommand(SectionBase, frozen=True):
     target: Annotated[str, key("What `alias` stands for.")] = ""
 
 
+class PlatformHint(SectionBase, frozen=True):
+    """What the model is told about one way in; a plain text is appended to what it is told anyway."""
+
+    append: Annotated[str, key("Words after those it is told anyway.")] = ""
+    replace: Annotated[str | None, key("Words in their place; empty tells nothing.")] = None
+
+    @classmethod
+    def fold(cls, plain: object) -> object:
+        return {"append": plain} if isinstance(plain, str) else plain
+
+
 class Section(SectionBase, frozen=True):
     """The keys that stand by themselves at the top of the file."""
 
@@ -113,4 +124,11 @@ class Section(SectionBase, frozen=True):
     max_concurrent_sessions: Annotated[
         Positive | None, key("Turns that one process runs at once; further ones wait for their turn. null: no limit.")
     ] = 64
+    context_file_max_chars: Annotated[
+        Positive | None,
+        key("Characters of a project's rules that a session takes in; unset, 20000 or 6 % of the model's window."),
+    ] = None
+    platform_hints: Annotated[
+        dict[str, PlatformHint], key("What the model is told about a way in (cli, telegram, …), by its name.")
+    ] = field(default_factory=dict)
     file_read_max_chars: Annotated[int, key("Characters of a file the model may read at once.", ge=1)] = 100_000

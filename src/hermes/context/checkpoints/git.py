@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from hermes.confinement.outside import outside
 from hermes.context.checkpoints.model import CheckpointError
 from hermes.context.checkpoints.records import locked
 from hermes.errors import ToolError
@@ -79,6 +80,7 @@ class GitStore:
             owner="checkpoints",
             merge_stderr=False,
             keep_stdin=keep_stdin,
+            confinement=outside("checkpoint git"),
         )
         try:
             return await self._supervisor.spawn(Decision.own("a snapshot of the workspace"), spec)

@@ -34,7 +34,7 @@ class NoSkill(UserError):
         self.details = details
 
 
-class _Known(Struct, frozen=True):
+class _KnownSkill(Struct, frozen=True):
     stamp: tuple[int, int, int]  # mtime, size and inode of the SKILL.md
     head: SkillHead
 
@@ -43,7 +43,7 @@ class _Cache(Struct, frozen=True):
     """What was read before, so that a start with hundreds of skills reads one file."""
 
     format: int
-    known: dict[str, _Known]
+    known: dict[str, _KnownSkill]
 
 
 class Offered(Struct, frozen=True):
@@ -68,12 +68,12 @@ class SkillBook:
     def all(self) -> list[SkillHead]:
         """Every skill that is there, usable or not, sorted by category and name; those of the home hide others'."""
         known = self._read_cache()
-        found: dict[str, _Known] = {}
+        found: dict[str, _KnownSkill] = {}
         for root in self.roots:
             for file, stamp in _files(root, DEEPEST):
                 old = known.get(file)
                 fits = old is not None and old.stamp == stamp and old.head.root == root
-                found[file] = old if old is not None and fits else _Known(stamp, read_skill(file, root))
+                found[file] = old if old is not None and fits else _KnownSkill(stamp, read_skill(file, root))
         if found.keys() != known.keys() or any(known.get(file) is not one for file, one in found.items()):
             self._write_cache(found)
         heads = [one.head for one in found.values()]
@@ -154,7 +154,7 @@ class SkillBook:
             hint="skills_list with a query finds a skill by what it is for",
         )
 
-    def _read_cache(self) -> Mapping[str, _Known]:
+    def _read_cache(self) -> Mapping[str, _KnownSkill]:
         try:
             cache = from_json(self._cache.read_bytes(), _Cache)
         except FileNotFoundError:
@@ -164,7 +164,7 @@ class SkillBook:
             return {}
         return cache.known if cache.format == _FORMAT else {}
 
-    def _write_cache(self, known: dict[str, _Known]) -> None:
+    def _write_cache(self, known: dict[str, _KnownSkill]) -> None:
         try:
             data = msgspec.json.encode(_Cache(_FORMAT, known)).decode()
             paths.write_private(self._cache, data)

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 from hermes.config.load import load_settings
 from hermes.config.sections import terminal
+from hermes.confinement.plan import Enforcement
 from hermes.host.doctor import Check, Finding, absent, ok, problem, settled, warning
 from hermes.host.installation import Installation
 from hermes.programs import split_path
-from hermes.tools.calling.pool import DaemonPool
-from hermes.tools.environments.sandbox import SandboxProbe, probed
+from hermes.tools.supervisor.confine.probe import enforcement
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 SANDBOX_FIX = "install bubblewrap, or: hermes config set terminal.sandbox off"
@@ -38,17 +38,19 @@ def run(installation: Installation) -> Iterable[Finding]:
 def _sandbox(section: terminal.Section) -> Finding:
     if section.sandbox == "off":
         return warning("commands are not sandboxed (terminal.sandbox is off)", "hermes config unset terminal.sandbox")
-    found = settled(_probe)
-    if found.works:
-        return ok("commands are sandboxed with bubblewrap")
-    lack = problem if section.sandbox == "on" else warning
-    return lack(f"commands are not sandboxed: {found.why}", SANDBOX_FIX)
+    found = settled(lambda: _probe(section))
+    if found.level == "full":
+        return ok("commands are sandboxed with bubblewrap, at level full")
+    if found.level == "files":
+        return warning(f"commands are sandboxed at level files, not full: {found.why}", "install bubblewrap")
+    lack = warning if section.sandbox == "auto" else problem
+    return lack(f"commands are not sandboxed, level none: {found.why}", SANDBOX_FIX)
 
 
-async def _probe() -> SandboxProbe:
+async def _probe(section: terminal.Section) -> Enforcement:
     supervisor = ProcessSupervisor()
     try:
-        return await probed(supervisor, DaemonPool(1).run)
+        return await enforcement(supervisor, section.sandbox_level)
     finally:
         await supervisor.close()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from hermes.confinement.outside import outside
 from hermes.errors import MissingPart, UserError
 from hermes.seams import Decision, SpawnSpec, Supervisor
 
@@ -70,7 +71,13 @@ async def install_box(supervisor: Supervisor, launcher: str, tell: Callable[[str
         environ["HERMES_PROGRESS"] = "terminal"
     child = await supervisor.spawn(
         Decision.own("install the model in the box"),
-        SpawnSpec(argv=(launcher, "--install-extra", EXTRA), cwd="/", env=environ, owner="box-install"),
+        SpawnSpec(
+            argv=(launcher, "--install-extra", EXTRA),
+            cwd="/",
+            env=environ,
+            owner="box-install",
+            confinement=outside("box model"),
+        ),
     )
     try:
         async for chunk in child.output():

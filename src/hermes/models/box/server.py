@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from hermes.confinement.outside import outside
 from hermes.errors import MissingPart, ProviderError, ToolError
 from hermes.seams import Child, Decision, SpawnSpec, Supervisor
 
@@ -109,6 +110,7 @@ class BoxServer:
             env={name: os.environ[name] for name in _INHERITED if name in os.environ},
             owner="box",
             merge_stderr=False,
+            confinement=outside("box model"),
         )
 
 

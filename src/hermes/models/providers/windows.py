@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from hermes.config.sections import context as context_section
 from hermes.errors import HermesError, ProviderError
+from hermes.models.daemon_thread import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.providers.local import ServerProbe, keep_probe, kept_probe, probe_name
 from hermes.models.providers.server_facts import JsonHttp, ServerFacts, auth_headers, look
-from hermes.models.wires.bedrock_converse import in_daemon_thread
 
 ASK_S = 5.0  # in all, however many pages of the server are read
 GRACE_S = 1.0  # that an answer waits for what its server has to tell

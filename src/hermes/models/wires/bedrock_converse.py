@@ -1,17 +1,16 @@
 """AWS Bedrock Converse. Requests go over our own HTTP client, so that an interrupt closes them at once; botocore
 (extra `bedrock`) finds credentials and signs. With a Bedrock API key nothing of AWS needs to be installed."""
 
-import asyncio
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
 from hermes.errors import MissingPart, ProviderError
+from hermes.models.daemon_thread import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.http.errors import HttpBodyError
 from hermes.models.wires import claude_quirks
@@ -347,33 +346,3 @@ class _ConverseReading(AnswerReader):
             cache_read_tokens=count(usage.get("cacheReadInputTokens")),
             cache_write_tokens=count(usage.get("cacheWriteInputTokens")),
         )
-
-
-Result = TypeVar("Result")
-
-
-async def in_daemon_thread(work: Callable[[], Result], name: str) -> Result:
-    """What `work` returns or raises. When the wait is cancelled, the thread is left to finish by itself."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Result] = loop.create_future()
-
-    def settle(found: Result | None, error: Exception | None) -> None:
-        if answer.done():  # cancelled meanwhile
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            answer.set_result(found)  # type: ignore[arg-type]  # without an error there is a result
-
-    def run() -> None:
-        found: Result | None = None
-        failed: Exception | None = None
-        try:
-            found = work()
-        except Exception as error:  # noqa: BLE001 - the thread's border: raised again where it is awaited
-            failed = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, found, failed)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return await answer

@@ -104,6 +104,10 @@ class Part:
         """`kept` of a session that is being compressed, and what of `before` must not be lost."""
         return kept
 
+    def carried(self) -> object:
+        """What it needs in the session that a compression begins, as JSON; there `History.carried` has it by name."""
+        return None
+
     def around_move(self, old: str, new: str) -> AbstractAsyncContextManager[None] | None:
         """What to do before and after it is stored that the session goes on as `new`; an error says that it was not."""
         return None

@@ -3,9 +3,10 @@
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from hermes.confinement.policy import ConfinedEnvironment, Confinement
 from hermes.programs import split_path
 from hermes.runtime.parts import Joining, Part, TurnFacts
-from hermes.seams import HookBus
+from hermes.seams import Environment, HookBus
 from hermes.tools.environments.command_env import scrubbed
 from hermes.tools.hooks import AFTER, BEFORE, CallFacts, Hooks, nobody_listens, refusal, told
 from hermes.types import Content
@@ -36,6 +37,7 @@ class CallHooks(Part):
                 env={**scrubbed(settings.environ), "PATH": search.own},
                 cwd=lambda: environment.cwd,
                 session_id=agent.session_id,
+                confinement=lambda: _confinement(environment),
             )
             join(bus, settings, place)
         return cls(bus)
@@ -70,3 +72,7 @@ def _facts(call: "CallContext") -> CallFacts:
 
 
 part = CallHooks
+
+
+async def _confinement(environment: Environment) -> Confinement | None:
+    return await environment.confinement() if isinstance(environment, ConfinedEnvironment) else None

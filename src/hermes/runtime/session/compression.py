@@ -24,9 +24,8 @@ from hermes.errors import HermesError, SessionMoved, StoreError, UserError
 from hermes.models.auxiliary import AuxiliaryQuestion
 from hermes.ops import ContextAttached, MessageAppended, SessionChanged, SessionContinued, SessionCreated, StoreOp
 from hermes.ops import SessionRecord as Record
-from hermes.runtime.prompt import SYSTEM_MESSAGE
 from hermes.runtime.session.context_watch import ContextWatch
-from hermes.runtime.session.history import from_record
+from hermes.runtime.session.history import CARRIED, from_record
 from hermes.runtime.setup.environment_setup import rename_session
 from hermes.scope import TurnScope
 from hermes.seams import ContextEngine, Sink
@@ -92,7 +91,7 @@ class Compression:
     """Compresses the sessions of one agent. `prompt` builds the prompt of the session that takes over."""
 
     def __init__(
-        self, assembly: "Assembly", prompt: Callable[[str, str | None], Awaitable[str]], watch: ContextWatch
+        self, assembly: "Assembly", prompt: Callable[[str, JsonObject], Awaitable[str]], watch: ContextWatch
     ) -> None:
         self._assembly = assembly
         self._prompt = prompt
@@ -154,7 +153,10 @@ class Compression:
         services, old = self._assembly.services, record.session_id
         new, now = services.ids.session(), services.clock.now()
         config = wish.model_config if wish.model_config is not None else dict(record.model_config or {})
-        system = await self._prompt(new, config.get(SYSTEM_MESSAGE))
+        config = {name: value for name, value in config.items() if name != CARRIED}
+        if carried := services.parts.carried():
+            config[CARRIED] = carried
+        system = await self._prompt(new, config)
         child = SessionCreated(
             session_id=new,
             source=record.source,

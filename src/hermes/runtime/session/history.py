@@ -15,6 +15,9 @@ from hermes.runtime.request_repair import QUARANTINED_IMAGES, without_pictures
 from hermes.runtime.requests import NOT_RUN, OUTCOME_UNKNOWN, UnitBuilder
 from hermes.types import ImagePart, JsonObject, Message, ResultStatus, ToolCall, text_of
 
+CARRIED = "carried"  # the key of a session's model_config: what parts took along from the one before it
+PROJECT = "project"  # the key for where its project's rules were looked for
+TASK_TOOL = "todo"
 PICTURE_CHARS = 6_400  # what a picture takes of a window, in characters of text
 _SHOWN_CHARS = 300
 _MAX_NESTED = 16  # calls in calls that are told apart; an id that a model wrote may hold any number of slashes
@@ -33,6 +36,9 @@ class History(Struct):
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
     tokens_at: int = 0  # how many characters there were then
     places: dict[str, int] = field(default_factory=dict)  # of the newest calls, in the order they were asked for
+    project: str = ""  # the folder that the session's rules are from; empty in one that begins
+    carried: JsonObject = field(default_factory=dict)  # what parts took along when the session was compressed
+    _task_calls: frozenset[str] = frozenset()  # the newest calls that read or wrote the task list
     _shown: list[int] = field(default_factory=list)  # places of the results that stand last in `dicts`
 
     def add(self, message: Message, context: str = "") -> None:
@@ -47,9 +53,10 @@ class History(Struct):
         if message.tool_calls:
             self.places = {call.id: place for place, call in enumerate(message.tool_calls)}
             self.chars += sum([_size(call.arguments) for call in message.tool_calls])
+            self._task_calls = frozenset([call.id for call in message.tool_calls if call.name.lower() == TASK_TOOL])
         if message.role == "user" and not text.startswith(PREFIX):
             self.last_user = text
-        if message.tool_name == "todo":
+        if message.role == "tool" and message.tool_call_id in self._task_calls:
             self.tasks = message if message.status in (None, "ok") else self.tasks
         elif text.startswith(PREFIX):
             self.tasks = message
@@ -90,10 +97,11 @@ def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:
     A call that was started and has no result is answered once with "outcome unknown" and never run again by itself;
     one that was still waiting for others is told as not run.
     """
-    history = History()
+    config = record.model_config or {}
+    history = History(project=config.get(PROJECT) or "", carried=config.get(CARRIED) or {})
     for message in record.messages:
         history.add(message, record.contexts.get(message.id or -1, ""))
-    if refused := (record.model_config or {}).get(QUARANTINED_IMAGES):
+    if refused := config.get(QUARANTINED_IMAGES):
         history.builder.mend(without_pictures(frozenset(refused)))
     repairs = _close_open_calls(record)
     for op in repairs:

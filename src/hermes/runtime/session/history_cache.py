@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import OrderedDict
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, structs
 
@@ -15,6 +15,9 @@ from hermes.runtime.session.history import History
 from hermes.runtime.session.lease import SessionLease
 from hermes.seams import EventStore
 from hermes.state.session_versions import Version
+
+if TYPE_CHECKING:
+    from hermes.state.queries import SessionQueries
 
 MAX_SESSIONS = 64
 MAX_CHARS = 16_000_000
@@ -90,6 +93,11 @@ class RedactingStore:
         self._count = 0  # of the session's messages, as the store counts them
         self.last_row = 0
         self.lease = SessionLease(self.commit)
+
+    @property
+    def queries(self) -> "SessionQueries | None":
+        """What can be asked about all sessions; None of a store that answers nothing but its events."""
+        return getattr(self._inner, "queries", None)
 
     async def commit(self, *ops: store_ops.StoreOp) -> tuple[int, ...]:
         """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.

@@ -2,7 +2,6 @@
 
 import logging
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.sections import agent as agent_section
@@ -14,13 +13,26 @@ from hermes.runtime.conversation_loop import run_turn
 from hermes.runtime.guardrails import Guardrails, IterationBudget
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.outcome import Outcome
-from hermes.runtime.prompt import DateLine, EnvironmentHint, FixedText, Identity, ProjectRules, build_prompt
+from hermes.runtime.platform_hints import platform_hint
+from hermes.runtime.project_rules import cap_of
+from hermes.runtime.prompt import (
+    SYSTEM_MESSAGE,
+    BuiltPrompt,
+    DateLine,
+    EnvironmentHint,
+    FixedText,
+    Identity,
+    ProjectRules,
+    PromptReport,
+    build_prompt,
+    tool_share,
+)
 from hermes.runtime.redaction import clean_content, clean_outcome
 from hermes.runtime.session import session_rows
 from hermes.runtime.session.context_watch import ContextWatch, compress_share
-from hermes.runtime.session.history import History, from_caller, from_record
+from hermes.runtime.session.history import PROJECT, History, from_caller, from_record
 from hermes.runtime.setup.assembly import Assembly, assemble
-from hermes.runtime.setup.environment_setup import reach
+from hermes.runtime.setup.environment_setup import NO_MESSAGES, reach
 from hermes.runtime.setup.process import RandomIds
 from hermes.runtime.turn import SteerBox, Turn
 from hermes.runtime.turn_input import TurnInput
@@ -31,6 +43,7 @@ from hermes.types import Content, JsonObject, Message, StatusChanged, TurnStarte
 if TYPE_CHECKING:
     from hermes.runtime.session.compression import Compression
 
+LEAN = "lean prompt: only file, terminal and todo tools are on offer, in few words (see prompt.profile)"
 log = logging.getLogger("hermes")
 
 
@@ -50,7 +63,6 @@ class AgentSession:
         self._outcome: Outcome | None = None
         self._compression: Compression | None = None
         self._watch: ContextWatch | None = None
-        self._offered: list[str] | None = None  # the tools that may run, once they are known
         self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
         self._told: set[str] = set()  # what of an existing session is not as asked, and was said
 
@@ -74,10 +86,11 @@ class AgentSession:
         record, history, pending = await self._past(said)
         parts.history_read(history)
         view = await assembly.tools.view(record)
-        self._offered = sorted(view.names() - view.barred())
-        system = record.system_prompt if record and record.system_prompt else await self._prompt(said.system_message)
-        kept = record.model_config if record else None
-        config = kept or session_rows.new_config(self.options, said.system_message)
+        config = (record.model_config if record else None) or session_rows.new_config(self.options, said.system_message)
+        built = BuiltPrompt()
+        if record is None or not record.system_prompt:
+            built = await self._prompt(config, view)
+        system = record.system_prompt if record and record.system_prompt else built.text
         if record is None:
             opening = session_rows.created(assembly, self.session_id, system, view, config)
         else:
@@ -96,7 +109,9 @@ class AgentSession:
         turn.untold.append(TurnStarted(self.session_id, turn.ctx.turn_id, assembly.client.model.name))
         if record is not None and record.system_prompt:
             turn.untold += self._kept(view, session_rows.unheeded(self.options, said.system_message, config))
-        turn.untold += parts.untold
+        if record is None and assembly.tools.is_lean:
+            turn.untold.append(StatusChanged("prompt", LEAN))
+        turn.untold += (*built.told, *parts.untold)
         parts.tell = turn.show_later
         assembly.store.lease.on_lost = lambda: scope.cancel("the session is somebody else's")
         await run_turn(turn)
@@ -259,38 +274,67 @@ class AgentSession:
         turn.history.dicts[-1] = {**turn.history.dicts[-1], "content": text_of(clean)}
         return stored
 
-    async def _prompt(self, told: str | None, *more: PromptSource, session_id: str = "") -> str:
-        assembly, options = self._assembly, self.options.session
-        sources = [*self._prompt_sources(is_again=bool(session_id)), *assembly.services.parts.prompt(), *more]
-        if trouble := await reach(assembly.services.environment):
+    async def describe_prompt(self, system_message: str | None) -> PromptReport:
+        """What a session that begins now would be told and offered."""
+        tools = self._assembly.tools
+        view = await tools.view(None)
+        built = await self._prompt(session_rows.new_config(self.options, system_message), view)
+        shares = tuple(tool_share(one) for one in view.definitions())
+        return PromptReport("lean" if tools.is_lean else "full", built.parts, shares, built.told)
+
+    async def _prompt(
+        self, config: JsonObject, view: ToolView, *more: PromptSource, session_id: str = ""
+    ) -> BuiltPrompt:
+        """The prompt of a session with this config, which learns where its project is."""
+        assembly, services = self._assembly, self._assembly.services
+        trouble = await reach(services.environment)
+        config.setdefault(PROJECT, services.environment.cwd)
+        options = session_rows.prompt_options(config)
+        sources = [*self._prompt_sources(config, view), *services.parts.prompt(), *more]
+        if trouble:
             sources.append(FixedText("6-trouble", "volatile", trouble))
-        if told:
-            sources.append(FixedText("1-caller", "context", told))
-        session = {
+        session: JsonObject = {
             "session_id": session_id or self.session_id,
             "model": assembly.client.model.name,
-            "pass_session_id": options.pass_session_id,
-            "tools": self._offered,
+            "provider": assembly.client.model.provider,
+            "tools": sorted(view.names() - view.barred()),
+            "skip_memory": "skip_memory" in options,
+            "pass_session_id": "pass_session_id" in options,
         }
-        return assembly.services.redactor.redact(await build_prompt(sources, session))
+        return await build_prompt(sources, session, services.redactor.redact)
 
-    async def _prompt_after(self, session_id: str, told: str | None) -> str:
+    async def _prompt_after(self, session_id: str, config: JsonObject) -> str:
         """The prompt of the session that a compression begins: as it would be today, and a word about that."""
         from hermes.context.summary import SYSTEM_NOTE  # paid by the first compression
 
-        return await self._prompt(told, FixedText("8-summary", "volatile", SYSTEM_NOTE), session_id=session_id)
+        assembly = self._assembly
+        view = await assembly.tools.view(await assembly.store.load(self.session_id, NO_MESSAGES))
+        note = FixedText("8-summary", "volatile", SYSTEM_NOTE)
+        built = await self._prompt(config, view, note, session_id=session_id)
+        if (tell := assembly.services.parts.tell) is not None:
+            for event in built.told:
+                if event.kind != "prompt":  # what it began with was said when it began
+                    tell(event)
+        return built.text
 
-    def _prompt_sources(self, *, is_again: bool) -> list[PromptSource]:
+    def _prompt_sources(self, config: JsonObject, view: ToolView) -> list[PromptSource]:
         """What the kernel says in the prompt; a later one of the same session keeps the rules of its project."""
-        assembly, options = self._assembly, self.options.session
-        environment, home = assembly.services.environment, assembly.settings.home
-        has_soul = options.load_soul_identity or not options.skip_context_files
-        sources: list[PromptSource] = [Identity(home, has_soul), EnvironmentHint(environment)]
-        if not options.skip_context_files:
-            started_in = self.options.tools.cwd or str(Path.cwd()) if is_again and environment.kind == "local" else ""
-            sources.append(ProjectRules(environment, started_in))
-        zone = assembly.settings.of(top_section.Section).timezone
-        return [*sources, DateLine(assembly.services.clock.now(), zone)]
+        assembly, asked = self._assembly, session_rows.prompt_options(config)
+        services, top = assembly.services, assembly.settings.of(top_section.Section)
+        has_files = "skip_context_files" not in asked
+        hint = platform_hint(self.options.session.platform or "", top.platform_hints)
+        sources: list[PromptSource] = [
+            Identity(assembly.settings.home, has_files or "load_soul_identity" in asked),
+            FixedText("2-guidance", "stable", " ".join(view.guidance()), "the tools on offer"),
+            EnvironmentHint(services.environment),
+            FixedText("6-platform", "stable", hint, f"platform {self.options.session.platform}"),
+            FixedText("1-caller", "context", config.get(SYSTEM_MESSAGE) or "", "the caller"),
+            DateLine(services.clock.now(), top.timezone),
+        ]
+        if has_files:
+            cap = cap_of(top.context_file_max_chars, services.window())
+            sources.append(ProjectRules(services.environment, config[PROJECT], cap))
+        return sources
 
     def _with_ephemeral(self, system: str) -> str:
         ephemeral = self.options.session.ephemeral_system_prompt

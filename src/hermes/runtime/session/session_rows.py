@@ -11,7 +11,7 @@ from hermes.runtime.setup.assembly import Assembly
 from hermes.tools.view import SessionView
 
 PROMPT_OPTIONS = "prompt_options"  # the key of a session's model_config: keywords that its prompt was made with
-_OF_PROMPT = ("skip_context_files", "load_soul_identity", "pass_session_id")
+_OF_PROMPT = ("skip_context_files", "load_soul_identity", "skip_memory", "pass_session_id")
 
 
 def created(
@@ -56,6 +56,11 @@ def new_config(options: AgentOptions, system_message: str | None) -> dict[str, A
     if asked := _asked_of_prompt(options):
         config[PROMPT_OPTIONS] = asked
     return {**config, SYSTEM_MESSAGE: system_message} if system_message else config
+
+
+def prompt_options(config: dict[str, Any]) -> frozenset[str]:
+    """The keywords that a session's prompt was made with, and is made with again."""
+    return frozenset(config.get(PROMPT_OPTIONS) or ())
 
 
 def unheeded(options: AgentOptions, system_message: str | None, kept: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from hermes.runtime.guardrails import GuardrailConfig
 from hermes.runtime.options import AgentOptions
 from hermes.runtime.parts import Joining
 from hermes.runtime.session.history_cache import HistoryCache, RedactingStore
+from hermes.runtime.setup.caller_questions import question_to_user
 from hermes.runtime.setup.environment_setup import Workplace, environment_for, stored_folder
 from hermes.runtime.setup.gate import AgentGate
 from hermes.runtime.setup.model_setup import client_options, introduced, model_chain, prefill, request_options
@@ -106,6 +107,8 @@ async def assemble(
         settings=settings.mapping,
         memo={REDACTOR: redactor},
         redactor=redactor,
+        user_id=options.session.user_id,
+        ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),
     )
     services.parts.join_all(
         Joining(

@@ -1,6 +1,5 @@
 """Where a session's commands run: the backend of the settings, standing where the session stands."""
 
-import inspect
 import logging
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -9,8 +8,8 @@ from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.errors import ToolError
 from hermes.redact import Redactor
-from hermes.runtime.facade import caller
 from hermes.runtime.options import AgentOptions
+from hermes.runtime.setup.caller_questions import ask_caller
 from hermes.runtime.setup.process import ProcessParts
 from hermes.scope import TurnScope
 from hermes.seams import Environment, EventStore
@@ -68,14 +67,8 @@ def _asking(options: AgentOptions, process: ProcessParts) -> AskPassword | None:
         return None
 
     async def ask(prompt: str) -> str | None:
-        """Where the turn's caller waits, or in a thread of the pool."""
         try:
-            if inspect.iscoroutinefunction(callback):
-                said = await callback(prompt)
-            elif (waiting := caller.get()) is not None:
-                said = await waiting.call(callback, prompt)
-            else:
-                said = await process.pool.run(callback, prompt)
+            said = await ask_caller(callback, process.pool, prompt)
         except Exception:  # the border to the caller's code: nobody has answered
             log.exception("sudo_password_callback failed; the command runs without a password")
             return None

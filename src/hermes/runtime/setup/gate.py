@@ -44,18 +44,20 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _gate(self) -> Gate:
         from hermes.tools.approval.contract import asks_nothing, desk  # paid by the first action that is decided
-        from hermes.tools.approval.gate_setup import disk_view, make_gate
+        from hermes.tools.approval.gate_setup import border_of, disk_view, make_gate, makings_of, with_remotes
 
         home, settings, kind, run = self.settings.home, self.settings.mapping, self.environment.kind, self.pool.run
         sight = disk_view(home, settings, kind, self._workspace if kind == "local" else self.environment.cwd)
         is_off, key = asks_nothing(self.settings.environ), self.options.session.gateway_session_key or self.session_id
         callback = self.options.callbacks.approval_callback
         return replace(
-            make_gate(home, settings, sight, self.store, run),
+            make_gate(home, settings, with_remotes(sight, self.environment), self.store, run),
             ask=_ask(callback, run) if callback is not None else desk.queue.ask(key),
             judge=self._judge,
             is_remote=callback is None,
             tell=self.hooks.observe,
+            border=border_of(self.environment),
+            makings=makings_of(self.environment),
             is_bypassed=lambda _session: is_off or desk.is_yolo(key) or desk.is_yolo(self.session_id),
         )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from hermes.config.sections import agent as agent_section
+from hermes.config.sections import prompt as prompt_section
 from hermes.config.settings import Settings
 from hermes.ops import SessionRecord
 from hermes.tools.registration.availability import CACHE_S
@@ -91,6 +92,11 @@ class SessionTools:
         is_here = environment.kind == "local"
         self._project = project_of(Path(environment.cwd), settings.home) if is_here else None
 
+    @property
+    def is_lean(self) -> bool:
+        """Whether a session that begins now gets the lean profile."""
+        return self._settings.of(prompt_section.Section).is_lean(self._services.window())
+
     async def view(self, record: SessionRecord | None) -> SessionView:
         """The session's frozen view: as it was stored, else made now from the toolsets asked for.
 
@@ -130,10 +136,12 @@ class SessionTools:
             project=self._project,
             window_tokens=self._services.window(),
             brought=brought,
+            is_lean=is_new and self.is_lean,
         )
 
 
 def _conditions(request: ViewRequest) -> tuple[Any, ...]:
     enabled = None if request.enabled is None else tuple(request.enabled)
     is_kanban = bool(os.environ.get("HERMES_KANBAN_TASK"))
-    return registry.generation, request.home, enabled, tuple(request.disabled), request.window_tokens, is_kanban
+    asked = enabled, tuple(request.disabled), request.window_tokens, request.is_lean
+    return registry.generation, request.home, *asked, is_kanban

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from hermes.state.codec import Fetch, read_text
@@ -13,7 +14,10 @@ from hermes.state.queries import Search, SearchFilter
 from hermes.state.sqlite import search_index, tables
 from hermes.state.sqlite.search_query import CJK_RUN, Query, Word, filtered, normal, parse
 
-CANDIDATES = 200  # "best" ranks this many of the newest matches of each alternative, so its cost has a bound
+CANDIDATES = 32  # of each alternative, that are read to find the best of them
+MOST_CANDIDATES = 8_192  # to find as many conversations as were asked for
+MOST_RANKED = 20_000  # matches; of more the newest are candidates, so that the cost has a bound
+NEWEST = 200
 SNIPPET_WORDS = 40
 CONTEXT_CHARS = 200
 
@@ -21,6 +25,15 @@ _ACCENTED = re.compile("[\u00c0-\u1fff]")
 _HITS = (
     "SELECT f.rowid FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid"
     " WHERE messages_fts MATCH ?{where} ORDER BY f.rowid {order} LIMIT ?"
+)
+_RANKED = (
+    "SELECT f.rowid FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid"
+    " WHERE messages_fts MATCH ?{where} ORDER BY f.rank LIMIT ?"
+)
+_NEWEST_MATCH = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
+_TEXTS = (
+    f"SELECT {search_index.ROW_FIELDS} FROM json_each(?) j CROSS JOIN messages m ON m.id = j.value"
+    " LEFT JOIN sessions s ON s.id = m.session_id"
 )
 _HIT_ROW = (
     "SELECT m.id, m.session_id, m.role, m.content, m.timestamp, m.tool_name, m.tool_calls, s.source, s.model,"
@@ -44,14 +57,69 @@ def find(conn: sqlite3.Connection, search: Search, fetch: Fetch) -> list[dict[st
         return []
     conn.execute("BEGIN")  # the index, its watermark and the tail must be of one moment
     try:
-        if search.sort == "best":
-            ids = _best(conn, query, search, fetch)
-        else:
-            ids = _by_age(conn, query.match, search, fetch, search.offset + search.limit)
-        page = ids[search.offset : search.offset + search.limit]
-        return [_result(conn, message_id, query.words, fetch) for message_id in page]
+        if search.per_lineage:
+            return _conversations(conn, query, search, fetch)
+        page = _ranked(conn, query, search, fetch, search.offset + search.limit)[search.offset :][: search.limit]
+        return [
+            {**(found := _result(conn, one, query.words, fetch)), "context": _context(conn, found, fetch)}
+            for one in page
+        ]
     finally:
         conn.execute("COMMIT")
+
+
+def _ranked(conn: sqlite3.Connection, query: Query, search: Search, fetch: Fetch, wanted: int) -> list[int]:
+    """Ids in the order asked for: at least `wanted` of them, where there are so many."""
+    if search.sort == "best":
+        return _best(conn, query, search, fetch, max(CANDIDATES, wanted))
+    return _by_age(conn, query.match, search, fetch, wanted)
+
+
+def _conversations(conn: sqlite3.Connection, query: Query, search: Search, fetch: Fetch) -> list[dict[str, Any]]:
+    """The best messages of each conversation; more candidates are looked at where few conversations have them all."""
+    root_of = _Roots(conn)
+    hidden = root_of(search.not_with) if search.not_with else None
+    wanted, last = CANDIDATES, search.offset + search.limit
+    while True:
+        ids = _ranked(conn, query, search, fetch, wanted)
+        groups: dict[str, list[int]] = {}
+        for message_id in ids:
+            found = conn.execute("SELECT session_id FROM messages WHERE id = ?", (message_id,)).fetchone()
+            root = root_of(found[0])
+            if root != hidden and (root in groups or len(groups) < last):
+                groups.setdefault(root, []).append(message_id)
+            if len(groups) == last and search.per_lineage == 1:
+                break
+        if len(groups) >= last or len(ids) < wanted or wanted >= MOST_CANDIDATES:
+            break
+        wanted *= 4
+    chosen = list(groups.items())[search.offset : last]
+    return [
+        {**_result(conn, one, query.words, fetch), "lineage_root": root}
+        for root, members in chosen
+        for one in members[: search.per_lineage]
+    ]
+
+
+class _Roots:
+    """The first session of a conversation, by any of its sessions; each is asked for once."""
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn = conn
+        self._known: dict[str, str] = {}
+
+    def __call__(self, session_id: str) -> str:
+        line: list[str] = []
+        root = session_id
+        while root not in self._known:
+            line.append(root)
+            row = self._conn.execute("SELECT parent_session_id FROM sessions WHERE id = ?", (root,)).fetchone()
+            if row is None or row[0] is None or row[0] in line:
+                break
+            root = row[0]
+        root = self._known.get(root, root)
+        self._known |= dict.fromkeys(line, root)
+        return root
 
 
 def _by_age(conn: sqlite3.Connection, match: str, search: Search, fetch: Fetch, wanted: int) -> list[int]:
@@ -101,18 +169,34 @@ def _conditions(only: SearchFilter) -> tuple[str, tuple[str, ...]]:
     return where, (*only.roles, only.user_id)
 
 
-def _best(conn: sqlite3.Connection, query: Query, search: Search, fetch: Fetch) -> list[int]:
+def _best(conn: sqlite3.Connection, query: Query, search: Search, fetch: Fetch, wanted: int) -> list[int]:
     scores: dict[int, float] = {}
-    wanted = max(CANDIDATES, search.offset + search.limit)
     texts: dict[int, str] = {}
     for branch in query.branches:
-        hits = _by_age(conn, branch, search, fetch, wanted)[:wanted]
+        hits = _candidates(conn, branch, search, fetch, wanted)
         weight = 1.0 + (wanted - len(hits)) / wanted  # an alternative that few messages hold tells more
+        texts |= _texts_of(conn, [one for one in hits if one not in texts], fetch)
         for message_id in hits:
-            if message_id not in texts:
-                texts[message_id] = _folded(_text_of(conn, message_id, fetch))
             scores[message_id] = scores.get(message_id, 0.0) + weight * _score(texts[message_id], query.words)
     return sorted(scores, key=lambda message_id: (-scores[message_id], -message_id))
+
+
+def _candidates(conn: sqlite3.Connection, match: str, search: Search, fetch: Fetch, wanted: int) -> list[int]:
+    """The best matches of one alternative as the index ranks them, which knows nothing of the length of a text."""
+    expression = filtered(match, search.only)
+    if _is_common(conn, expression):
+        return _by_age(conn, match, search, fetch, max(NEWEST, wanted))[: max(NEWEST, wanted)]
+    late = _in_tail(conn, expression, search.only, fetch)[::-1][:wanted]
+    where, values = _conditions(search.only)
+    early = [row[0] for row in conn.execute(_RANKED.format(where=where), (expression, *values, wanted))]
+    return late + early
+
+
+def _is_common(conn: sqlite3.Connection, expression: str) -> bool:
+    """Whether there are more matches than the index should rank, by how close together the newest ones are."""
+    newest, count = tables.watermark(conn), NEWEST
+    row = conn.execute(_NEWEST_MATCH, (expression, count - 1)).fetchone()
+    return row is not None and count * newest > MOST_RANKED * (newest - row[0] + 1)
 
 
 def _score(text: str, words: Sequence[Word]) -> float:
@@ -121,12 +205,9 @@ def _score(text: str, words: Sequence[Word]) -> float:
     return 1e-9 + sum(count / (count + length) for word in words if (count := text.count(_folded(word.text))))
 
 
-def _text_of(conn: sqlite3.Connection, message_id: int, fetch: Fetch) -> str:
-    row = conn.execute(
-        f"SELECT {search_index.ROW_FIELDS} FROM messages m LEFT JOIN sessions s ON s.id = m.session_id WHERE m.id = ?",
-        (message_id,),
-    ).fetchone()
-    return search_index.searchable(row, fetch) if row else ""
+def _texts_of(conn: sqlite3.Connection, message_ids: Sequence[int], fetch: Fetch) -> dict[int, str]:
+    rows = conn.execute(_TEXTS, (str(list(message_ids)),))
+    return {row[0]: _folded(search_index.searchable(row, fetch)) for row in rows}
 
 
 def _result(conn: sqlite3.Connection, message_id: int, words: Sequence[Word], fetch: Fetch) -> dict[str, Any]:
@@ -142,14 +223,11 @@ def _result(conn: sqlite3.Connection, message_id: int, words: Sequence[Word], fe
         "source": row[7],
         "model": row[8],
         "session_started": row[9],
-        "context": _context(conn, row[1], row[0], row[4], fetch),
     }
 
 
-def _context(
-    conn: sqlite3.Connection, session_id: str, message_id: int, at: float, fetch: Fetch
-) -> list[dict[str, Any]]:
-    around = conn.execute(_AROUND, {"session": session_id, "id": message_id, "at": at})
+def _context(conn: sqlite3.Connection, found: dict[str, Any], fetch: Fetch) -> list[dict[str, Any]]:
+    around = conn.execute(_AROUND, {"session": found["session_id"], "id": found["id"], "at": found["timestamp"]})
     return [
         {"id": row[0], "role": row[1], "content": search_index.plain_text(row[2], fetch, whole=False)[:CONTEXT_CHARS]}
         for row in around
@@ -159,7 +237,7 @@ def _context(
 def snippet(text: str, words: Sequence[Word]) -> str:
     """Some forty words around the first match, each match between `>>>` and `<<<`."""
     text = normal(text)
-    pattern = _pattern(words)
+    pattern = _pattern(tuple(words))
     spans = [match.span() for match in pattern.finditer(_folded(text))] if pattern else []
     pieces = [piece.span() for piece in re.finditer(r"\S+", text)]
     # A long run without spaces (CJK, a URL) counts as many words.
@@ -182,7 +260,8 @@ def _window(pieces: list[tuple[int, int]], first: int, length: int) -> tuple[int
     return start, max(min(end, length), start)
 
 
-def _pattern(words: Sequence[Word]) -> "re.Pattern[str] | None":
+@lru_cache(maxsize=64)
+def _pattern(words: tuple[Word, ...]) -> "re.Pattern[str] | None":
     choices = []
     for word in sorted(words, key=lambda word: -len(word.text)):
         text = re.escape(_folded(word.text))

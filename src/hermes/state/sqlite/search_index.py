@@ -8,6 +8,7 @@ from typing import Any
 
 from hermes.errors import StoreError
 from hermes.state.codec import BLOB_MARK, Column, Fetch, decode_content, decode_json, read_text
+from hermes.state.message_rows import is_earlier_search
 from hermes.state.sqlite.search_query import index_text, tag_of
 from hermes.state.sqlite.tables import FORMAT, FORMAT_VERSION, WATERMARK, newest_id, set_meta, watermark
 
@@ -73,13 +74,18 @@ def entry(row: tuple[Any, ...], fetch: Fetch) -> tuple[int, str, str]:
 
 
 def searchable(row: tuple[Any, ...], fetch: Fetch) -> str:
-    """The words by which a message can be found: its text, the tool's name, the calls it asks for."""
+    """The words by which a message can be found: its text, the tool's name, the calls it asks for.
+
+    A search for earlier conversations and its results have none: they would be found in place of what they found.
+    """
     _, role, content, tool_name, tool_calls, _ = row
+    name, calls = read_text(tool_name) or "", decode_json(tool_calls)
+    if is_earlier_search(name, calls):
+        return ""
     text = plain_text(content, fetch, whole=role != "tool")
     if role == "tool" and len(text) > TOOL_HEAD + TOOL_TAIL:
         text = f"{text[:TOOL_HEAD]} … {text[-TOOL_TAIL:]}"
-    parts = [text[:TEXT_LIMIT], read_text(tool_name) or ""]
-    calls = decode_json(tool_calls)
+    parts = [text[:TEXT_LIMIT], name]
     if isinstance(calls, list):
         parts.extend(_call_words(call) for call in calls)
     return "\n".join(part for part in parts if part)

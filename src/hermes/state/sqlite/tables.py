@@ -39,7 +39,7 @@ SEARCH_INDEX = (
 
 WATERMARK = "fts_watermark"
 FORMAT = "fts_format"
-FORMAT_VERSION = "1"  # raise it when what is indexed changes: an index of another format is made anew
+FORMAT_VERSION = "2"  # raise it when what is indexed changes: an index of another format is made anew
 
 
 def create(conn: sqlite3.Connection) -> None:

@@ -43,6 +43,13 @@ _OPTIONS = (
         help="Skills the model is given first: folders of HERMES_HOME/skills.",
     ),
     click.option("-w", "--worktree", is_flag=True, help="Work in a git worktree of its own."),
+    click.option(
+        "--add-dir",
+        "add_dirs",
+        metavar="DIR",
+        multiple=True,
+        help="Let commands and file tools write below this folder, too. May be given several times.",
+    ),
     click.option("--checkpoints", is_flag=True, help="Take a snapshot before files are changed."),
     click.option(
         "--yolo",

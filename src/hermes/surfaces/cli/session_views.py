@@ -35,14 +35,14 @@ def transcript(out: Output, session: Row, *, with_tools: bool) -> None:
         _message(out, message, with_tools=with_tools)
 
 
-def hits(out: Output, rows: Sequence[Row]) -> None:
-    """What a search found, each with its session."""
-    for row in rows:
-        when = moment(row.get("timestamp"))
-        out.line(out.style(f"{row['session_id']}  {when}  {row['role']}", "dim"))
-        snippet = " ".join(str(row.get("snippet") or "").split())
-        marked = snippet.replace(">>>", "\x1b[1m").replace("<<<", "\x1b[0m") if out.colours else snippet
-        out.line(f"  {marked}")
+def hits(out: Output, groups: Sequence[Row]) -> None:
+    """What a search found, conversation by conversation: its title, and the best lines of it."""
+    for group in groups:
+        out.line(f"{out.style(str(group['title'] or 'no title'), 'bold')}  {group['when']}  {group['session_id']}")
+        for hit in group["hits"]:
+            snippet = " ".join(str(hit["snippet"]).split())
+            marked = snippet.replace(">>>", "\x1b[1m").replace("<<<", "\x1b[0m") if out.colours else snippet
+            out.line(f"  {hit['role']}: {marked}")
 
 
 def _message(out: Output, message: Row, *, with_tools: bool) -> None:

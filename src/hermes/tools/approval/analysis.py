@@ -47,6 +47,7 @@ class View:
         self.own_home = (own_home or f"{self.home}/.hermes").rstrip("/")
         self.workspace = _absolute(workspace)
         self.real = real
+        self.pushes_home: Callable[[str], bool] | None = None  # see `Places`; None knows of no remotes
         self.budget = budget or effects_model.Budget()
 
     def command(self, command: str, cwd: str | None = None) -> effects_model.Analysis:
@@ -95,7 +96,7 @@ class View:
     def _begin(self, cwd: str | None) -> tuple[AnalysisRun, str]:
         inside = _WORKSPACE if self.home == _HOME else f"{self.home}/\u200bprojects/\u200bworkspace"
         start = _absolute(cwd) or inside
-        places = Places(workspace=self.workspace or start, home=self.home, own_home=self.own_home, real=self.real)
+        places = Places(self.workspace or start, self.home, self.own_home, self.real, self.pushes_home)
         return AnalysisRun(places, self.budget), start
 
 

@@ -7,15 +7,16 @@ from typing import Literal
 from msgspec import Struct
 
 from hermes.config.sections.terminal import CONTAINERS
+from hermes.tools.approval.border import BORDER_KINDS, NOT_MOVED, BorderView
 from hermes.tools.approval.command_text import MAX_BYTES
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
 from hermes.tools.approval.patterns import search
 from hermes.tools.approval.policy import (
-    EVERYWHERE,
     Grant,
     Policy,
     PolicyRule,
     allowlist_entry,
+    covers_place,
     effects_within,
     path_class,
     rule_matches,
@@ -46,6 +47,7 @@ class Context(Struct, frozen=True, kw_only=True):
     task_id: str = ""
     binding: str = ""  # see `policy.binding`
     is_bypassed: bool = False  # a person switched asking off for this session
+    border: BorderView | None = None  # what the session's programs are held by
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -58,6 +60,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     is_hardline: bool = False
+    outside: bool = False  # it is to run outside the border
 
 
 def decide(analysis: Analysis, policy: Policy, grants: Sequence[Grant], context: Context) -> Verdict:
@@ -78,18 +81,39 @@ def decide(analysis: Analysis, policy: Policy, grants: Sequence[Grant], context:
     if in_container and policy.containers.inside == "allow":
         return Verdict(outcome="allow", reason="inside a container without host mounts", rule="containers.inside")
     if is_judged(analysis.effects) and (policy.mode == "off" or context.is_bypassed):
-        return Verdict(outcome="allow", reason="asking is switched off", rule="mode", effects=analysis.dangers)
+        return _unasked(analysis.dangers, policy, grants, context)
     asked = next(
         (rule for rule in policy.rules if rule.action == "ask" and rule_matches(rule, analysis, tool=context.tool)),
         None,
     )
-    dangers = _dangers(analysis)
+    sent_out = asked is None and _sent_outside(analysis, policy, context)
+    if sent_out:
+        return Verdict(
+            outcome="allow", reason="a rule sends it outside", rule=sent_out, effects=analysis.effects, outside=True
+        )
+    found = _dangers(analysis)
+    dangers = tuple(effect for effect in found if context.border is None or not context.border.holds(effect))
     if not dangers and asked is None:
+        if found:
+            return Verdict(outcome="allow", reason="the border holds what it could do", rule="border", effects=found)
         return Verdict(outcome="allow", reason="no dangerous effect", rule="effects", effects=analysis.effects)
-    covered = asked is None and _allowed_by_rules(analysis, policy, context)
+    covered = asked is None and _allowed_by_rules(analysis, dangers, policy, context)
     if covered:
         return Verdict(outcome="allow", reason="every part is allowed", rule=covered, effects=analysis.effects)
     return _with_grants(dangers, asked, policy, grants, context)
+
+
+def _unasked(dangers: tuple[Effect, ...], policy: Policy, grants: Sequence[Grant], context: Context) -> Verdict:
+    """With asking switched off: what the reader sees is let pass, but nothing moves the border without a yes."""
+    border = context.border
+    moved = (
+        [effect for effect in dangers if effect.kind in BORDER_KINDS] if border is not None and border.stands else []
+    )
+    left = tuple(effect for effect in moved if not _is_granted(effect, policy, grants, context))
+    if left and not any(is_exact(grant, context) for grant in grants):
+        keys = "; ".join(dict.fromkeys(effect.key for effect in left))
+        return Verdict(outcome="deny", reason=f"{keys}: {NOT_MOVED}", rule="border", effects=left)
+    return Verdict(outcome="allow", reason="asking is switched off", rule="mode", effects=dangers)
 
 
 def is_judged(effects: Sequence[Effect]) -> bool:
@@ -121,13 +145,40 @@ def _denied(analysis: Analysis, policy: Policy, context: Context) -> Verdict | N
     return None
 
 
-def _allowed_by_rules(analysis: Analysis, policy: Policy, context: Context) -> str:
+def _sent_outside(analysis: Analysis, policy: Policy, context: Context) -> str:
+    """The rules that send every part of a command outside, or "" when one stays. What cannot be read stays."""
+    if context.border is None or not context.border.stands or analysis.unknown or not analysis.commands:
+        return ""
+    if any(">" in effect.detail and effect.paths for effect in analysis.effects):
+        return ""  # the rule names a program; what the shell writes beside it would be written outside, too
+    rules = [rule for rule in policy.rules if rule.outside and fnmatch(context.tool, rule.tool)]
+    used: list[str] = []
+    for command in analysis.commands:
+        rule = next((rule for rule in rules if _rule_sends(rule, command, analysis)), None)
+        if rule is None:
+            return ""
+        used.append(rule.label)
+    return ", ".join(dict.fromkeys(used))
+
+
+def _rule_sends(rule: PolicyRule, command: SimpleCommand, analysis: Analysis) -> bool:
+    """`sudo apt *` sends what sudo starts along with it."""
+    if words_match(rule.command, command):
+        return effects_within(rule, analysis.effects)
+    return bool(command.via) and any(
+        words_match(rule.command, outer) and outer.argv[-len(command.argv) :] == command.argv
+        for outer in analysis.commands
+        if outer is not command
+    )
+
+
+def _allowed_by_rules(analysis: Analysis, dangers: Sequence[Effect], policy: Policy, context: Context) -> str:
     """The rules that together cover every dangerous part, or "" when one is left over."""
     if analysis.unknown or not analysis.commands:
         return ""
     rules = [rule for rule in policy.rules if rule.action == "allow" and fnmatch(context.tool, rule.tool)]
     used: list[str] = []
-    for effect in analysis.dangers:
+    for effect in dangers:
         if not 0 <= effect.source < len(analysis.commands):
             return ""
         command = analysis.commands[effect.source]
@@ -185,9 +236,12 @@ def _is_granted(effect: Effect, policy: Policy, grants: Sequence[Grant], context
     place = path_class(effect)
     if effect.key in policy.allowlist or allowlist_entry(effect.key, place) in policy.allowlist:
         return True
+    allowed = (entry.partition(" @ ") for entry in policy.allowlist)
+    if any(key == effect.key and granted and covers_place(granted, place) for key, _, granted in allowed):
+        return True
     return any(
         grant.key == effect.key
-        and grant.path_class in (place, EVERYWHERE)
+        and covers_place(grant.path_class, place)
         and (grant.scope == "always" or (grant.scope == "session" and grant.session_id == context.session_id))
         for grant in grants
     )

@@ -2,19 +2,24 @@
 
 import asyncio
 import logging
+import posixpath
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, structs
 
+from hermes.config.sections.terminal import CONTAINERS
+from hermes.confinement.policy import Confinement
 from hermes.redact import MARKER
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.approval.analysis import View
+from hermes.tools.approval.border import BORDER_KINDS, NOT_MOVED, SUDO_INSIDE, BorderView, leaves_border, write_effect
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
+from hermes.tools.approval.made_here import Makings, imports_made_here, runs_made_here
 from hermes.tools.approval.paths import GIT_RUNS
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
 from hermes.tools.approval.question import Answer, ApprovalQuestion, facts_of
@@ -28,8 +33,10 @@ PLACEHOLDER = (
     "Use them, or let the program read the value itself."
 )
 _LONG = 4096
+_MOST_WRITTEN = 10_000
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ENDING_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D stop things; every other key may change what a line says
+_UNASKED = ("effects", "border")  # the rules of a verdict that looked at what the text itself does
 _NOT_UNDERSTOOD = frozenset({"unknown", "unknown_program", "inline_code"})
 _RUNS_INPUT = re.compile(
     r"(?:\A|[\s/])(?:(?:ba|z|da|k|fi|c|tc)?sh|ssh|su|sudo|docker|podman|kubectl|nsenter|chroot|screen|tmux|script|expect"
@@ -76,6 +83,7 @@ class DiskView:
     read_script: Callable[[str], bytes | None] = lambda _path: None
     real: Callable[[str], str] | None = None
     has_host_mounts: bool = False  # of the container that commands run in
+    pushes_home: Callable[[str], bool] | None = None  # whether a remote was the workspace's when the session began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +100,9 @@ class ApprovalGate:
     is_bypassed: Callable[[str], bool] = lambda _session: False  # a person switched asking off for this session
     in_thread: Callable[..., Awaitable[Any]] | None = None
     tell: Tell | None = None
+    border: Callable[[], Awaitable[Confinement | None]] | None = None  # what the session's programs are held by
+    makings: Callable[[], Makings] | None = None  # what the session has made on this machine
+    written: set[str] = field(default_factory=set)  # what it has made on another
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         return (await self.settle(action, scope)).decision
@@ -99,7 +110,11 @@ class ApprovalGate:
     async def settle(self, action: Action, scope: TurnScope) -> SettledQuestion:
         """`decide` for whoever must tell why: the same decision and row, with the question that was settled."""
         policy = self.policy()
+        border = await self._border(action)
         analysis, scripts = await self._analysed(action)
+        if action.kind == "write" and border is not None:
+            analysis = _beside_border(analysis, action, border)
+        analysis = self._with_makings(analysis, action, border)
         context = Context(
             tool=action.tool,
             backend=action.backend,
@@ -108,22 +123,63 @@ class ApprovalGate:
             task_id=action.task_id,
             binding=binding(f"{_form(action)} {action.text}", action.cwd, scripts),
             is_bypassed=self.is_bypassed(action.session_id),
+            border=border,
         )
         given = await self.grants.given(action.session_id)
         verdict = decide(analysis, policy, given, context)
         beyond = _beyond_effects(action)
-        if beyond and verdict.rule == "effects" and not any(is_exact(grant, context) for grant in given):
+        if beyond and verdict.rule in _UNASKED and not any(is_exact(grant, context) for grant in given):
             verdict = Verdict(outcome="ask", reason=beyond, rule="effects", scopes=("once", "task"))
+        elif action.details.get("sandbox") and verdict.rule == "mode" and border is not None:
+            verdict = Verdict(outcome="deny", reason=f"{beyond}; {NOT_MOVED}", rule="border")
         if verdict.outcome == "ask" and action.details.get("rule"):
             verdict = structs.replace(verdict, reason=str(action.details["why"]))  # what it says, not its key
+        if action.kind == "command" and border is not None and border.stands and not action.details.get("sandbox"):
+            verdict = _leaving(verdict, analysis)
         question = ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
         decision = await self._decide(question, context, policy, scope)
         if decision.allowed and verdict.rule == "grant":
             for grant in given:
                 if grant.scope == "once" and grant.binding == context.binding:
                     await self.grants.use_once(grant)
+        self._remember(question, decision)
         await self.record(question, decision)
         return SettledQuestion(question, decision)
+
+    def _with_makings(self, analysis: Analysis, action: Action, border: BorderView | None) -> Analysis:
+        """Where no border stands, what was made in this session is asked about before it runs."""
+        level = border.confinement.level if border is not None else "none"
+        if action.kind not in ("command", "code") or level == "full" or action.backend in CONTAINERS:
+            return analysis
+        if action.backend != "local":
+            makings = Makings(self.written.__contains__)
+        elif self.makings is not None:
+            makings = self.makings()
+        else:
+            return analysis
+        found = runs_made_here(analysis, action.cwd, makings, only_shell=level == "files")
+        if action.kind == "code" and level == "none":
+            found += imports_made_here(action.text, action.cwd, makings)
+        return structs.replace(analysis, effects=(*analysis.effects, *dict.fromkeys(found))) if found else analysis
+
+    def _remember(self, question: ApprovalQuestion, decision: Decision) -> None:
+        """Keep what another machine's files are made by, since nothing there can be looked at."""
+        action = question.action
+        if not decision.allowed or action.backend == "local" or len(self.written) >= _MOST_WRITTEN:
+            return
+        if action.kind == "write":
+            self.written.add(action.text)
+        for effect in question.analysis.effects if action.kind in ("command", "code") else ():
+            if effect.kind in ("write", "project_env"):
+                self.written.update(posixpath.normpath(posixpath.join(action.cwd, path)) for path in effect.paths)
+
+    async def _border(self, action: Action) -> BorderView | None:
+        if self.border is None or action.kind in ("tool", "network"):
+            return None
+        confinement = await self.border()
+        if confinement is None:
+            return None
+        return BorderView(confinement, self.sight.home, self.sight.workspace or action.cwd)
 
     async def _analysed(self, action: Action) -> tuple[Analysis, dict[str, bytes]]:
         if self.in_thread is not None and len(action.text) > _LONG:
@@ -161,7 +217,9 @@ class ApprovalGate:
 
     def _view(self) -> View:
         sight = self.sight
-        return View(home=sight.home, own_home=sight.own_home, workspace=sight.workspace, real=sight.real)
+        view = View(home=sight.home, own_home=sight.own_home, workspace=sight.workspace, real=sight.real)
+        view.pushes_home = sight.pushes_home
+        return view
 
     def _scripts(self, analysis: Analysis, action: Action) -> dict[str, bytes]:
         if action.kind not in ("command", "code"):
@@ -173,13 +231,16 @@ class ApprovalGate:
         if question.action.kind in ("command", "code") and MARKER.search(question.action.text):
             return Decision(allowed=False, reason=PLACEHOLDER, rule="placeholder")
         if verdict.outcome == "allow":
-            return Decision(allowed=True, reason=verdict.reason, rule=verdict.rule)
+            return Decision(allowed=True, reason=verdict.reason, rule=verdict.rule, outside=verdict.outside)
         if verdict.outcome == "deny":
-            reason = f"{verdict.reason}. {REFUSED}" if verdict.is_hardline else REFUSED
+            reason = f"{verdict.reason}. {REFUSED}" if verdict.is_hardline or verdict.rule == "border" else REFUSED
             return Decision(allowed=False, reason=reason, rule=verdict.rule)
+        moves = verdict.outside or any(effect.kind in BORDER_KINDS for effect in verdict.effects)
+        if moves and question.action.route in UNATTENDED:
+            return _nobody(verdict)
         if question.action.route == "cron" and policy.cron_mode == "approve" and is_judged(verdict.effects):
             return Decision(allowed=True, reason="scheduled jobs may do this unasked", rule="cron_mode")
-        if policy.mode == "smart" and self.judge is not None:
+        if policy.mode == "smart" and self.judge is not None and not moves:
             judged = await _guarded(self.judge(question, scope), scope, policy.timeout, "escalate")
             if judged == "approve":
                 reason = "approved by the auxiliary model"
@@ -213,7 +274,14 @@ class ApprovalGate:
             return Decision(allowed=False, reason=_refused(verdict), rule=verdict.rule, scope=answer, decided_by=by)
         for grant in _grants(answer, verdict, context):
             await self.grants.add(grant)
-        return Decision(allowed=True, reason="approved", rule=verdict.rule, scope=answer, decided_by="person")
+        return Decision(
+            allowed=True,
+            reason="approved",
+            rule=verdict.rule,
+            scope=answer,
+            decided_by="person",
+            outside=verdict.outside,
+        )
 
 
 def _as_file_tool(analysis: Analysis, path: str) -> Analysis:
@@ -224,6 +292,27 @@ def _as_file_tool(analysis: Analysis, path: str) -> Analysis:
         return analysis
     kept = tuple(_as_note(effect) if effect.kind == "project_env" else effect for effect in analysis.effects)
     return structs.replace(analysis, effects=kept, unknown=())
+
+
+def _beside_border(analysis: Analysis, action: Action, border: BorderView) -> Analysis:
+    """A write by a file tool is held to what a command may write: beyond that it is the same question."""
+    effect = write_effect(action.text, border.confinement)
+    if effect is not None and action.details.get("why"):  # for a command: what it said, and what a yes does
+        effect = effect._replace(detail=str(action.details["why"]))
+    return structs.replace(analysis, effects=(*analysis.effects, effect)) if effect is not None else analysis
+
+
+def _leaving(verdict: Verdict, analysis: Analysis) -> Verdict:
+    """A command that can only work outside is asked about as that; an exact yes from before was for that, too."""
+    if verdict.outside or verdict.outcome == "deny" or verdict.rule == "mode" or not leaves_border(analysis):
+        return verdict
+    if verdict.rule == "grant" and verdict.outcome == "allow":
+        return structs.replace(verdict, outside=True)
+    reason = f"{SUDO_INSIDE} ({verdict.reason})" if verdict.outcome == "ask" and verdict.reason else SUDO_INSIDE
+    rule = verdict.rule if verdict.outcome == "ask" else "border"
+    return structs.replace(
+        verdict, outcome="ask", reason=reason, rule=rule, scopes=("once", "task"), keys=(), outside=True
+    )
 
 
 def _with_scripts(view: View, analysis: Analysis, scripts: dict[str, bytes]) -> Analysis:

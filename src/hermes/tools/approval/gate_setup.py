@@ -2,16 +2,20 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from hermes.config import paths
+from hermes.confinement.policy import ConfinedEnvironment, Confinement
 from hermes.ops import ApprovalRecorded
-from hermes.seams import Decision, EventStore
+from hermes.seams import Decision, Environment, EventStore
 from hermes.tools.approval.gate import ApprovalGate, DiskView, Record
 from hermes.tools.approval.grants import HomeGrants, HomePolicy
+from hermes.tools.approval.made_here import Makings
 from hermes.tools.approval.question import ApprovalQuestion
 from hermes.tools.approval.real_paths import RealPaths
+from hermes.tools.git_access.start_remotes import StartRemotes
 
 MAX_SCRIPT_BYTES = 1 << 20
 
@@ -53,6 +57,36 @@ def disk_view(home: Path, settings: Mapping[str, Any], backend: str, workspace: 
         read_script=_read_script,
         real=RealPaths(user_home, own_home),
     )
+
+
+def border_of(environment: Environment) -> Callable[[], Awaitable[Confinement | None]] | None:
+    """How the gate learns what the programs of `environment` are held by; None for another machine or a container."""
+    return environment.confinement if isinstance(environment, ConfinedEnvironment) else None
+
+
+@runtime_checkable
+class KnowsMakings(Protocol):
+    """An environment that can tell what its session has made."""
+
+    def makings(self) -> Makings: ...
+
+
+def makings_of(environment: Environment) -> Callable[[], Makings] | None:
+    """How the gate learns what the session of `environment` has made; None where nothing can be looked at."""
+    return environment.makings if isinstance(environment, KnowsMakings) else None
+
+
+@runtime_checkable
+class HasRemotes(Protocol):
+    """An environment that remembers where the workspace pushed to when the session began."""
+
+    @property
+    def remotes(self) -> StartRemotes: ...
+
+
+def with_remotes(sight: DiskView, environment: Environment) -> DiskView:
+    """`sight` with what `environment` knows of the remotes."""
+    return replace(sight, pushes_home=environment.remotes.pushes_home) if isinstance(environment, HasRemotes) else sight
 
 
 def _root_of(home: Path) -> Path:

@@ -1,6 +1,7 @@
 """The policy as data: what config.yaml says about asking, and the grants that people gave."""
 
 import hashlib
+import posixpath
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -13,6 +14,7 @@ from hermes.tools.approval.effects_model import Analysis, Effect, SimpleCommand
 
 Mode = Literal["manual", "smart", "off"]
 EVERYWHERE = "*"  # the place of a grant that names none, as those made by the contract's functions do
+FOLDER = "folder:"  # how the place of a grant begins that holds for a folder and all below it
 GrantScope = Literal["once", "task", "session", "always"]
 
 
@@ -29,6 +31,7 @@ class PolicyRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     paths: tuple[str, ...] = ()  # globs on the paths touched
     hosts: tuple[str, ...] = ()  # globs on the hosts contacted
     effect: str = ""  # a key such as "recursive delete"
+    outside: bool = False  # of `allow`: a command that the rule covers whole runs outside the border
     match: tuple[str, ...] = ()  # commands that the rule must match, checked when the policy is loaded
     not_match: tuple[str, ...] = ()
 
@@ -71,6 +74,8 @@ class Grant(Struct, frozen=True, kw_only=True):
 def check_examples(policy: Policy) -> None:
     """Raise `ConfigError` for the first rule whose `match` or `not_match` example contradicts it."""
     for rule in policy.rules:
+        if rule.outside and (rule.action != "allow" or not rule.command):
+            raise ConfigError(f"approvals.rules: {rule.label!r} says outside, which is for allow with a command")
         for example in rule.match:
             if not rule_matches(rule, analyse(example), tool="terminal"):
                 raise ConfigError(f"approvals.rules: {rule.label!r} does not match its example {example!r}")
@@ -138,10 +143,19 @@ def allowlist_entry(key: str, place: str) -> str:
     return f"{key} @ {place}" if place else key
 
 
+def covers_place(granted: str, place: str) -> bool:
+    """Whether a grant for one place holds for another: the same, everywhere, or a folder around it."""
+    if granted.startswith(FOLDER) and place.startswith(FOLDER):
+        return f"{place}/".startswith(f"{granted.rstrip('/')}/")
+    return granted in (place, EVERYWHERE)
+
+
 def path_class(effect: Effect) -> str:
     """The class a session or always grant is limited to: the workspace, temp, or one named root."""
     if effect.path_class in ("workspace", "temp") or not effect.paths:
         return effect.path_class if effect.paths else ""
     first = effect.paths[0]
+    if effect.path_class == "border":  # a yes opens the file's folder and nothing else
+        return f"{FOLDER}{posixpath.dirname(first)}"
     parts = first.split("/")
     return "root:" + "/".join(parts[:3] if first.startswith("/") else parts[:2])

@@ -129,6 +129,7 @@ class Places(NamedTuple):
     home: str
     own_home: str  # the runtime's own folder
     real: Callable[[str], str] | None = None  # follows links on disk, when the caller can see it
+    pushes_home: Callable[[str], bool] | None = None  # whether a remote was the workspace's when the session began
 
 
 class AnalysisRun:

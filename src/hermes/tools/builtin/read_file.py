@@ -61,7 +61,7 @@ async def read_file(args: Mapping[str, object], *, ctx: ToolContext, **_: object
         return _failed(place.info, f"BLOCKED: {wanted.path!r} was read {times} times in a row with the same arguments")
 
     async def read_at(offset: int, size: int) -> bytes:
-        return await ctx.environment.read(place.resolved, offset, size)
+        return await workspace.read(place, offset, size)
 
     budget = _LOCAL_COUNT_BYTES if ctx.environment.kind == "local" else _REMOTE_COUNT_BYTES
     page, content_digest = await _page(read_at, wanted, budget)

@@ -27,7 +27,6 @@ from hermes.tools.files.search_commands import (
 )
 from hermes.tools.files.workspace import HANDLE_PREFIX, Workspace
 from hermes.tools.registry import registry, tool_result
-from hermes.tools.terminal.sandbox_escape import Sandboxed
 from hermes.tools.traits import NO_EFFECTS, Traits, reads_file
 
 Naming: TypeAlias = Callable[[str], str]  # a path as found -> as shown
@@ -88,10 +87,9 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         missing: dict[str, Any] = {"total_count": 0, "error": f"no file or folder {wanted.path!r}"}
         return {**missing, "similar_paths": similar} if similar else missing
     is_folder = place.info.kind == "dir"
-    if not is_folder:
-        refusal = await workspace.refuse_read(place)
-        if refusal is not None:
-            raise ToolError(refusal)
+    refusal = await (workspace.refuse_look(place) if is_folder else workspace.refuse_read(place))
+    if refusal is not None:
+        raise ToolError(refusal)
     search = SearchRequest(
         kind=_kind(wanted),
         pattern=wanted.pattern,
@@ -103,9 +101,6 @@ async def _search_path(ctx: ToolContext, workspace: Workspace, wanted: SearchFil
         context=wanted.context,
     )
     found = await _run(ctx, search)
-    sandbox = ctx.environment.sandbox if isinstance(ctx.environment, Sandboxed) else None
-    if not found.total and sandbox is not None and sandbox.hides(place.resolved):
-        raise ToolError(f"the sandbox hides {wanted.path!r} from searches; open the file you want with read_file")
     return _result(search, found, lambda name: display_path(posixpath.join(search.folder, name), ctx.environment.cwd))
 
 

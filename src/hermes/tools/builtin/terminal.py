@@ -14,7 +14,7 @@ from hermes.tools.environments.run_child import CommandInterrupted
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.results.limits import kept_output
 from hermes.tools.terminal.output_text import MAX_CHARS, cut, meaning_of, plain
-from hermes.tools.terminal.sandbox_escape import Settled, past_sandbox
+from hermes.tools.terminal.sandbox_escape import RunsOutside, Settled, past_sandbox, run_outside
 from hermes.tools.terminal.simple_commands import misuse
 from hermes.tools.terminal.sudo import provide_password
 from hermes.tools.traits import Traits
@@ -78,6 +78,8 @@ async def terminal(args: Mapping[str, object], *, ctx: ToolContext, **_: object)
         return tool_result(
             output="", exit_code=-1, error=decision.reason or "the command was not allowed", status="blocked"
         )
+    if wanted.background and decision.outside:
+        return _refused("a command that leaves the border runs in the foreground", status="blocked")
     if wanted.background:
         return await _background(wanted, decision, ctx)
     return await _foreground(wanted, decision, ctx, settings)
@@ -140,10 +142,13 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
     await provide_password(wanted.command, ctx)
     before = ctx.environment.cwd
     try:
-        result = await ctx.environment.execute(
-            wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
-        )
-        settled = await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=_folder(wanted, before))
+        if decision.outside and isinstance(ctx.environment, RunsOutside):
+            settled = await run_outside(wanted.command, decision, ctx, timeout_s, cwd=_folder(wanted, before))
+        else:
+            result = await ctx.environment.execute(
+                wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
+            )
+            settled = await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=_folder(wanted, before))
     except CommandInterrupted as stopped:
         await ctx.note("exit_code", 130)
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")
@@ -168,8 +173,8 @@ async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: f
         answer["total_bytes"] = result.total_bytes
     elif is_cut:
         answer |= await kept_output(ctx.shelf.put("terminal", text.encode("utf-8", "replace")))
-    if settled.note:
-        answer["sandbox"] = settled.note
+    if settled.note or result.notes:
+        answer["sandbox"] = "; ".join(filter(None, (settled.note, *result.notes)))
     answer["cwd"] = result.cwd
     answer["backend"] = result.backend
     return answer

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from hermes.errors import ToolError
 from hermes.seams import Effects, ToolContext
 from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.registry import registry, tool_result
@@ -15,6 +16,9 @@ from hermes.types import Message
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 _STATUSES = get_args(Status)
 MEMO = "todo"
+TASKS_WRITTEN = "tasks"  # the detail of a call that wrote the list
+MAX_ITEMS = 256
+MAX_CHARS = 4_000  # of one item
 _NO_CONTENT = "(no description)"
 
 
@@ -45,19 +49,18 @@ async def todo(args: Mapping[str, object], *, ctx: ToolContext, **_: object) -> 
     items: list[dict[str, str]] = list(ctx.memo.get(MEMO, ()))
     if not isinstance(wanted.todos, UnsetType):
         items = _merged(items, wanted.todos) if wanted.merge else _replaced(wanted.todos)
+        if len(items) > MAX_ITEMS:
+            raise ToolError(f"a task list has at most {MAX_ITEMS} items, not {len(items)}; write fewer, larger ones")
         ctx.memo[MEMO] = items
+        await ctx.note(TASKS_WRITTEN, items)
     return tool_result(todos=items, summary=_summary(items))
 
 
-def restore(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """The list as the newest todo result of a history left it; empty when there is none."""
-    for message in reversed(messages):
-        if message.role == "tool" and message.tool_name == "todo" and message.content is not None:
-            body = as_object(message.content)
-            items = body.get("todos") if body else None
-            if isinstance(items, list):
-                return [_clean(item) for item in items if isinstance(item, dict)]
-    return []
+def items_in(message: Message) -> list[dict[str, str]] | None:
+    """The list in a result of the tool; None when there is none."""
+    body = as_object(message.content) if message.content is not None else None
+    items = body.get("todos") if body else None
+    return [_clean(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 
 
 def open_items(items: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
@@ -66,7 +69,10 @@ def open_items(items: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
 
 
 def _replaced(items: Sequence[Item]) -> list[dict[str, str]]:
-    latest = {one["id"]: one for one in (_clean(_given(item)) for item in items)}
+    latest: dict[str, dict[str, str]] = {}
+    for one in (_clean(_given(item)) for item in items):
+        latest.pop(one["id"], None)  # the last one of an id counts, where it stands
+        latest[one["id"]] = one
     return list(latest.values())
 
 
@@ -88,7 +94,7 @@ def _clean(item: Mapping[str, Any]) -> dict[str, str]:
     status = str(item.get("status", "")).strip().lower()
     return {
         "id": str(item.get("id", "")).strip() or "?",
-        "content": str(item.get("content", "")).strip() or _NO_CONTENT,
+        "content": str(item.get("content", "")).strip()[:MAX_CHARS] or _NO_CONTENT,
         "status": status if status in _STATUSES else "pending",
     }
 

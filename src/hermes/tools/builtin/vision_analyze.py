@@ -72,7 +72,7 @@ async def _read(path: str, ctx: ToolContext) -> bytes:
         similar = await workspace.similar(place)
         raise ToolError(f"no file {path!r}" + (f"; there is {', '.join(similar)}" if similar else ""))
     refuse_large(place.info.size, repr(path))
-    return await ctx.environment.read(place.resolved)
+    return await workspace.read(place)
 
 
 def _scheme(given: str) -> str:

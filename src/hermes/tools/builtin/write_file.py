@@ -33,7 +33,7 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     workspace = Workspace(ctx, "write_file", cross_profile=wanted.cross_profile)
     place = await workspace.locate(wanted.path)
     await workspace.check_write(place)
-    before = await _before(ctx, place)
+    before = await _before(workspace, place)
     if place.info is not None and workspace.memo.is_stale(place.info, before.data):
         return tool_result(workspace.refuse_stale([before]), bytes_written=0, dirs_created=False)
     content = workspace.veil.reveal(wanted.content, before.text)
@@ -56,11 +56,11 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     return tool_result(result)
 
 
-async def _before(ctx: ToolContext, place: WorkspacePath) -> TextFile:
+async def _before(workspace: Workspace, place: WorkspacePath) -> TextFile:
     """What is there now. A binary or very large file is replaced without looking at its text."""
     if place.info is None or place.info.size > MAX_EDITED_BYTES:
         return TextFile(place, b"", None)
-    data = await ctx.environment.read(place.resolved)
+    data = await workspace.read(place)
     try:
         return TextFile(place, data, decode(data))
     except NotTextError:

@@ -5,7 +5,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -281,7 +281,7 @@ class OutsideContext:
 def _make_place(task_id: str, outside: DirectCalls) -> _CallPlace:
     from hermes.config.load import load_settings  # only built-ins need any of this
     from hermes.config.sections import terminal
-    from hermes.tools.approval.gate_setup import disk_view
+    from hermes.tools.approval.gate_setup import border_of, disk_view, makings_of, with_remotes
     from hermes.tools.environments.command_env import redactor_of
     from hermes.tools.environments.factory import EnvironmentRequest, create_environment
     from hermes.tools.files.file_memory import REDACTOR
@@ -310,7 +310,11 @@ def _make_place(task_id: str, outside: DirectCalls) -> _CallPlace:
         task_id=task_id,
         environment=environment,
         supervisor=supervisor,
-        gate=outside.gate(settings, sight, redactor),
+        gate=replace(
+            outside.gate(settings, with_remotes(sight, environment), redactor),
+            border=border_of(environment),
+            makings=makings_of(environment),
+        ),
         shelf=FileShelf(Path(kept.name), pool.run, clean=redactor.redact_bytes),
         kept=kept,
         memo={REDACTOR: redactor},

@@ -117,6 +117,38 @@ async def serve(listener: socket.socket, desk: CallServer) -> None:
             group.create_task(_served(line, desk, open_now))
 
 
+async def serve_passed(mother: socket.socket, desk: CallServer) -> None:
+    """The same for connections whose ends the script hands over, where it can make no socket."""
+    loop = asyncio.get_running_loop()
+    open_now: set[socket.socket] = set()
+    async with asyncio.TaskGroup() as group:
+        while True:
+            await _readable(mother, loop)
+            try:
+                data, fds, _, _ = socket.recv_fds(mother, 1, 1)
+            except BlockingIOError:
+                continue
+            if not data:
+                return
+            for fd in fds:
+                line = socket.socket(fileno=fd)
+                line.setblocking(False)
+                if len(open_now) >= MAX_CONNECTIONS:
+                    line.close()
+                    continue
+                open_now.add(line)
+                group.create_task(_served(line, desk, open_now))
+
+
+async def _readable(line: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+    ready = asyncio.Event()
+    loop.add_reader(line.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(line.fileno())
+
+
 async def _served(line: socket.socket, desk: CallServer, open_now: set[socket.socket]) -> None:
     try:
         with contextlib.suppress(ConnectionError, BrokenPipeError):  # the script's end is the script's business

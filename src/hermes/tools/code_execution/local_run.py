@@ -10,14 +10,17 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from msgspec import structs
 
 from hermes.config import paths
 from hermes.config.dotenv import lent, read_env
+from hermes.confinement.policy import TEMP_FOLDERS, Confinement
 from hermes.errors import ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Child, SpawnSpec, ToolContext
-from hermes.tools.code_execution.call_server import CallServer, listen, serve
+from hermes.tools.code_execution.call_server import CallServer, listen, serve, serve_passed
 from hermes.tools.code_execution.child import CACHE, files_of
 from hermes.tools.code_execution.child_environment import child_environment
 from hermes.tools.code_execution.interpreter import project_python
@@ -35,9 +38,11 @@ LONGEST_BASE = 64  # a socket's path may have about 100 characters
 
 @runtime_checkable
 class Confines(Protocol):
-    """An environment whose children may run in a sandbox."""
+    """An environment whose children may be confined."""
 
+    async def confinement(self) -> Confinement: ...
     async def confined(self, spec: SpawnSpec) -> SpawnSpec: ...
+    async def settled(self) -> tuple[str, ...]: ...
 
 
 def new_folder() -> str:
@@ -59,52 +64,90 @@ async def run_here(
     if order.mode == "project":
         python = project_python(os.environ).program
     files = files_of(order.code, order.tools, order.compiled if python == sys.executable else None)
+    confined = await ctx.environment.confinement() if isinstance(ctx.environment, Confines) else None
     # Here and not in a thread: a few small files in a temporary folder, and a thread costs more.
     try:
-        place = _RunFolder(order.folder, files)
+        place = _RunFolder(_FolderNames.of(order.folder, confined), files)
     except OSError as error:
         raise ToolError(f"no folder for the script could be made: {error}") from error
     output = ScriptOutput()
     try:
         spec = _spec(order, python, ctx, desk, place)
         if isinstance(ctx.environment, Confines):
-            spec = await ctx.environment.confined(spec)
+            spec = _with_line(await ctx.environment.confined(spec), place)
         child = await ctx.supervisor.spawn(order.decision, spec)
+        place.hand_over()
         try:
-            run = await _attend(child, desk, place.listener, output, scope, order.limits)
+            run = await _attend(child, desk, place, output, scope, order.limits)
         except asyncio.CancelledError as cancelled:
             await _stop_quickly(child, output)
             raise Stopped(output) from cancelled
         finally:
             child.release()
+        if isinstance(ctx.environment, Confines):
+            run.notes = await ctx.environment.settled()
         run.stack = os.pread(place.stack, _STACK_BYTES, 0)
-        run.folder = order.folder
+        run.folder = place.folder
         return run, output
     finally:
         if not place.closed():
-            await asyncio.shield(ctx.in_thread(_remove, Path(order.folder)))
+            await asyncio.shield(ctx.in_thread(_remove, Path(place.here)))
+
+
+class _FolderNames(NamedTuple):
+    """What the script calls its folder, and where the runtime finds it."""
+
+    folder: str
+    here: str
+
+    @classmethod
+    def of(cls, wanted: str, confined: Confinement | None) -> "_FolderNames":
+        """`wanted`, or one of that name in the private temporary folder of a confined session."""
+        if confined is None or not confined.temp:
+            return cls(wanted, wanted)
+        here = f"{confined.temp}/{os.path.basename(wanted)}"  # noqa: PTH119
+        inside = f"{TEMP_FOLDERS[0]}/{os.path.basename(wanted)}"  # noqa: PTH119
+        return cls(inside if confined.level == "full" else here, here)
 
 
 class _RunFolder:
     """A script's folder, the socket it calls over, and a nameless file that it writes its stack to."""
 
-    def __init__(self, folder: str, files: Mapping[str, bytes]) -> None:
+    def __init__(self, names: _FolderNames, files: Mapping[str, bytes]) -> None:
+        folder, self.here = names
         self.folder = folder
         self.main = f"{folder}/{next(iter(files))}"
         self._names = [*files, "rpc"]
-        os.mkdir(folder, 0o700)  # noqa: PTH102
-        self._at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self.mother: socket.socket | None = None  # over which the script hands its connections, where it can make none
+        self._theirs: socket.socket | None = None
+        os.mkdir(self.here, 0o700)  # noqa: PTH102
+        self._at = os.open(self.here, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             _write(self._at, files)
-            self.listener = listen(f"{folder}/rpc")
+            # A socket's name is short, and that of a home may be long: by the folder's descriptor it is never too long.
+            self.listener = listen(f"{self.here}/rpc" if self.here == folder else f"/proc/self/fd/{self._at}/rpc")
             self.stack = in_memory_file(b"")
         except BaseException:
             os.close(self._at)
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(self.here, ignore_errors=True)
             raise
+
+    def line_to_inherit(self) -> int:
+        """Open the line over which the script hands its connections; the number is that of its end."""
+        self.mother, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.mother.setblocking(False)
+        return self._theirs.fileno()
+
+    def hand_over(self) -> None:
+        """The script has its end of the line."""
+        if self._theirs is not None:
+            self._theirs.close()
 
     def closed(self) -> bool:
         """Close what is open, and remove the folder as it was made; False when the script made more or less of it."""
+        self.hand_over()
+        if self.mother is not None:
+            self.mother.close()
         self.listener.close()
         os.close(self.stack)
         try:
@@ -112,7 +155,7 @@ class _RunFolder:
                 os.unlink(name, dir_fd=self._at)
             if any(name.startswith(CACHE) for name in self._names):
                 os.rmdir(CACHE, dir_fd=self._at)
-            os.rmdir(self.folder)  # noqa: PTH106
+            os.rmdir(self.here)  # noqa: PTH106
         except OSError:
             return False
         finally:
@@ -149,7 +192,7 @@ def _unlock(folder: Path) -> None:
 
 
 def _spec(order: ScriptRequest, python: str, ctx: ToolContext, desk: CallServer, place: _RunFolder) -> SpawnSpec:
-    folder = order.folder
+    folder = place.folder
     added = {"HERMES_RPC_SOCKET": f"{folder}/rpc", "HERMES_RPC_TOKEN": desk.token, "PYTHONPATH": folder}
     limit_s = order.limits.timeout_s
     when = time.monotonic() + limit_s - min(0.3, limit_s * 0.1)
@@ -163,7 +206,16 @@ def _spec(order: ScriptRequest, python: str, ctx: ToolContext, desk: CallServer,
         pass_fds=(place.stack,),
         await_start=False,
         max_processes=order.limits.max_processes,
+        confinement=None,  # which the environment gives it
     )
+
+
+def _with_line(spec: SpawnSpec, place: _RunFolder) -> SpawnSpec:
+    """`spec` with a way to call that its confinement leaves open."""
+    if not isinstance(spec.confinement, Confinement) or spec.confinement.level != "files":
+        return spec
+    fd = place.line_to_inherit()
+    return structs.replace(spec, env={**spec.env, "HERMES_RPC_SOCKET": f"fd:{fd}"}, pass_fds=(*spec.pass_fds, fd))
 
 
 def _lent(names: Sequence[str]) -> Mapping[str, str]:
@@ -176,7 +228,7 @@ def _lent(names: Sequence[str]) -> Mapping[str, str]:
 async def _attend(
     child: Child,
     desk: CallServer,
-    listener: socket.socket,
+    place: _RunFolder,
     output: ScriptOutput,
     scope: TurnScope,
     limits: ScriptLimits,
@@ -185,14 +237,17 @@ async def _attend(
     code: int | None = None
     unstarted: StartFailed | None = None
     async with scope, asyncio.TaskGroup() as group:
-        server = group.create_task(serve(listener, desk))
+        servers = [group.create_task(serve(place.listener, desk))]
+        if place.mother is not None:
+            servers.append(group.create_task(serve_passed(place.mother, desk)))
         async for chunk in child.output():
             output.add(chunk)
         try:
             code = await child.wait()
         except StartFailed as error:  # out of the group it would come wrapped
             unstarted = error
-        server.cancel()
+        for server in servers:
+            server.cancel()
     if unstarted is not None:
         raise unstarted
     if scope.expired and code is None:
@@ -201,12 +256,12 @@ async def _attend(
             output.add(chunk)
         return ScriptRun(status="timeout", stderr=child.stderr_tail())
     assert code is not None
-    storm = getattr(child, "storm_limit", None)
+    excess = getattr(child, "excess", "")
     return ScriptRun(
-        status="success" if code == 0 and not storm else "error",
+        status="success" if code == 0 and not excess else "error",
         exit_code=code,
         stderr=child.stderr_tail(),
-        reason=f"Script was killed: it had more than {storm} processes." if storm else "",
+        reason=f"Script was killed: it had {excess}." if excess else "",
     )
 
 

@@ -37,6 +37,7 @@ class ScriptRun(Struct, kw_only=True):
     stack: bytes = b""  # which line was running when the time was nearly up
     reason: str = ""  # said in place of stderr
     folder: str = ""  # where the script lay, which means nothing to whoever reads of it
+    notes: tuple[str, ...] = ()  # what was put back after it
 
 
 class ScriptOutput:
@@ -154,6 +155,8 @@ def told(run: ScriptRun, output: ScriptOutput, story: Story) -> dict[str, Any]:
         answer["error"] = run.reason or errors or f"Script exited with code {run.exit_code}"
     elif errors:
         answer["stderr"] = errors
+    if run.notes:
+        answer["sandbox"] = "; ".join(run.notes)
     return {**answer, **_about(output, story)}
 
 

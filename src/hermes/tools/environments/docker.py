@@ -129,7 +129,7 @@ class DockerEnvironment(RemoteEnvironment):
     async def _keep_attached(self, line: tuple[str, ...]) -> None:
         """Hold podman's own program as a child: it has no daemon, so what watches the container descends from it."""
         await self._drop_attached()
-        spec = SpawnSpec(argv=line, cwd="/", env=self._common.client_env, owner=self.id)
+        spec = SpawnSpec(argv=line, cwd="/", env=self._common.client_env, owner=self.id, confinement=self._client)
         self._attached = await self._common.supervisor.spawn(Decision.own("container"), spec)
         look = (self._program, "container", "inspect", "--format", "{{.State.Running}}", self._name)
         while (await self.client(look, limit_s=_CHECK_LIMIT_S * 4)).output.strip() != b"true":

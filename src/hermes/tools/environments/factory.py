@@ -1,7 +1,9 @@
 """Make the environment that the settings ask for. A backend that cannot be made is an error, never another backend."""
 
+import hashlib
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.sudo import AskPassword
 
 if TYPE_CHECKING:
+    from hermes.tools.environments.local import Border, Mode
     from hermes.tools.environments.remote import Common
 
 
@@ -66,17 +69,8 @@ def host_folder(making: EnvironmentRequest) -> str:
 
 def _local(making: EnvironmentRequest) -> Environment:
     from hermes.tools.environments.local import LocalEnvironment, LocalOptions  # only what is used
-    from hermes.tools.environments.sandbox import SandboxOptions
 
     settings, folder = making.settings, host_folder(making)
-    sandbox = SandboxOptions(
-        mode=settings.sandbox,
-        workspace=folder,
-        network=settings.sandbox_network,
-        hermes_home=str(making.home),
-        user_home=making.environ.get("HOME", ""),
-        writable=tuple(os.path.expanduser(path) for path in settings.sandbox_writable),  # noqa: PTH111
-    )
     options = LocalOptions(
         env=scrubbed(lent(making.environ, settings.env_passthrough, making.secrets), settings.env_passthrough),
         init_files=tuple(settings.shell_init_files),
@@ -85,12 +79,54 @@ def _local(making: EnvironmentRequest) -> Environment:
         max_processes=settings.max_processes,
         redactor=making.redactor,
         ask_password=making.ask_password,
-        sandbox=sandbox,
+        border=border_of(making),
         session={"HERMES_SESSION_ID": making.session_id} if making.session_id else {},
+        person=making.environ,
     )
     environment = LocalEnvironment(making.supervisor, folder, options, run_blocking=making.run_blocking)
     environment.sudo_password = making.lookup("SUDO_PASSWORD") or None
     return environment
+
+
+def border_of(making: EnvironmentRequest) -> "Border":
+    """What the settings say about the confinement of local commands."""
+    from hermes.confinement.plan import PlanRequest
+    from hermes.confinement.policy import POLICIES, Limits, Policy
+    from hermes.tools.environments.local import Border
+
+    settings, folder = making.settings, host_folder(making)
+    policy: Policy = settings.sandbox if settings.sandbox in POLICIES else "workspace"
+    roots = tuple(root for root in making.environ.get("HERMES_WRITE_SAFE_ROOT", "").split(":") if root.strip())
+    request = PlanRequest(
+        workspace=folder,
+        policy=policy,
+        home=making.environ.get("HOME", ""),
+        hermes_home=str(making.home),
+        environ=making.environ,
+        writable=_opened(settings.sandbox_writable),
+        safe_roots=_opened(roots),
+        sockets=_opened(settings.sandbox_sockets),
+        network=settings.sandbox_network,
+        limits=Limits(
+            processes=settings.max_processes,
+            memory_mb=settings.max_memory_mb,
+            open_files=settings.max_open_files,
+            temp_mb=settings.max_temp_mb,
+        ),
+        caches=str(paths.cache_dir(making.home) / "workspaces" / workspace_name(folder)),
+    )
+    mode: Mode = settings.sandbox if settings.sandbox in ("auto", "off") else "on"
+    return Border(mode=mode, level=settings.sandbox_level, request=request)
+
+
+def _opened(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(os.path.expanduser(name) for name in names)  # noqa: PTH111
+
+
+def workspace_name(folder: str) -> str:
+    """A name for what Hermes keeps for a workspace: readable, and never that of another one."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "-", os.path.basename(folder))[:40]  # noqa: PTH119
+    return f"{plain}-{hashlib.sha256(os.path.realpath(folder).encode('utf-8', 'surrogateescape')).hexdigest()[:10]}"
 
 
 def _ssh(making: EnvironmentRequest) -> Environment:

@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -79,6 +78,11 @@ def kind_of(mode: int) -> Kind:
 def read_path(path: str, offset: int, size: int | None) -> bytes:
     """`size` bytes from `offset`, or all that follow. A fifo is refused: reading one may wait for ever."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return read_open(fd, path, offset, size)
+
+
+def read_open(fd: int, path: str, offset: int, size: int | None) -> bytes:
+    """What an open file holds; the descriptor is closed."""
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
@@ -89,31 +93,18 @@ def read_path(path: str, offset: int, size: int | None) -> bytes:
 @told
 def write_path(path: str, data: bytes, mode: int | None) -> None:
     """Replace the file in one step. A link is followed, so that it stays one; a new file gets the usual mode."""
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    old = target.stat() if target.exists() else None
-    fd, temporary = tempfile.mkstemp(prefix=f".{target.name[:80]}.", dir=target.parent)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(fd)
-            os.fchmod(fd, _mode(mode, old))
-            if old is not None and (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()) and os.geteuid() == 0:
-                os.fchown(fd, old.st_uid, old.st_gid)
-        os.replace(temporary, target)  # noqa: PTH105
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    from hermes.tools.environments import exact_files  # paid by the first write
+
+    exact_files.write_exact(os.path.realpath(path), data, mode)
 
 
 @told
 def remove_path(path: str) -> None:
-    """Delete a file, a link, or an empty folder."""
-    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
-        os.rmdir(path)  # noqa: PTH106
-    else:
-        os.unlink(path)  # noqa: PTH108
+    """Delete a file, a link, or an empty folder. Links in the folders above it are followed."""
+    folder, name = os.path.split(path)
+    from hermes.tools.environments import exact_files  # paid by the first write
+
+    exact_files.remove_exact(f"{os.path.realpath(folder).rstrip('/')}/{name}")
 
 
 @told
@@ -127,13 +118,3 @@ def rename_path(old: str, new: str) -> None:
 def list_path(path: str) -> list[str]:
     """The names in a folder, sorted."""
     return sorted(os.listdir(path))  # noqa: PTH208
-
-
-def _mode(wanted: int | None, old: os.stat_result | None) -> int:
-    if wanted is not None:
-        return wanted
-    if old is not None:
-        return stat.S_IMODE(old.st_mode)
-    umask = os.umask(0o022)
-    os.umask(umask)
-    return 0o666 & ~umask

@@ -1,38 +1,61 @@
 """Commands on this machine, in the user's own account; files are the host's."""
 
 import asyncio
+import logging
 import os
 import secrets
 import shlex
-import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, structs
 
-from hermes.errors import ToolError
+from hermes.confinement import places
+from hermes.confinement.outside import outside
+from hermes.confinement.plan import Enforcement, PlanRequest, plan
+from hermes.confinement.policy import TEMP_FOLDERS, AfterCommand, AnyConfinement, Confinement, is_below
+from hermes.confinement.protected_files import ProtectedFiles
+from hermes.errors import MissingPart, ToolError
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
-from hermes.tools.environments import host_files, sandbox, shell_scripts
+from hermes.tools.environments import host_files, shell_scripts
 from hermes.tools.environments.background import Background, BackgroundRequest
 from hermes.tools.environments.local_background import HeldProcesses, Holder
 from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
-from hermes.tools.environments.sandbox import Sandbox, SandboxOptions
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
+from hermes.tools.supervisor.confine import bubblewrap
+from hermes.tools.supervisor.confine.probe import Wish, enforcement
 from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
 
+if TYPE_CHECKING:
+    from hermes.tools.approval.made_here import Makings
+    from hermes.tools.git_access.session_git import SessionGit
+    from hermes.tools.git_access.start_remotes import StartRemotes
+
+log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
+Mode: TypeAlias = Literal["auto", "on", "off"]
+
+
+class Border(Struct, frozen=True, kw_only=True):
+    """How commands are to be confined: what is planned, whether it must be enforced, and up to which level."""
+
+    mode: Mode = "auto"
+    level: Wish = "auto"
+    request: PlanRequest
 
 
 class LocalOptions(Struct, frozen=True, kw_only=True):
@@ -45,10 +68,11 @@ class LocalOptions(Struct, frozen=True, kw_only=True):
     processes_folder: Path | None = None  # where background processes are kept; without it there are none
     max_processes: int = 4096
     creation_limit_s: float = CREATION_LIMIT_S
-    sandbox: SandboxOptions | None = None
+    border: Border | None = None
     redactor: Redactor | None = None  # hides secrets in what is printed, before it is stored
     ask_password: AskPassword | None = None  # whom to ask for the password of `sudo`
     session: dict[str, str] = field(default_factory=dict)  # HERMES_SESSION_* and the like, exported to commands
+    person: Mapping[str, str] | None = None  # the runtime's own variables: git's ssh and credentials work by them
 
 
 class LocalRun(NamedTuple):
@@ -78,15 +102,20 @@ class LocalEnvironment:
         self.id = f"local-{secrets.token_hex(4)}"
         self._supervisor = supervisor
         self._cwd = os.path.abspath(cwd)  # noqa: PTH100 - links in the user's own path stay as they are
-        self._workspace = options.sandbox.workspace if options.sandbox is not None else self._cwd
+        self._workspace = options.border.request.workspace if options.border is not None else self._cwd
+        self._began_at = time.time()
         self._options = options
         self._run_blocking = run_blocking
         self._making = asyncio.Lock()  # guards the creation of the state folder and the first snapshot
         self._state: ShellState | None = None
         self._is_closed = False
-        self._sandbox: Sandbox | None = None
-        self._bwrap = ""
-        self.sandbox_note = ""  # why commands run without a sandbox although one was wished for; told once
+        self._has_shell = False
+        self._confinement: Confinement | None = None
+        self._protected: ProtectedFiles | None = None
+        self._behind: tuple[Confinement, Confinement] | None = None  # the present one, and that of background children
+        self._git: SessionGit | None = None  # the way to the person's ssh and credentials, where they are out of sight
+        self.after_command: list[AfterCommand] = []
+        self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
         self.ask_password: AskPassword | None = options.ask_password
         self._held: HeldProcesses | None = None
@@ -115,9 +144,58 @@ class LocalEnvironment:
         return self._cwd
 
     @property
-    def sandbox(self) -> Sandbox | None:
-        """The sandbox commands run in, once the first one has run; None where there is none."""
-        return self._sandbox
+    def writing_hint(self) -> str:
+        """What the model is told about writing, from the settings alone: the same in every session with them."""
+        border = self._options.border
+        if border is None or border.mode == "off":
+            return ""
+        request = border.request
+        own = {"read-only": "nothing of the user's", "open": "everywhere but in protected places"}.get(
+            request.policy, f"below {request.workspace}"
+        )
+        if request.safe_roots:
+            own = f"below {', '.join(request.safe_roots)}"
+        also = f", {', '.join(request.writable)}" if request.writable else ""
+        return (
+            f"Commands and file tools may write {own}{also}, and in $TMPDIR, which is this session's alone. The rest "
+            "is read-only, keys and secrets are hidden, git hooks and settings are protected: a write there fails or "
+            "asks the user."
+        )
+
+    @property
+    def planned(self) -> Confinement | None:
+        """The session's confinement, once there is one."""
+        return self._confinement
+
+    async def confinement(self) -> Confinement:
+        """What the session's programs may touch, planned at the first call."""
+        if self._confinement is None:
+            async with self._making:
+                if self._confinement is None:
+                    await self._plan()
+        assert self._confinement is not None
+        return self._confinement
+
+    def widen(self, wider: Confinement) -> None:
+        """Let later programs have `wider`."""
+        self._confinement = wider
+
+    @cached_property
+    def remotes(self) -> "StartRemotes":
+        """Where the workspace pushed to before the session's first command."""
+        from hermes.tools.git_access.start_remotes import StartRemotes  # paid by the first command
+
+        return StartRemotes(self._workspace)
+
+    def makings(self) -> "Makings":
+        """What the session has made: files since it began, and what its shell has beyond the login shell."""
+        from hermes.tools.approval.made_here import Makings, of_shell, since  # the whole reader comes with it
+
+        is_new = since(self._began_at)
+        if self._state is None or not Path(self._state.login).exists():
+            return Makings(is_new, tuple(self._options.env.get("PATH", os.defpath).split(":")))
+        login = Path(self._state.login).read_text("utf-8", "replace")
+        return of_shell(login, self._state.present().decode("utf-8", "replace"), is_new)
 
     async def ready(self) -> str:
         """Where the session stands: always known here."""
@@ -145,12 +223,22 @@ class LocalEnvironment:
         return await self._execute(LocalRun(command, decision, scope, timeout_s, cwd), "outside")
 
     async def confined(self, spec: SpawnSpec) -> SpawnSpec:
-        """`spec` as a child of this environment: in the sandbox that its commands run in, where there is one."""
+        """`spec` as a child of this environment: confined as its commands are, with the variables that go with it."""
         await self._ready()
-        if self._sandbox is None:
-            return spec
-        argv = self._sandbox.wrap(spec.argv, self._options.env)
-        return structs.replace(spec, argv=(self._bwrap, *argv[1:]))
+        confined = await self.confinement()
+        env = {name: value for name, value in spec.env.items() if name not in confined.without}
+        return structs.replace(spec, confinement=confined, env={**env, **confined.env, **self._git_variables()})
+
+    async def settled(self) -> tuple[str, ...]:
+        """Look after what commands must leave as it is; a sentence for each thing that was put back or dropped."""
+        confined = await self.confinement()
+        told: list[str] = []
+        for settle in self.after_command:
+            told += await settle(confined)
+        if self._protected is not None:
+            # Here and not in a thread: some dozen looks, and a thread costs more.
+            told += self._protected.put_back()
+        return tuple(told)
 
     async def _execute(self, run: "LocalRun", start: Start) -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
@@ -162,14 +250,12 @@ class LocalEnvironment:
         if "\0" in run.command:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
+        self._git_variables()
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         spec: SpawnSpec | None = None
         try:
             spec = await self._with_sudo(await self._spec(run, number, start), run.command)
-            if self._sandbox is not None and start != "outside":
-                argv = self._sandbox.wrap(spec.argv, self._options.env)
-                spec = structs.replace(spec, argv=(self._bwrap, *argv[1:]))
             child = await self._supervisor.spawn(run.decision, spec)
             ended = await run_child(child, spool, run.scope.limit(run.timeout_s), self._run_blocking)
         finally:
@@ -178,35 +264,58 @@ class LocalEnvironment:
             for fd in spec.pass_fds if spec is not None else ():
                 os.close(fd)
         output = spool.finish().decode("utf-8", "replace")
-        if isinstance(child, CallChild) and child.storm_limit:
-            output += f"\n[Command ended: it had more than {child.storm_limit} processes]\n"
-        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
+        if isinstance(child, CallChild) and child.excess:
+            output += f"\n[Command ended: it had {child.excess}]\n"
+        result = result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
+        notes = await self.settled()
+        return structs.replace(result, notes=notes) if notes else result
 
     async def stat(self, path: str) -> FileInfo | None:
-        return await self._run_blocking(host_files.stat_path, self._absolute(path))
+        return await self._run_blocking(host_files.stat_path, await self._seen(path))
 
     async def first_file(self, paths: Sequence[str]) -> str | None:
-        place = await self._run_blocking(host_files.first_file, [self._absolute(path) for path in paths])
+        place = await self._run_blocking(host_files.first_file, [await self._seen(path) for path in paths])
         return None if place is None else paths[place]
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
-        return await self._run_blocking(host_files.read_path, self._absolute(path), offset, size)
+        return await self._run_blocking(host_files.read_path, await self._seen(path), offset, size)
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
-        await self._run_blocking(host_files.write_path, self._absolute(path), data, mode)
+        await self._run_blocking(host_files.write_path, await self._seen(path), data, mode)
+
+    async def read_exact(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        """`read` of a real path, by descriptors: no link in it is followed."""
+        return await self._run_blocking(_exact().read_exact, path, offset, size)
+
+    async def write_exact(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        """`write` at a real path, by descriptors: no link in it is followed."""
+        await self._run_blocking(_exact().write_exact, path, data, mode)
+
+    async def remove_exact(self, path: str) -> None:
+        """`remove` at a real path, by descriptors: no link in it is followed."""
+        await self._run_blocking(_exact().remove_exact, path)
 
     async def remove(self, path: str) -> None:
-        await self._run_blocking(host_files.remove_path, self._absolute(path))
+        await self._run_blocking(host_files.remove_path, await self._seen(path))
 
     async def rename(self, old: str, new: str) -> None:
-        await self._run_blocking(host_files.rename_path, self._absolute(old), self._absolute(new))
+        await self._run_blocking(host_files.rename_path, await self._seen(old), await self._seen(new))
 
     async def list_dir(self, path: str) -> list[str]:
-        return await self._run_blocking(host_files.list_path, self._absolute(path))
+        return await self._run_blocking(host_files.list_path, await self._seen(path))
 
     async def close(self) -> None:
         """Forget the shell state. What commands wrote elsewhere stays."""
         self._is_closed = True
+        if self.after_command and self._confinement is not None:
+            try:
+                notes = await self.settled()  # background processes may have been at it since the last command
+            except ToolError as error:
+                notes = (f"what background processes changed was not looked at: {error}",)
+            for note in notes:
+                log.warning("%s", note)
+        if self._git is not None:
+            self._git.close()
         if self._state is not None:
             await self._run_blocking(self._state.remove)
 
@@ -216,25 +325,40 @@ class LocalEnvironment:
         """The shell's state, made at the first command: a session that runs none starts nothing."""
         if self._is_closed:
             raise ToolError("this environment was closed; start a new session")
-        if self._state is None:
+        await self.confinement()
+        assert self._state is not None
+        if not self._has_shell:
             async with self._making:
-                if self._state is None:
-                    await self._enter_sandbox()
-                    self._state = await self._make_state()
+                if not self._has_shell:
+                    await self._make_shell(self._state)
         return self._state
 
-    async def _enter_sandbox(self) -> None:
-        options = self._options.sandbox
-        if options is None or options.mode == "off" or sys.platform != "linux":
-            return
-        found = await sandbox.probed(self._supervisor, self._run_blocking, self._workspace)
-        if found.works:
-            self._sandbox = Sandbox(options)
-            self._bwrap = found.program
-        elif options.mode == "on":
-            raise sandbox.missing(found.why)
+    async def _plan(self) -> None:
+        """Plan the session's confinement, with the folders that it brings along."""
+        self.remotes  # noqa: B018 - looked at before anything can change them
+        border = self._options.border
+        found = Enforcement("none")
+        if border is not None and border.mode != "off":
+            found = await enforcement(self._supervisor, border.level, self._workspace)
+            if found.level == "none" and border.mode == "on":
+                raise missing_border(found.why)
+            if found.level == "none":
+                self.sandbox_note = f"commands run without a sandbox: {found.why}"
+            elif found.level == "files" and border.level == "auto":
+                self.sandbox_note = f"commands are confined at level files: {found.why}"
+        request = border.request if border is not None else PlanRequest(workspace=self._workspace)
+        state = await self._run_blocking(ShellState.make, _private_root(request, found))
+        if found.level == "none":
+            self._confinement = await self._run_blocking(plan, request, found)
         else:
-            self.sandbox_note = f"commands run without a sandbox: {found.why}"
+            request = structs.replace(
+                request, temp=str(state.temp), shared=(str(state.shared),), shown=(str(state.own),)
+            )
+            if request.caches:
+                await self._run_blocking(_make_caches, request)
+            self._confinement = await self._run_blocking(plan, request, found)
+            self._protected = await self._run_blocking(_protected_files, self._confinement)
+        self._state = state
 
     async def goes_on_as(self, session_id: str, scope: TurnScope) -> None:
         """Commands see this id in HERMES_SESSION_ID from now on."""
@@ -248,7 +372,7 @@ class LocalEnvironment:
     async def lend(self, variables: Mapping[str, str], scope: TurnScope) -> None:
         """Commands see these variables from now on, also outside the sandbox; no command line shows their values."""
         self._options.session.update(variables)
-        if self._state is None:
+        if self._state is None or not self._has_shell:  # the shell is made with them
             return
         exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
         await self._run_blocking(self._state.add_to_login, exports)
@@ -261,39 +385,66 @@ class LocalEnvironment:
             )
             await self._execute(taken, "session")
 
-    async def _make_state(self) -> ShellState:
-        private_root = None
-        if self._sandbox is not None:
-            hidden = self._sandbox.options.hermes_home
-            private_root = Path(hidden) / "run" if hidden else Path(tempfile.gettempdir())
-        state = await self._run_blocking(ShellState.make, private_root)
-        if self._sandbox is not None:
-            self._sandbox.show(str(state.own))
+    async def _make_shell(self, state: ShellState) -> None:
+        """Let a login shell read the person's start files, once, and keep what it made of them."""
+        assert self._confinement is not None
         home = self._options.env.get("HOME", "")
         files = [f"{home}/.bashrc"] if self._options.source_bashrc and home else []
         files += [f"{home}{name[1:]}" if name.startswith("~/") else name for name in self._options.init_files]
         search = split_path(self._options.env, self._workspace)
+        brought = "\n".join(
+            [f"unset {name}" for name in self._confinement.without]
+            + [f"export {name}={shlex.quote(value)}" for name, value in self._confinement.env.items()]
+        )
         spec = SpawnSpec(
             argv=(
                 *(self._bash, "-l", "-c", shell_scripts.SNAPSHOT, "bash"),
-                *(state.login, state.runtime, search.others, *files),
+                *(state.login, state.runtime, search.own, self._options.env.get("PATH", search.own), brought, *files),
             ),
             cwd="/",
             env={**self._options.env, **self._options.session, "PATH": search.own},
             owner=self.id,
+            confinement=outside("login shell"),
         )
         spool = Spool(state.own, memory_bytes=16 * 1024)
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
         ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
         if ended.code == 0 and await self._run_blocking(Path(state.login).exists):
-            return state
-        await self._run_blocking(state.remove)
+            await self._open_git(state)
+            self._has_shell = True
+            return
         why = f"took more than {self._options.creation_limit_s:g} s" if ended.timed_out else f"ended with {ended.code}"
         said = spool.finish().decode("utf-8", "replace").strip()[-500:]
         raise ToolError(
             f"the shell could not be made: reading the login files ({', '.join(['profile', *files])}) {why}; "
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
+
+    async def _open_git(self, state: ShellState) -> None:
+        """Before the first command: git may use the person's keys for the remotes that the workspace has now."""
+        confined = self._confinement
+        if confined is None or confined.level == "none":
+            return
+        from hermes.tools.git_access.config_guard import GitConfigGuard  # paid by the first command
+        from hermes.tools.git_access.session_git import GitPerson, SessionGit
+
+        environ = self._options.person if self._options.person is not None else self._options.env
+        person = GitPerson(self._supervisor, environ, Path(self._workspace), self._options.redactor)
+        self._git = await SessionGit.of(person)
+        variables = await self._run_blocking(self._git.open, state.own, state.shared)
+        await self._run_blocking(state.add_inside, variables)
+        guard = await self._run_blocking(GitConfigGuard, person, confined, self._git.files)
+        self.after_command.append(guard)
+        if self._protected is not None:
+            for file in guard.files:
+                self._protected.forget(file)
+
+    def _git_variables(self) -> Mapping[str, str]:
+        """What lets git inside find its way out, with somebody there to answer on this loop."""
+        if self._git is None:
+            return {}
+        self._git.attend()
+        return self._git.variables
 
     async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
         assert self._state is not None
@@ -314,21 +465,27 @@ class LocalEnvironment:
             await_start=False,
             owner=f"{self.id}:{number}",
             max_processes=self._options.max_processes,
+            confinement=outside("allowed outside") if start == "outside" else await self.confinement(),
         )
 
-    async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str]]:
+    async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str], AnyConfinement]:
         """The command with the shell state of this moment; what it changes stays its own."""
         state = await self._ready()
+        self._git_variables()
         snapshot = await self._run_blocking(state.present)
         settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
         command, taken_up = FIRST_FILE, FIRST_FILE + 1
         text = f"exec {command}<&- {taken_up}<&-\nexport {settings}\n{order.command}"
         argv = [self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", f"/dev/fd/{command}"]
         argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
-        if self._sandbox is not None:
-            inside = self._sandbox.wrap(tuple(argv), self._options.env, terminal=order.pty, outlives=True)
-            argv = [self._bwrap, *inside[1:]]
-        return argv, [text, snapshot.decode("utf-8", "surrogateescape")]
+        return argv, [text, snapshot.decode("utf-8", "surrogateescape")], self._for_background(await self.confinement())
+
+    def _for_background(self, confined: Confinement) -> Confinement:
+        """What outlives the session finds git's settings read-only: nobody would look at what it made of them."""
+        if self._behind is None or self._behind[0] is not confined:
+            rules = [structs.replace(rule, kind="protected") for rule in confined.of_kind("git-config")]
+            self._behind = confined, confined.with_rules(*rules)
+        return self._behind[1]
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
         """Let `sudo` find the password, when there is one and the command needs it."""
@@ -341,8 +498,58 @@ class LocalEnvironment:
         fd = in_memory_file(self.sudo_password.encode() + b"\n")
         return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
 
+    async def _seen(self, path: str) -> str:
+        """Where the runtime finds what commands find at `path`: their temporary folder may be one of their own."""
+        absolute = self._absolute(path)
+        if not any(is_below(absolute, folder) for folder in TEMP_FOLDERS):
+            return absolute
+        return (await self.confinement()).seen_at(absolute)
+
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+
+
+def _exact() -> ModuleType:
+    from hermes.tools.environments import exact_files  # paid by the first file tool
+
+    return exact_files
+
+
+def missing_border(why: str) -> MissingPart:
+    """The error for a border that must be enforced where nothing can."""
+    return MissingPart(
+        f"terminal.sandbox is on, and {why}; install bubblewrap (Debian, Fedora, Arch: package bubblewrap) "
+        "or set terminal.sandbox: auto"
+    )
+
+
+def _private_root(request: PlanRequest, found: Enforcement) -> Path | None:
+    if found.level == "none":
+        return None
+    return Path(request.hermes_home) / "run" if request.hermes_home else Path(tempfile.gettempdir())
+
+
+def _make_caches(request: PlanRequest) -> None:
+    """The folders of Hermes' own caches. Cargo keeps its settings there, too: the person's are read through a link."""
+    for name in places.CACHES.values():
+        Path(request.caches, name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in ("config.toml", "config"):
+        link, theirs = Path(request.caches, "cargo", name), Path(request.home, ".cargo", name)
+        if theirs.is_file() and not link.is_symlink() and not link.exists():
+            link.symlink_to(theirs)
+
+
+def _protected_files(confined: Confinement) -> ProtectedFiles:
+    covered: frozenset[str] = frozenset()
+    if confined.level == "full":
+        covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
+    # A mount holds a name; a file that has a second one beside it is compared as well.
+    return ProtectedFiles(confined, [path for path in covered if not _has_second_name(path)])
+
+
+def _has_second_name(path: str) -> bool:
+    files = [path, *(f"{path}/{name}" for name in (os.listdir(path) if os.path.isdir(path) else ()))]  # noqa: PTH112, PTH208
+    return any(os.path.isfile(file) and os.stat(file).st_nlink > 1 for file in files)  # noqa: PTH113, PTH116
 
 
 def _write_program(path: Path, text: str) -> None:

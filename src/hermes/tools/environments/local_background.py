@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from hermes.confinement.policy import AnyConfinement
 from hermes.errors import ToolError
 from hermes.redact import Redactor
 from hermes.seams import Decision
@@ -43,13 +44,13 @@ _KILL_WAIT_S = 8.0
 class Holder(Protocol):
     """What starts a background child; the process supervisor does."""
 
-    async def hold(self, decision: Decision, request: dict[str, object]) -> int: ...
+    async def hold(self, decision: Decision, request: dict[str, object], confinement: AnyConfinement) -> int: ...
 
 
 class ShellLine(Protocol):
-    """How the environment runs a command in the background with the session's shell state: argv, and texts to read."""
+    """How the environment runs a command in the background with the session's shell state: argv, texts, confinement."""
 
-    async def __call__(self, order: BackgroundRequest) -> tuple[list[str], list[str]]: ...
+    async def __call__(self, order: BackgroundRequest) -> tuple[list[str], list[str], AnyConfinement]: ...
 
 
 class HeldProcesses:
@@ -87,7 +88,7 @@ class HeldProcesses:
         record = BackgroundRecord(id=ident, order=stored, pid=0, started_at=time.time())
         await self._run_blocking(_save, folder, record)
         try:
-            argv, texts = await self._line(order)
+            argv, texts, confinement = await self._line(order)
             request: dict[str, object] = {
                 "folder": str(folder),
                 "argv": argv,
@@ -99,7 +100,7 @@ class HeldProcesses:
             }
             if self._redactor.is_on:
                 request["secrets"] = list(self._redactor.known)
-            await self._holder.hold(decision, request)
+            await self._holder.hold(decision, request, confinement)
         except BaseException:
             await self._run_blocking(shutil.rmtree, folder, ignore_errors=True)
             raise

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from hermes.confinement.outside import outside
+from hermes.confinement.policy import AnyConfinement
 from hermes.errors import ToolError
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
@@ -67,6 +69,7 @@ class RemoteEnvironment:
     def __init__(self, common: Common, cwd: str) -> None:
         self.id = f"{self.kind}-{secrets.token_hex(4)}"
         self._common = common
+        self._client: AnyConfinement = outside("ssh" if self.kind == "ssh" else "container")
         self._cwd = cwd
         self._home = ""
         self._state = ""  # the folder of the shell's state, there; empty until it was made
@@ -210,7 +213,9 @@ class RemoteEnvironment:
 
     async def client(self, argv: tuple[str, ...], *, limit_s: float) -> RemoteOutput:
         """Run the client program on this machine, for the runtime's own work."""
-        spec = SpawnSpec(argv=argv, cwd="/", env=self._common.client_env, owner=self.id, merge_stderr=False)
+        spec = SpawnSpec(
+            argv=argv, cwd="/", env=self._common.client_env, owner=self.id, merge_stderr=False, confinement=self._client
+        )
         child = await self._common.supervisor.spawn(Decision.own(f"{self.kind} backend"), spec)
         return await self._answer(child, limit_s)
 
@@ -225,6 +230,7 @@ class RemoteEnvironment:
             stdin=stdin,
             owner=self.id,
             merge_stderr=merge_stderr,
+            confinement=self._client,
         )
         return await self._common.supervisor.spawn(decision, spec)
 

@@ -38,20 +38,38 @@ fi
 \eval "$__hermes_command"
 """
 
-# Arguments: the snapshot to write, that for the runtime's own commands, the folders of PATH that the agent may write,
-# files to source. Nothing in those folders may run here, outside the sandbox, so PATH has them only afterwards.
+# Arguments: the snapshot to write, that for the runtime's own commands, the caller's PATH without the folders that the
+# agent may write, the whole of it, lines that name where a session's own folders are, and files to source. Nothing in
+# those folders may run here, outside the sandbox, so PATH has them only afterwards. The caller's order of PATH comes
+# first and start files add to its end: an active virtualenv stays the first.
 # Functions with one leading underscore are completion machinery; dumping them would slow every later command.
 SNAPSHOT = f"""
-__hermes_next=$1 __hermes_runtime=$2 __hermes_others=$3
-shift 3
+__hermes_next=$1 __hermes_runtime=$2 __hermes_own=$3 __hermes_all=$4 __hermes_brought=$5
+shift 5
 for __hermes_file in "$@"; do [ -r "$__hermes_file" ] && . "$__hermes_file"; done
 for __hermes_name in $(compgen -A function _); do
   case $__hermes_name in __*) ;; *) unset -f "$__hermes_name" ;; esac
 done
 unset HERMES_CHILD_OF __hermes_file __hermes_name
-{_DUMP} >"$__hermes_runtime" || exit
-[ -z "$__hermes_others" ] || PATH=$__hermes_others:$PATH
-{_DUMP} >"$__hermes_next"
+\\eval "$__hermes_brought"
+__hermes_login=$PATH
+for __hermes_goal in runtime next; do
+  case $__hermes_goal in runtime) __hermes_known=$__hermes_own ;; *) __hermes_known=$__hermes_all ;; esac
+  __hermes_ifs=$IFS IFS=:
+  set -f
+  for __hermes_folder in $__hermes_login; do
+    case :$__hermes_known: in
+      *:"$__hermes_folder":*) ;;
+      *) __hermes_known=${{__hermes_known:+$__hermes_known:}}$__hermes_folder ;;
+    esac
+  done
+  set +f
+  IFS=$__hermes_ifs PATH=$__hermes_known
+  case $__hermes_goal in
+    runtime) {_DUMP} >"$__hermes_runtime" || exit ;;
+    *) {_DUMP} >"$__hermes_next" ;;
+  esac
+done
 exit
 """
 
@@ -119,7 +137,7 @@ shift
 case $start in '~') start=$HOME ;; '~/'*) start=$HOME/${{start#'~/'}} ;; esac
 cd -- "$start" || exit 1
 start=$(pwd -P)
-bash -l -c {quoted(SNAPSHOT)} bash "$state/snapshot-0" "$state/cwd" "$@" >/dev/null 2>&1 </dev/null
+bash -l -c {quoted(SNAPSHOT)} bash "$state/snapshot-0" "$state/cwd" '' '' '' "$@" >/dev/null 2>&1 </dev/null
 [ -s "$state/snapshot-0" ] || {{ echo 'the login shell left no snapshot' >&2; exit 1; }}
 printf '%s\\0%s\\0%s\\0' "$state" "$HOME" "$start"
 """

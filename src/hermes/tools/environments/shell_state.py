@@ -1,17 +1,19 @@
 """Where a local session's shell state lies between two commands.
 
-Two folders: `own` is written by the runtime and the login shell alone, `shared` by the commands themselves. In a
-sandbox a command can write to `shared` only, so nothing in there is believed: it is read without following links, up
-to a limit, and never taken outside. Blocking, all of it on small files in a temporary folder.
+Three folders: `own` is written by the runtime and the login shell alone, `shared` by the commands themselves, `temp` is
+their temporary folder. A confined command cannot write to `own`, and nothing in `shared` is believed: it is read
+without following links, up to a limit, and never taken outside. Blocking, all of it on small files.
 """
 
 import contextlib
 import fcntl
 import os
+import shlex
 import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -19,37 +21,41 @@ from typing import Literal, TypeAlias
 Start: TypeAlias = Literal["session", "outside", "runtime"]
 _MOST_BYTES = 4 << 20
 _YOUNG_S = 60.0
-_SHARED, _PRIVATE, _LOCK = "hermes-shell-", "shell-", "lock"
+_OPEN, _PRIVATE, _LOCK = "hermes-shell-", "shell-", "lock"
 
 
 class ShellState:
     """The snapshots of one session, numbered by the call that left them; 0 is the login shell's."""
 
-    def __init__(self, own: Path, shared: Path) -> None:
-        self.own = own
-        self.shared = shared
-        self._locks = [_locked(folder) for folder in {own, shared}]
+    def __init__(self, folder: Path, *, is_private: bool) -> None:
+        self._folder = folder
+        self.own, self.shared, self.temp = folder, folder, folder
+        if is_private:
+            self.own, self.shared, self.temp = folder / "own", folder / "shared", folder / "temp"
+            for each in (self.own, self.shared, self.temp):
+                each.mkdir(mode=0o700)
+            self.temp.chmod(0o1777)  # programs look whether it is as they know it; the folder around it is shut
+        self._locks = [_locked(folder)]
         self._present = 0
         self._next = 1
         self._begun: dict[int, int] = {}  # call -> the snapshot it started from
+        self._first = self.login  # what the session's first command takes up
 
     @classmethod
     def make(cls, private_root: Path | None) -> "ShellState":
-        """Fresh folders, readable by this user only. `private_root` is a place that no sandbox shows.
+        """Fresh folders, readable by this user only. `private_root` is a place that no confined command sees.
 
         What runtimes that were killed have left in the same places goes now.
         """
-        _sweep(Path(tempfile.gettempdir()), _SHARED)
-        shared = Path(tempfile.mkdtemp(prefix=_SHARED))
+        _sweep(Path(tempfile.gettempdir()), _OPEN)
         if private_root is None:
-            return cls(shared, shared)
+            return cls(Path(tempfile.mkdtemp(prefix=_OPEN)), is_private=False)
         private_root.mkdir(parents=True, exist_ok=True, mode=0o700)
         _sweep(private_root, _PRIVATE)
-        return cls(Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=private_root)), shared)
+        return cls(Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=private_root)), is_private=True)
 
     def remove(self) -> None:
-        for folder in (self.own, self.shared):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
         while self._locks:
             os.close(self._locks.pop())
 
@@ -70,8 +76,16 @@ class ShellState:
 
     def add_to_login(self, lines: str) -> None:
         """Have every command that starts from the login shell's state begin with these lines."""
-        with open(self.login, "a", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - a name as text
-            file.write(lines)
+        for name in {self.login, self._first}:
+            with open(name, "a", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - a name as text
+                file.write(f"\n{lines}")
+
+    def add_inside(self, variables: Mapping[str, str]) -> None:
+        """Export these to the session's commands, whatever the login shell says; not to those that run outside."""
+        lines = "".join(f"declare -x {name}={shlex.quote(value)}\n" for name, value in variables.items())
+        file = self.own / "snapshot-inside"
+        file.write_bytes(Path(self.login).read_bytes() + b"\n" + lines.encode("utf-8", "surrogateescape"))
+        self._first = str(file)
 
     def begin(self) -> int:
         """A number for a call, which starts from the present state."""
@@ -109,10 +123,10 @@ class ShellState:
     def present(self) -> bytes:
         """The present state, as a shell takes it up."""
         data = _read(Path(self._snapshot(self._present)), _MOST_BYTES)
-        return data if data is not None else Path(self.login).read_bytes()
+        return data if data is not None else Path(self._first).read_bytes()
 
     def _snapshot(self, number: int) -> str:
-        return f"{self.shared}/snapshot-{number}" if number else self.login
+        return f"{self.shared}/snapshot-{number}" if number else self._first
 
 
 def _locked(folder: Path) -> int:

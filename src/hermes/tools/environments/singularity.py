@@ -69,7 +69,13 @@ class SingularityEnvironment(RemoteEnvironment):
         """Start the instance, which stays behind when the program has ended, and own what stays."""
         await self._let_go()
         spec = SpawnSpec(
-            argv=line, cwd="/", env=self._common.client_env, owner=self.id, merge_stderr=False, linger_s=_INSTANCE_S
+            argv=line,
+            cwd="/",
+            env=self._common.client_env,
+            owner=self.id,
+            merge_stderr=False,
+            linger_s=_INSTANCE_S,
+            confinement=self._client,
         )
         self._instance = await self._common.supervisor.spawn(Decision.own("container instance"), spec)
         code = await self._instance.exited()

@@ -52,7 +52,7 @@ class SshEnvironment(RemoteEnvironment):
         await self._drop_master()
         # Held as a child of ours: one that ssh puts into the background by itself would end with the first command.
         argv = self._ssh("-N", "-o", "ControlMaster=yes", "-o", "ControlPersist=no")
-        spec = SpawnSpec(argv=argv, cwd="/", env=self._common.client_env, owner=self.id)
+        spec = SpawnSpec(argv=argv, cwd="/", env=self._common.client_env, owner=self.id, confinement=self._client)
         self._master = await self._common.supervisor.spawn(Decision.own("ssh connection"), spec)
         async with asyncio.timeout(_CONNECT_LIMIT_S):
             while not await self._common.run_blocking(self._socket.exists):

@@ -1,6 +1,7 @@
 """Which paths may be read and written: decisions over strings and what `stat` said, nothing is touched."""
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -18,6 +19,7 @@ _SYSTEM_FOLDERS = ("/etc", "/private/etc", "/boot", "/proc", "/sys", "/dev", "/u
 _SYSTEM_FILES = frozenset({"/var/run/docker.sock", "/run/docker.sock"})
 _PRIVATE_KEYS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "authorized_keys"})
 _DEVICES_THAT_NEVER_END = ("/dev/", "/proc/self/fd/", "/proc/kcore", "/proc/kmsg")
+_OF_A_PROCESS = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/|\Z)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ def refuse_read(path: str, resolved: str, info: FileInfo | None, rules: PathRule
     """Why `path` may not be read, or None. `resolved` is where it leads with every link followed."""
     if any(name.startswith(_DEVICES_THAT_NEVER_END) for name in (path, resolved)):
         return f"{path!r} is a device; reading it may never end"
+    if any(_OF_A_PROCESS.match(name) for name in (path, resolved)):
+        return f"{path!r} belongs to a process of the runtime's side; ask for it with a command"
     if any(_is_below(name, blocked) for blocked in rules.blocked_reads for name in (path, resolved)):
         return f"{path!r} is in the skills hub cache; use skill_view to read a skill"
     if info is None:

@@ -1,7 +1,7 @@
 """Work a parsed patch out in memory: what every file will hold, or the first reason why the patch cannot go in."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -280,27 +280,27 @@ async def apply(environment: Environment, workspace: Workspace, steps: Sequence[
         for step in steps:
             done.append(step)
             if step.data is None:
-                await environment.remove(step.place.path)
+                await workspace.remove(step.place)
             else:
                 await workspace.write(step.place, step.data, mode=step.mode)
     except (ToolError, OSError) as error:
-        failures = await _undo(environment, done)
+        failures = await _undo(environment, workspace, done)
         state = f"could not be undone in {', '.join(failures)}" if failures else "was undone"
         raise ToolError(
             f"{done[-1].place.given!r} could not be changed ({error}); what was written before it {state}"
         ) from error
 
 
-async def _undo(environment: Environment, done: Sequence[Step]) -> list[str]:
+async def _undo(environment: Environment, workspace: Workspace, done: Sequence[Step]) -> list[str]:
     """Put back what each step found, the last first; return the names where that failed."""
     failures = []
     for step in reversed(done):
         try:
             if step.before is not None:
                 info = step.place.info
-                await environment.write(step.place.resolved, step.old_data, mode=info.mode & 0o7777 if info else None)
+                await workspace.put(step.place.resolved, step.old_data, mode=info.mode & 0o7777 if info else None)
             elif await environment.stat(step.place.resolved) is not None:
-                await environment.remove(step.place.resolved)
+                await workspace.remove(replace(step.place, path=step.place.resolved))
         except (ToolError, OSError):
             failures.append(repr(step.place.given))
     return failures

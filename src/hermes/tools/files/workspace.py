@@ -5,9 +5,11 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
+from hermes.confinement.deciding_rule import deciding_rule
+from hermes.confinement.policy import TEMP_FOLDERS, ConfinedEnvironment, Confinement
 from hermes.errors import ToolError
 from hermes.seams import Action, Decision, FileInfo, ToolContext
 from hermes.tools.files import paths
@@ -51,6 +53,15 @@ class TextFile:
         return self.decoded.text if self.decoded else None
 
 
+@runtime_checkable
+class ExactFiles(Protocol):
+    """An environment that reaches files by descriptors: at real paths, through no link that came since."""
+
+    async def read_exact(self, path: str, offset: int = 0, size: int | None = None) -> bytes: ...
+    async def write_exact(self, path: str, data: bytes, *, mode: int | None = None) -> None: ...
+    async def remove_exact(self, path: str) -> None: ...
+
+
 class Workspace:
     """One call's access to files."""
 
@@ -79,17 +90,42 @@ class Workspace:
 
     async def refuse_read(self, place: WorkspacePath) -> str | None:
         """Why the path may not be read, or None."""
-        return paths.refuse_read(place.path, place.resolved, place.info, await self._rules())
+        refusal = paths.refuse_read(place.path, place.resolved, place.info, await self._rules())
+        return refusal or await self.refuse_look(place)
+
+    async def refuse_look(self, place: WorkspacePath) -> str | None:
+        """Why nothing at the path may be looked at, or None: what commands do not find, no tool shows either."""
+        confinement = await self._confinement()
+        if confinement is None:
+            return None
+        names = [place.resolved]
+        if place.info is not None and place.info.kind == "file":  # which may have another name that says more
+            names.append(await self._ctx.in_thread(_known_name, place.resolved, confinement.home))
+        for name in names:
+            rule = deciding_rule(confinement, name)
+            if rule is not None and rule.access == "hidden":
+                return f"{place.given!r} is out of sight, for tools as for commands: {rule.why}"
+        return None
 
     async def check_write(self, place: WorkspacePath) -> None:
         """Raise `ToolError` unless the rules and the gate let this path be written."""
         refusal = paths.refuse_write(place.path, place.resolved, place.info, await self._rules())
         if refusal:
             raise ToolError(f"{refusal}; write elsewhere, or ask the user to do it")
+        names = [place.resolved]
+        if place.info is not None and place.info.is_link:  # which a patch may remove, wherever it leads
+            names.append(await self._own_place(place))
+        for name in names:
+            await self._ask_to_write(place, name)
+
+    async def _ask_to_write(self, place: WorkspacePath, name: str) -> None:
+        confinement = await self._confinement()
+        if confinement is not None and confinement.temp and name.startswith(f"{confinement.temp}/"):
+            name = TEMP_FOLDERS[0] + name[len(confinement.temp) :]  # as commands know it, and whoever is asked
         action = Action(
             kind="write",
             tool=self._tool,
-            text=place.resolved,
+            text=name,
             cwd=self._ctx.environment.cwd,
             backend=self._ctx.environment.kind,
             route=self._ctx.route,
@@ -99,6 +135,17 @@ class Workspace:
         decision = await self._ctx.gate.decide(action, self._ctx.scope)
         if not decision.allowed:
             raise ToolError(f"writing {place.given!r} was not allowed: {decision.reason or 'denied'}")
+        if decision.decided_by == "person" and decision.scope in ("task", "session", "always"):
+            await self._open_folder(name)
+
+    async def _open_folder(self, name: str) -> None:
+        """Let commands write, too, what a person has opened for longer than one write."""
+        confinement, environment = await self._confinement(), self._ctx.environment
+        if confinement is None or not isinstance(environment, ConfinedEnvironment):
+            return
+        rule = deciding_rule(confinement, name)
+        if rule is None or (rule.access != "write" and rule.kind not in ("protected", "self-running", "git-config")):
+            environment.widen(confinement.with_root(posixpath.dirname(name), "a yes to a file tool"))
 
     async def read_text(self, place: WorkspacePath) -> TextFile:
         """The whole file, for an edit. Raises `ToolError` for what is no text, or too large for that."""
@@ -109,7 +156,7 @@ class Workspace:
                 f"{place.given!r} has {place.info.size} bytes, and at most {MAX_EDITED_BYTES} are edited in memory; "
                 "use the terminal (sed, a script) for it"
             )
-        data = await self._ctx.environment.read(place.resolved)
+        data = await self.read(place)
         try:
             return TextFile(place, data, decode(data))
         except NotTextError as error:
@@ -119,11 +166,45 @@ class Workspace:
         """Replace the file atomically, by default with its mode kept, and remember it as known to this task."""
         if mode is None and place.info is not None:
             mode = place.info.mode & 0o7777
-        await self._ctx.environment.write(place.resolved, data, mode=mode)
+        await self.put(place.resolved, data, mode=mode)
         self.memo.wrote(place.resolved)
         info = await self._ctx.environment.stat(place.resolved)
         if info is not None:
             self.memo.saw(info, digest(data))
+
+    async def read(self, place: WorkspacePath, offset: int = 0, size: int | None = None) -> bytes:
+        """What is in the file that was located, and not in another that has taken its place behind a link."""
+        environment = self._ctx.environment
+        if isinstance(environment, ExactFiles):
+            return await environment.read_exact(place.resolved, offset, size)
+        return await environment.read(place.resolved, offset, size)
+
+    async def put(self, path: str, data: bytes, *, mode: int | None) -> None:
+        """Write at a real path, whatever has become of the folders above it."""
+        environment = self._ctx.environment
+        if isinstance(environment, ExactFiles):
+            await environment.write_exact(path, data, mode=mode)
+        else:
+            await environment.write(path, data, mode=mode)
+
+    async def remove(self, place: WorkspacePath) -> None:
+        """Delete the file or link itself, in the folder where it was located."""
+        environment = self._ctx.environment
+        if isinstance(environment, ExactFiles):
+            await environment.remove_exact(await self._own_place(place))
+        else:
+            await environment.remove(place.path)
+
+    async def _own_place(self, place: WorkspacePath) -> str:
+        """Where the name itself is, which may be a link to elsewhere."""
+        folder = await self._ctx.environment.stat(posixpath.dirname(place.path))
+        if folder is None:
+            return place.path
+        return posixpath.join(folder.path, posixpath.basename(place.path))
+
+    async def _confinement(self) -> Confinement | None:
+        environment = self._ctx.environment
+        return await environment.confinement() if isinstance(environment, ConfinedEnvironment) else None
 
     def refuse_stale(self, files: Sequence[TextFile]) -> dict[str, Any]:
         """The refusal for files that are not what the task has read: their text as it is now, which it then knows."""
@@ -204,6 +285,15 @@ class Workspace:
                 raise ToolError(f"{path!r} goes through a broken link; remove the link first, or use another path")
             return posixpath.normpath(posixpath.join(info.path, rest))
         return path
+
+
+def _known_name(path: str, home: str) -> str:
+    """The name by which a guarded file is known, when `path` is a second name of it."""
+    if os.stat(path).st_nlink < 2:  # noqa: PTH116
+        return path
+    from hermes.tools.approval.real_paths import RealPaths  # the whole reader comes with it
+
+    return RealPaths(os.path.realpath(home or Path.home()), os.path.realpath(root_home()))(path)
 
 
 def _local_rules(home: str, safe_root: str) -> PathRules:

@@ -41,6 +41,7 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     project: Path | None = None  # from `project_of`; its own tools join the view when the user trusts it
     window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
     brought: Mapping[str, Registered] = {}  # by a part of the agent, for this session; chosen by their toolsets
+    is_lean: bool = False  # few tools, in few words
 
     @property
     def is_restricted(self) -> bool:
@@ -73,7 +74,13 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
     _tell_unknown(unknown)
     tools = {**registry.snapshot(), **own}
-    all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
+    if request.is_lean:
+        from hermes.tools.registration.lean import lean_definition, lean_names  # for small models
+
+        lean = lean_names(names, request.enabled)
+        all_of_them = [lean_definition(definition_of(one["function"])) for one in offered(lean, own)]
+    else:
+        all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
     listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 

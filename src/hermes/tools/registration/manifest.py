@@ -28,7 +28,7 @@ from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
 
-_FORMAT = 3
+_FORMAT = 4
 _lock = threading.RLock()  # guards _loaded; a file that is imported may ask for tools itself
 _loaded: list[list[BrokenFile]] = []  # a cache: filled once per process
 
@@ -196,7 +196,7 @@ def _registered(record: ManifestRecord, module: str) -> Registered:
     return Registered(entry, traits, "builtin", module, lazy=True)
 
 
-_FLAGS = ("interactive", "agent_loop", "read_only", "edits", "provenance", "timeout_s", "spill")
+_FLAGS = ("interactive", "agent_loop", "read_only", "edits", "provenance", "timeout_s", "spill", "guidance")
 
 
 def _record(tool: Registered) -> ManifestRecord:

@@ -58,7 +58,7 @@ class CallChild:
         self._exited: asyncio.Future[int] = self._loop.create_future()
         self._gone: asyncio.Future[list[int]] = self._loop.create_future()
         self._stderr_tail = bytearray()
-        self.storm_limit: int | None = None  # set when the keeper ended the child for having too many processes
+        self.excess = ""  # what it had too much of, when the keeper ended it for that
         line.setblocking(False)
         self._loop.add_reader(line.fileno(), self._heard)
         if pipes.stderr is not None:
@@ -177,8 +177,8 @@ class CallChild:
             self._started.set_exception(error)
         if "pid" in facts and not self._started.done():
             self._started.set_result(int(facts["pid"]))
-        if "storm" in facts:
-            self.storm_limit = int(facts["storm"])
+        if "excess" in facts:
+            self.excess = str(facts["excess"])
         if "exit" in facts and not self._exited.done():
             self._exited.set_result(int(facts["exit"]))
         if "gone" in facts:

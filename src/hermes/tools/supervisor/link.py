@@ -78,7 +78,7 @@ class KeeperLink:
     def _open(self) -> socket.socket:
         with self._lock:
             if self._control is None:
-                self._process, self._control = _start_keeper(self._mark if self._was_killed else "")
+                self._process, self._control = _start_keeper(self._mark, again=self._was_killed)
             return self._control
 
     def _forget(self) -> None:
@@ -93,14 +93,15 @@ class KeeperLink:
             process.wait()
 
 
-def _start_keeper(mark: str) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+def _start_keeper(mark: str, *, again: bool) -> tuple["subprocess.Popen[bytes]", socket.socket]:
     if not sys.executable:
         raise MissingPart("commands need a Python interpreter to watch over them, and sys.executable is empty here")
     ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET_KIND)
     ours.setblocking(False)
     with theirs:
+        words = [_SOURCE_ROOT, str(theirs.fileno()), str(os.getpid()), mark, "again" if again else ""]
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, _SOURCE_ROOT, str(theirs.fileno()), str(os.getpid()), mark],
+            [sys.executable, "-I", "-S", "-c", _BOOT, *words],
             cwd="/",
             env={},  # no secret of the runtime is needed there
             stdin=subprocess.DEVNULL,

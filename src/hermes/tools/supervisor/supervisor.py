@@ -6,9 +6,11 @@ import secrets
 import socket
 import threading
 
+from hermes.confinement.policy import AnyConfinement, Confinement
 from hermes.errors import ToolError
 from hermes.seams import Decision, SpawnSpec
 from hermes.tools.supervisor.child import CallChild, Pipes
+from hermes.tools.supervisor.confine.order import Orders
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.link import SOCKET_KIND, KeeperLink
 from hermes.tools.supervisor.threads import in_daemon_thread
@@ -26,6 +28,7 @@ class ProcessSupervisor:
         self._lock = threading.Lock()  # guards `_children` and `_is_closed`
         self._children: set[CallChild] = set()
         self._is_closed = False
+        self._orders = Orders()
 
     @property
     def keeper_pid(self) -> int | None:
@@ -40,19 +43,22 @@ class ProcessSupervisor:
     async def spawn(self, decision: Decision, spec: SpawnSpec) -> CallChild:
         """Start a call child. Raises `ToolError` when it was not allowed, `StartFailed` when it cannot start.
 
+        Nothing is started without a confinement, or a name in the table of what starts outside.
+
         The caller releases the child: `child.release()` in a `finally`.
         """
         if not decision.allowed:
             raise ToolError(decision.reason or "this was not allowed")
         if self._is_closed:
             raise ToolError("the runtime is shutting down; nothing more is started")
+        confine = self._confine(spec.confinement)
         line, theirs = socket.socketpair(socket.AF_UNIX, SOCKET_KIND)
         try:
             pipes, given = _streams(spec)
             with theirs:
                 child = CallChild(line, pipes, self._forget)
                 try:
-                    await self._link.send(self._request(spec), [theirs.fileno(), *given[:3], *spec.pass_fds])
+                    await self._link.send(self._request(spec, confine), [theirs.fileno(), *given[:3], *spec.pass_fds])
                 except BaseException:
                     child.release()
                     raise
@@ -72,7 +78,7 @@ class ProcessSupervisor:
             child.release()
             raise
 
-    async def hold(self, decision: Decision, request: dict[str, object]) -> int:
+    async def hold(self, decision: Decision, request: dict[str, object], confinement: AnyConfinement) -> int:
         """Start a background child, which outlives this runtime in the care of a keeper of its own; return its pid.
 
         `request` says folder, argv, env, cwd, whether it gets a terminal, `files` (texts it can read as /dev/fd/10 and
@@ -80,10 +86,16 @@ class ProcessSupervisor:
         """
         if not decision.allowed:
             raise ToolError(decision.reason or "this was not allowed")
+        confine = self._confine(confinement)
         line, theirs = socket.socketpair(socket.AF_UNIX, SOCKET_KIND)
         env = request["env"]
         assert isinstance(env, dict)
-        marked = {**request, "held": True, "env": {**env, OWNER_VARIABLE: f"held:{self.id}:{request['folder']}"}}
+        marked = {
+            **request,
+            "held": True,
+            "confine": confine,
+            "env": {**env, OWNER_VARIABLE: f"held:{self.id}:{request['folder']}"},
+        }
         nothing = os.open(os.devnull, os.O_RDWR)
         child = CallChild(line, Pipes(nothing, None, None), lambda _: None)
         try:
@@ -106,8 +118,17 @@ class ProcessSupervisor:
             child.hang_up()
         self._link.close()
 
-    def _request(self, spec: SpawnSpec) -> dict[str, object]:
+    def _confine(self, confinement: AnyConfinement | None) -> dict[str, object]:
+        """The keeper's words for it. Here and not in a thread: after the first time it is a look at one small file."""
+        if confinement is None:
+            raise ToolError("nothing is started without a confinement")
+        if isinstance(confinement, Confinement):
+            return self._orders.words(confinement)
+        return {"level": "none", "limits": {}}
+
+    def _request(self, spec: SpawnSpec, confine: dict[str, object]) -> dict[str, object]:
         return {
+            "confine": confine,
             "argv": spec.argv,
             "env": {**spec.env, OWNER_VARIABLE: f"{self.id}:{next(self._numbers)}:{spec.owner}"},
             "cwd": spec.cwd,

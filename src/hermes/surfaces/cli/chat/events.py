@@ -103,13 +103,13 @@ class Progress:
 
 
 class Unheeded:
-    """A line for each option that the session does not take; nothing else, for where nobody watches."""
+    """A line for each option and each rules file that the session does not take; no more where nobody watches."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, StatusChanged) and event.kind == "option":
+        if isinstance(event, StatusChanged) and event.kind in ("option", "rules"):
             self._out.note(f"note: {event.message}")
 
 

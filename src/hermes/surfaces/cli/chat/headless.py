@@ -17,6 +17,7 @@ from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
 from hermes.errors import SessionInUse
+from hermes.host.added_folders import with_added_folders
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.events import HostEvent, LiveEvent, QuestionAsked
 from hermes.host.host import Host
@@ -61,7 +62,7 @@ class _Run(Struct, frozen=True, kw_only=True):
 
 def answer(cli: Cli, wish: Wish) -> int:
     """Run the turn that `wish` asks for; the exit code."""
-    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    settings = with_added_folders(cli.settings(wish.flags, ignore_file=wish.ignore_user_config), wish.add_dirs)
     session_id = resumed_session(cli, wish)
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:

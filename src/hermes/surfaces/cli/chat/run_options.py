@@ -37,6 +37,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     yolo: bool = False
     checkpoints: bool = False
     worktree: bool = False
+    add_dirs: tuple[str, ...] = ()
     accept_hooks: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
@@ -114,6 +115,7 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         yolo=bool(options.get("yolo")),
         checkpoints=bool(options.get("checkpoints")),
         worktree=bool(options.get("worktree")),
+        add_dirs=tuple(options.get("add_dirs") or ()),
         accept_hooks=bool(options.get("accept_hooks")),
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),

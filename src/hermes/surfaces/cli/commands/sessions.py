@@ -98,15 +98,22 @@ def show(cli: Cli, session: str, with_tools: bool, as_json: bool) -> None:
 @by_source
 @click.option("--role", type=click.Choice(["user", "assistant", "tool"]), help="Only what was said by these.")
 @click.option("--sort", type=click.Choice(["best", "newest", "oldest"]), default="best", show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many conversations.")
+@click.option("--each", type=click.IntRange(min=1), default=3, show_default=True, help="Lines of each, at most.")
 @as_json
 @click.pass_obj
 def search(cli: Cli, /, words: tuple[str, ...], source: str | None, role: str | None, **options: Any) -> int:
-    """Find what was said, in all sessions. "two words" in quotes are found as they stand."""
-    as_json = options.pop("as_json")
+    """Find what was said, conversation by conversation. "two words" in quotes are found as they stand.
+
+    Go on with one that was found: hermes --resume SESSION
+    """
+    from hermes.state.recall import Recall, RecallRequest  # a list does without it
+
+    as_json, each = options.pop("as_json"), options.pop("each")
+    roles: dict[str, Any] = {"roles": (role,)} if role else {}
+    asked = RecallRequest(query=" ".join(words), sources=(source,) if source else (), **roles, **options)
     with open_sessions(cli) as db:
-        only: dict[str, Any] = {"source_filter": [source] if source else None, "role_filter": [role] if role else None}
-        found = db.search_messages(" ".join(words), **only, **options) if db else []
+        found = Recall(db.queries).conversations(asked, each) if db else []
     if as_json:
         cli.out.json(found)
     elif found:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hermes.config import paths
 from hermes.config.sections.top import Section as Top
+from hermes.host.added_folders import with_added_folders
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.attached_skills import attached_skills
 from hermes.host.command import SessionTarget
@@ -31,7 +32,7 @@ AnyFace = TerminalFace | PlainFace
 
 def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
-    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    settings = with_added_folders(cli.settings(wish.flags, ignore_file=wish.ignore_user_config), wish.add_dirs)
     session_id = resumed_session(cli, wish)
     loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=False)

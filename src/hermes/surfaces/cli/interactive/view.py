@@ -1,7 +1,7 @@
 """What a turn shows: the answer as it is written, a line for each call, and at the end what was really done."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
@@ -22,6 +22,7 @@ from hermes.types import (
     SessionRotated,
     StatusChanged,
     StepStarted,
+    TasksChanged,
     TextDelta,
     TurnFinished,
     text_of,
@@ -31,6 +32,7 @@ TAIL_LINES = 8
 OUTPUT_LINES = 5
 VERBOSE_LINES = 40
 SUMMARY_LINES = 10
+TASK_LINES = 8
 TELLING = ("command", "path", "pattern", "query", "url", "urls")  # the argument that says most about a call
 
 
@@ -112,7 +114,9 @@ class TurnView:
             case CallFinished():
                 self._finished(event)
             case StatusChanged():
-                self._screen.write(self._paint.line(f"· {event.message}", "yellow"))
+                self._screen.write(
+                    self._paint.line(f"· {event.message}", "dim" if event.kind == "prompt" else "yellow")
+                )
             case SessionRotated():
                 self.context_tokens = 0
             case ModelAnswered():
@@ -121,6 +125,8 @@ class TurnView:
                 self._close_text()
                 self._tell_cut_off()
                 self._screen.write(self._record(event))
+            case TasksChanged():
+                self._screen.write("".join(self._paint.line(line, "dim") for line in _task_lines(event.tasks)))
             case StepStarted():
                 self.is_thinking = True
             case MinorEvent():
@@ -208,3 +214,16 @@ class TurnView:
         left = len(lines) - SUMMARY_LINES
         more = [("dim", f"… and {left} more")] if left > 0 else []
         return "".join(self._paint.line(f"  {text}", colour) for colour, text in [*lines[:SUMMARY_LINES], *more])
+
+
+def _task_lines(tasks: Sequence[dict[str, Any]]) -> list[str]:
+    """The task list, as many lines of it as fit beside an answer: what is open comes first when it is long."""
+    marks = {"completed": "☑", "in_progress": "▶", "cancelled": "☒"}
+    shown = list(tasks)
+    if len(shown) > TASK_LINES:
+        shown = [one for one in tasks if one.get("status") in ("pending", "in_progress")][:TASK_LINES] or shown[
+            :TASK_LINES
+        ]
+    left = len(tasks) - len(shown)
+    lines = [f"  {marks.get(str(one.get('status')), '☐')} {clean(str(one.get('content')))}" for one in shown]
+    return [*lines, f"  … and {left} more"] if left else lines

@@ -85,10 +85,22 @@ def _talk(cmd: Command, verb: str, rest: list[str]) -> None:
     """With whom git talks: a push to an address may leave the project's own remotes, `ext::` is a program."""
     if verb == "clone":
         _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
-    elif verb == "push" and re.match(r"\w+://|[\w.-]+@[\w.-]+:", "".join(read_options(rest, "o").operands[:1])):
-        cmd.run.add("exfiltration", f"push to an address that is no remote of the project: {cmd.line}")
+    elif verb == "push":
+        _pushed(cmd, "".join(read_options(rest, "o").operands[:1]))
     if any("ext::" in word for word in rest):
         cmd.run.add("inline_code", f"git talks to a program: {cmd.line}")
+
+
+def _pushed(cmd: Command, remote: str) -> None:
+    """A push to where the workspace always pushed is no question; one to anywhere else is."""
+    home = cmd.run.places.pushes_home
+    is_address = bool(re.match(r"\w+://|[\w.-]+@[\w.-]+:", remote))
+    if home is not None and UNKNOWN not in remote and home(remote):
+        return
+    if is_address:
+        cmd.run.add("exfiltration", f"push to an address that is no remote of the project: {cmd.line}")
+    elif home is not None:
+        cmd.run.add("push_elsewhere", f"push to a remote of this session's own making: {cmd.line}")
 
 
 def _started(rest: list[str]) -> list[str]:

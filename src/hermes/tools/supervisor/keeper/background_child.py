@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes.tools.supervisor.keeper import start, tree
+from hermes.tools.supervisor.keeper.confined_start import spawn_confined
 
 if TYPE_CHECKING:
     from hermes.tools.supervisor.keeper.clean_text import CleanText
@@ -97,13 +98,13 @@ class Held:
                 ours, theirs, name = start.open_terminal(rows, columns)
                 self._read, self._write = ours, os.dup(ours)
                 try:
-                    return start.spawn(argv, env, places, terminal=name)
+                    return spawn_confined(argv, env, places, request["confine"], terminal=name)
                 finally:
                     os.close(theirs)
             stdin, self._write = os.pipe()
             self._read, stdout = os.pipe()
             try:
-                return start.spawn(argv, env, {0: stdin, 1: stdout, 2: stdout, **places})
+                return spawn_confined(argv, env, {0: stdin, 1: stdout, 2: stdout, **places}, request["confine"])
             finally:
                 os.close(stdin)
                 os.close(stdout)

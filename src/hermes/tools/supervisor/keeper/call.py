@@ -7,6 +7,7 @@ import socket
 import time
 
 from hermes.tools.supervisor.keeper import start, tree
+from hermes.tools.supervisor.keeper.usage import CallUsage
 
 KILL_LIMIT_S = 5.0
 DEFAULT_GRACE_S = 0.5
@@ -30,11 +31,15 @@ class KeptCall:
         self.is_gone = False
         self.wake_at: float | None = None  # monotonic: when `tick` is wanted
         self._linger_s = float(str(request.get("linger_s", 0.3)))
-        self._most = int(str(request.get("max_processes", 0)))
-        self._total = tree.total() if self._most else 0
+        confine = request.get("confine")
+        assert isinstance(confine, dict)
+        limits = {**confine.get("limits", {})}
+        if request.get("max_processes"):
+            limits["processes"] = request["max_processes"]
+        self._usage = CallUsage(limits, str(confine.get("temp", "")))
         self._phase = "running"  # running, lingering, terminating, killing
         self._phase_ends = 0.0
-        if self._most:
+        if self._usage.is_limited:
             self.wake_at = time.monotonic() + STORM_CHECK_S
 
     def exited(self, status: int) -> None:
@@ -62,7 +67,7 @@ class KeptCall:
         """The time asked for in `wake_at` has come."""
         self.wake_at = None
         if self._phase == "running":
-            self._watch_for_storm(orphans)
+            self._watch_usage(orphans)
         elif self._phase == "lingering":
             self.end(DEFAULT_GRACE_S, orphans)
         elif self._phase == "terminating":
@@ -96,10 +101,10 @@ class KeptCall:
         tree.signal_all(self.processes(orphans), signal.SIGKILL)
         self.wake_at = time.monotonic() + _KILL_AGAIN_S
 
-    def _watch_for_storm(self, orphans: list[tree.ProcessEntry]) -> None:
-        # The exact count is taken only when the machine as a whole has grown by as much.
-        if tree.total() - self._total > self._most and len(self.processes(orphans)) > self._most:
-            tell(self.line, storm=self._most)
+    def _watch_usage(self, orphans: list[tree.ProcessEntry]) -> None:
+        excess = self._usage.excess(self.processes(orphans)) if self._usage.may_be_over() else ""
+        if excess:
+            tell(self.line, excess=excess)
             self._enter("killing", KILL_LIMIT_S)
             self._kill(orphans)
         else:

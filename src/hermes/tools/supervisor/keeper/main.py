@@ -9,24 +9,30 @@ import socket
 import sys
 import time
 
-from hermes.tools.supervisor.keeper import background_child, call, start, tree
+from hermes.tools.supervisor.keeper import background_child, call, cgroups, start, tree, watcher
+from hermes.tools.supervisor.keeper.confined_start import spawn_confined
 
 _LAST_WAIT_S = call.KILL_LIMIT_S
 
 
 def main() -> None:
-    """`main <control fd> <runtime pid> <mark>`: serve until the runtime is gone, then until its call children are.
+    """`main <control fd> <runtime pid> <mark> <again>`: serve until the runtime is gone, then until its children are.
 
-    Processes that carry `mark` are what a keeper before this one left when it was killed.
+    `again` says that a keeper before this one was killed: the processes that carry `mark` are what it left.
     """
     control, runtime_pid, mark = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
     control.set_inheritable(False)
     tree.adopt_orphans()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the end of the runtime is the only reason to stop
-    if mark:
+    if sys.argv[4]:
         tree.signal_all(tree.marked(f"{mark}:".encode()), signal.SIGKILL)
-    Server(control, _watch(runtime_pid)).serve()
+    watch = _watch(runtime_pid)
+    beside = watcher.start(runtime_pid, mark)
+    Server(control, watch, beside).serve()
+    cgroups.remove()
+    if beside:
+        os.kill(beside, signal.SIGKILL)  # all is in order, and it has nothing to see to
 
 
 def _watch(runtime_pid: int) -> int | None:
@@ -42,7 +48,7 @@ def _watch(runtime_pid: int) -> int | None:
 class Server:
     """One thread, one poll: requests, ended children, stop requests, and the end of the runtime."""
 
-    def __init__(self, control: socket.socket, watch: int | None) -> None:
+    def __init__(self, control: socket.socket, watch: int | None, watcher_pid: int) -> None:
         control.setblocking(False)
         self._control = control
         self._watch = watch
@@ -53,7 +59,7 @@ class Server:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         self._calls: dict[int, call.KeptCall] = {}  # by pid, until gone
         self._lines: dict[int, call.KeptCall] = {}  # by the descriptor of their line
-        self._held: set[int] = set()
+        self._held: set[int] = {watcher_pid}  # children that no call owns
         self._is_open = True
         self._poller = select.poll()
         for fd in (control.fileno(), self._woken, watch):
@@ -232,7 +238,8 @@ def _start(request: start.Request, fds: list[int]) -> int:
     moved = start.out_of_the_way(fds, targets)
     try:
         os.chdir(cwd)  # noqa: TID251 - one thread, and nothing here depends on it
-        return start.spawn(argv, env, dict(zip([0, 1, 2, *targets], moved, strict=True)))
+        places = dict(zip([0, 1, 2, *targets], moved, strict=True))
+        return spawn_confined(argv, env, places, request["confine"])
     finally:
         os.chdir("/")  # noqa: TID251
         for fd in moved:

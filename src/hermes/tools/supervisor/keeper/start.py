@@ -13,7 +13,7 @@ if sys.platform != "win32":
     import termios
 
 # Python and the keeper ignore these, and an ignored signal would be inherited.
-_IGNORED_HERE = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+IGNORED_HERE = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 Request = dict[str, object]
 _FIRST_SAFE_FD = 64
 
@@ -64,13 +64,13 @@ def spawn(argv: list[str], env: dict[str, str], places: dict[int, int], terminal
         actions += [(os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
     actions += [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in places.items()]
     return os.posix_spawn(
-        _find(argv[0], env),
+        find_program(argv[0], env),
         argv,
         env,
         file_actions=actions,
         setsid=True,
         setsigmask=[],
-        setsigdef=_IGNORED_HERE,
+        setsigdef=IGNORED_HERE,
     )
 
 
@@ -88,7 +88,7 @@ def resize(terminal: int, rows: int, columns: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def _find(name: str, env: dict[str, str]) -> str:
+def find_program(name: str, env: dict[str, str]) -> str:
     if "/" in name:
         return name
     for folder in env.get("PATH", os.defpath).split(":"):

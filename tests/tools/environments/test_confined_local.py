@@ -1,27 +1,30 @@
-"""Local commands in bubblewrap: what they may touch, what they cannot see, and how a denial is settled."""
+"""Confined local commands: what they may touch, what they cannot see, and how a denial is settled."""
 
 import getpass
 import os
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hermes.confinement.plan import Enforcement, PlanRequest
+from hermes.confinement.policy import Confinement, PathRule
 from hermes.errors import MissingPart, ToolError
 from hermes.scope import TurnScope
 from hermes.seams import Decision
 from hermes.tools.builtin.process import process
 from hermes.tools.builtin.search_files import search_files
 from hermes.tools.builtin.terminal import terminal
-from hermes.tools.environments import sandbox as sandboxing
-from hermes.tools.environments.local import LocalEnvironment, LocalOptions
-from hermes.tools.environments.sandbox import SandboxOptions, SandboxProbe
+from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions, Mode
+from hermes.tools.supervisor.confine import landlock, probe
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
-from hermes.tools.supervisor.threads import in_daemon_thread
-from hermes.tools.terminal.sandbox_escape import denial_in
+from hermes.tools.terminal.sandbox_escape import denial_in, folder_for
 from tests.tools.bubblewrap import why_no_bubblewrap
 from tests.tools.environments.conformance import Conformance, run
+from tests.tools.real_backends import SshServer
 from tests.tools.terminal_room import Room, ToldGate, told
 
 PATH = f"{os.environ['PATH']}:/usr/local/bin:/usr/bin:/bin"
@@ -44,14 +47,10 @@ class Place:
         (self.hermes / "config.yaml").write_text("model: x\n")
         (self.hermes / "skills" / "one.md").write_text("a skill\n")
 
-    def options(self, **changes: object) -> SandboxOptions:
-        given = {
-            "workspace": str(self.work),
-            "hermes_home": str(self.hermes),
-            "user_home": str(self.home),
-            "mode": "on",
-        }
-        return SandboxOptions(**{**given, **changes})  # type: ignore[arg-type]  # a test's choice of fields
+    def border(self, *, mode: Mode = "on", level: probe.Wish = "full", **changes: Any) -> Border:
+        given = {"workspace": str(self.work), "hermes_home": str(self.hermes), "home": str(self.home)}
+        given["caches"] = str(self.hermes / "cache" / "work")
+        return Border(mode=mode, level=level, request=PlanRequest(**{**given, **changes}))
 
 
 @pytest.fixture
@@ -63,9 +62,9 @@ def place() -> Iterator[Place]:
     shutil.rmtree(root, ignore_errors=True)
 
 
-def make(supervisor: ProcessSupervisor, place: Place, **changes: object) -> LocalEnvironment:
+def make(supervisor: ProcessSupervisor, place: Place, **changes: Any) -> LocalEnvironment:
     env = {"PATH": PATH, "HOME": str(place.home), "LANG": "C.UTF-8"}
-    options = LocalOptions(env=env, sandbox=place.options(**changes), processes_folder=place.hermes / "processes")
+    options = LocalOptions(env=env, border=place.border(**changes), processes_folder=place.hermes / "processes")
     return LocalEnvironment(supervisor, str(place.work), options)
 
 
@@ -90,10 +89,10 @@ class TestSandboxed(Conformance):
 async def test_the_workspace_temp_and_caches_are_writable_and_the_rest_is_not(
     environment: LocalEnvironment, place: Place
 ) -> None:
-    writable = [place.work, "/tmp", place.home / ".cache"]
+    writable = [place.work, "/tmp", "$XDG_CACHE_HOME", "$CARGO_HOME"]
     for folder in writable:
         assert (await run(environment, f"touch {folder}/canary && rm {folder}/canary")).exit_code == 0
-    for folder in (place.root / "elsewhere", place.home, "/usr", "/etc"):
+    for folder in (place.root / "elsewhere", place.home, place.home / ".cache", "/usr", "/etc"):
         result = await run(environment, f"touch {folder}/canary")
         assert result.exit_code == 1
         assert "Read-only file system" in result.output
@@ -150,9 +149,10 @@ async def test_a_denied_path_is_offered_and_then_works(supervisor: ProcessSuperv
     answer = told(await terminal({"command": f"cd sub && echo hi > {target}"}, ctx=room))  # both times from one folder
     assert (answer["exit_code"], target.read_text()) == (0, "hi\n")
     question = room.gate.asked[-1]
-    assert (question.kind, question.text, question.details["sandbox"]) == ("write", str(target.parent), "allow_path")
+    assert (question.kind, question.text) == ("write", str(target))
+    assert "the command says that it could not write" in str(question.details["why"])
     assert str(target.parent) in question.details["why"]
-    assert "was allowed" in answer["sandbox"]
+    assert "was opened, as allowed" in answer["sandbox"]
     await terminal({"command": f"echo again > {target}"}, ctx=room)
     assert len(room.gate.asked) == 3
     await environment.close()
@@ -167,8 +167,7 @@ async def test_a_file_in_the_home_itself_does_not_open_all_of_the_home(
     (place.work / "sub").mkdir()
     answer = told(await terminal({"command": f"cd sub && echo hi > {place.home}/new.txt"}, ctx=room))
     assert (answer["exit_code"], room.gate.asked[-1].details["sandbox"]) == (0, "run_outside")
-    assert environment.sandbox is not None
-    assert environment.sandbox.writable == ()
+    assert str(place.home) not in (await environment.confinement()).writable
     await environment.close()
 
 
@@ -176,10 +175,10 @@ async def test_a_file_in_the_home_itself_does_not_open_all_of_the_home(
 async def test_a_refused_denial_changes_nothing_and_is_told(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     target = place.root / "elsewhere" / "new.txt"
-    room = Room(environment, supervisor, place.root, PathGate(str(target.parent)))
+    room = Room(environment, supervisor, place.root, PathGate(str(target)))
     answer = told(await terminal({"command": f"echo hi > {target}"}, ctx=room))
     assert answer["exit_code"] == 1
-    assert "read-only" in answer["sandbox"]
+    assert "the border keeps" in answer["sandbox"]
     assert not target.exists()
     await environment.close()
 
@@ -227,7 +226,7 @@ async def test_what_a_sandboxed_command_leaves_does_not_act_outside(
 async def test_a_search_says_that_the_sandbox_hides_a_folder(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     room = Room(environment, supervisor, place.root)
-    with pytest.raises(ToolError, match="the sandbox hides"):
+    with pytest.raises(ToolError, match="out of sight"):
         await search_files({"pattern": "model", "path": str(place.hermes)}, ctx=room)
     shown = told(await search_files({"pattern": "skill", "path": str(place.hermes / "skills")}, ctx=room))
     assert shown["total_count"] == 1
@@ -252,12 +251,13 @@ async def test_on_refuses_where_there_is_no_bubblewrap_and_auto_says_so_once(
     supervisor: ProcessSupervisor, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None if name == "bwrap" else f"/bin/{name}")
-    monkeypatch.setattr(sandboxing, "_answers", {})
+    monkeypatch.setattr(probe, "_answers", {})
+    monkeypatch.setattr(landlock, "version", lambda: 0)
     strict = make(supervisor, place)
     with pytest.raises(MissingPart, match="install bubblewrap"):
         await run(strict, "touch canary")
     assert not (place.work / "canary").exists()
-    easy = make(supervisor, place, mode="auto")
+    easy = make(supervisor, place, mode="auto", level="auto")
     room = Room(easy, supervisor, place.root)
     first = told(await terminal({"command": "true"}, ctx=room))
     assert "without a sandbox" in first["sandbox"]
@@ -267,9 +267,7 @@ async def test_on_refuses_where_there_is_no_bubblewrap_and_auto_says_so_once(
 
 @needs_bwrap
 async def test_the_probe_runs_the_program_once(supervisor: ProcessSupervisor) -> None:
-    assert await sandboxing.probed(supervisor, in_daemon_thread) == SandboxProbe(
-        works=True, program=shutil.which("bwrap") or ""
-    )
+    assert await probe.enforcement(supervisor) == Enforcement("full", shutil.which("bwrap") or "")
 
 
 @pytest.mark.parametrize(
@@ -284,8 +282,93 @@ async def test_the_probe_runs_the_program_once(supervisor: ProcessSupervisor) ->
     ],
 )
 def test_a_denial_is_read_from_what_programs_say(output: str, path: str | None) -> None:
-    found = denial_in(output, 1, network=True)
+    confined = Confinement(level="full", workspace="/srv")
+    found = denial_in(output, 1, confined)
     assert found is not None
     assert found.path == path
-    assert denial_in(output, 0, network=True) is None
-    assert denial_in("no such file", 1, network=True) is None
+    assert denial_in(output, 0, confined) is None
+    assert denial_in("no such file", 1, confined) is None
+
+
+def test_what_a_command_says_counts_only_where_the_border_keeps_it() -> None:
+    rules = (
+        PathRule("/srv", "write", "workspace", ""),
+        PathRule("/srv/.envrc", "read", "self-running", "run by itself"),
+        PathRule("/home/me/.ssh", "hidden", "secret", "keys"),
+    )
+    confined = Confinement(level="full", workspace="/srv", home="/home/me", rules=rules)
+    said = "touch: cannot touch '{}': Read-only file system"
+    for path in ("/home/me/.ssh/x", "/srv/.envrc", "/srv/.ENVRC"):
+        found = denial_in(said.format(path), 1, confined)
+        assert found is not None
+        assert (found.path, found.is_final) == (None, True)
+    own = denial_in(said.format("/srv/a/b"), 1, confined)
+    assert own is not None  # it may be a mount of the person's own
+    assert own.path is None
+    assert "not known what" in own.why
+    docker = denial_in("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", 1, confined)
+    assert docker is not None
+    assert "out of sight" in docker.why
+    assert denial_in("kill: (1) - Operation not permitted", 1, confined) is None
+    assert folder_for("/home/x", confined) is None  # /home holds the person's
+    assert folder_for("/usr/lib/x", confined) == "/usr/lib"
+
+
+def in_work(place: Place, *words: str) -> None:
+    """Run git in the workspace as the person would."""
+    quiet = {"PATH": PATH, "HOME": str(place.home), "GIT_CONFIG_GLOBAL": "/dev/null"}
+    named = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", *words], cwd=place.work, env={**quiet, **named}, check=True, capture_output=True)
+
+
+@needs_bwrap
+@pytest.mark.parametrize("level", ["full", "files"])
+async def test_git_fetches_and_pushes_over_ssh_though_no_key_is_in_sight(
+    supervisor: ProcessSupervisor, place: Place, sshd: SshServer, tmp_path: Path, level: probe.Wish
+) -> None:
+    theirs = place.root / "theirs.git"
+    shutil.rmtree(place.work / ".git")
+    in_work(place, "init", "-q", "--bare", "-b", "main", str(theirs))
+    in_work(place, "init", "-q", "-b", "main")
+    in_work(place, "remote", "add", "origin", f"ssh://127.0.0.1:{sshd.port}{theirs}")
+    in_work(place, "commit", "-q", "--allow-empty", "-m", "one")
+    known = f"-o UserKnownHostsFile={tmp_path}/k -o StrictHostKeyChecking=accept-new"
+    env = {"PATH": PATH, "HOME": str(place.home), "LANG": "C.UTF-8"}
+    person = {**env, "GIT_SSH_COMMAND": f"ssh -F /dev/null -i {sshd.folder}/key {known}"}
+    options = LocalOptions(env=env, border=place.border(level=level), person=person)
+    environment = LocalEnvironment(supervisor, str(place.work), options)
+    try:
+        assert (await environment.confinement()).level == level
+        done = await run(environment, "git push -u origin main && git fetch origin && git ls-remote origin")
+        assert done.exit_code == 0, done.output
+        code = "import subprocess; subprocess.run(['git', 'ls-remote', 'origin'])"
+        again = await run(environment, f'python3 -c "{code}"')
+        assert "refs/heads/main" in again.output
+        elsewhere = await run(environment, f"git ls-remote ssh://127.0.0.1:{sshd.port}{place.work}")
+        assert "was no remote of this workspace" in elsewhere.output
+    finally:
+        await environment.close()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("level", ["full", "files"])
+async def test_settings_of_git_that_start_something_do_not_outlast_the_command(
+    supervisor: ProcessSupervisor, place: Place, level: probe.Wish
+) -> None:
+    shutil.rmtree(place.work / ".git")
+    in_work(place, "init", "-q", "-b", "main")
+    environment = make(supervisor, place, level=level)
+    try:
+        everyday = "git config user.name me && git remote add origin git@example.org:a/b.git && git checkout -qb x"
+        done = await run(environment, everyday)
+        assert (done.exit_code, done.notes) == (0, ()), done.output
+        done = await run(environment, "git config core.fsmonitor 'touch /tmp/x' && git config alias.st status")
+        assert done.exit_code == 0, done.output
+        assert "alias.st, core.fsmonitor" in done.notes[0]
+        config = (place.work / ".git" / "config").read_text()
+        assert "fsmonitor" not in config
+        assert "git@example.org:a/b.git" in config
+        assert "name = me" in config
+        assert (await run(environment, "true")).notes == ()
+    finally:
+        await environment.close()

@@ -1,0 +1,27 @@
+"""What the runtime starts outside the confinement of a session: one table, with a reason each.
+
+`scripts/lint_house.py` holds that nothing else is started so.
+"""
+
+from hermes.confinement.policy import Outside
+
+STARTS: dict[str, str] = {
+    "checkpoint git": "reads no configuration of the workspace and no hook, and writes to Hermes' own folders alone",
+    "own git": "hooks, monitors, filters, external diffs, pagers, aliases and all that fetches are off",
+    "git ssh": "the person's ssh for a git remote that the workspace had before the first command, forwarding off",
+    "git credential": "`git credential fill` in no repository, for the host of such a remote",
+    "container": "a client that talks to a container engine; the container is a border of its own",
+    "ssh": "a client; what it runs is on another machine",
+    "box model": "the model server, from Hermes' own folder",
+    "shell hook": "from the person's own configuration, and its program lies in no folder that commands may write",
+    "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
+    "terminal program": "started by the person at the prompt",
+    "allowed outside": "a command that a person or a rule sent outside, in so many words",
+}
+
+
+def outside(name: str) -> Outside:
+    """The start called `name` in the table; a name that is not there is a mistake in the program."""
+    if name not in STARTS:
+        raise ValueError(f"{name!r} is not in the table of what starts outside")
+    return Outside(name)

@@ -1,0 +1,171 @@
+"""Files that commands must leave as they are, where nothing else holds them: compared after each command, put back.
+
+What a mount protects needs none of this. A name that did not exist when the session began cannot be mounted over, a
+link cannot either, and at level *files* nothing can.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from hermes.confinement.policy import Confinement, PathRule
+
+_MOST_BYTES = 4 << 20  # of one protected folder or file
+_MOST_FILES = 500
+
+
+class _Entry(Struct, frozen=True):
+    """One file, link or folder as it was."""
+
+    mode: int
+    data: bytes = b""  # what it holds, or where it leads
+
+
+class _Memory(Struct):
+    """What was at one path: its entries by their names below it, and how to tell cheaply that nothing moved."""
+
+    rule: PathRule
+    entries: dict[str, _Entry]
+    signs: dict[str, tuple[int, int, int]]
+
+
+class ProtectedFiles:
+    """The state of protected files at the start of a session. Blocking; a look costs one `lstat` for each entry."""
+
+    def __init__(self, confined: Confinement, covered: Iterable[str] = ()) -> None:
+        """`covered` are the paths that a mount holds already."""
+        held = set(covered)
+        rules = {rule.path: rule for rule in confined.rules}
+        self._memories = [
+            _remembered(rule)
+            for rule in rules.values()
+            if rule.kind in ("protected", "self-running", "git-config")
+            and rule.access == "read"
+            and rule.path not in held
+            and confined.may_write(os.path.dirname(rule.path))  # noqa: PTH120
+        ]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What is looked at."""
+        return tuple(memory.rule.path for memory in self._memories)
+
+    def changed(self) -> tuple[PathRule, ...]:
+        """The rules whose files are not as they were; nothing is put back."""
+        return tuple(memory.rule for memory in self._memories if _signs(memory.rule.path) != memory.signs)
+
+    def accept(self, rule: PathRule) -> None:
+        """From now on the present state of `rule.path` is the right one."""
+        self._memories = [_remembered(rule) if each.rule.path == rule.path else each for each in self._memories]
+
+    def forget(self, path: str) -> None:
+        """Look at `path` no more: something else holds it."""
+        self._memories = [each for each in self._memories if each.rule.path != path]
+
+    def put_back(self) -> Sequence[str]:
+        """Undo every change; a sentence for each path where there was one."""
+        told = []
+        for memory in self._memories:
+            path = memory.rule.path
+            if _signs(path) == memory.signs:
+                continue
+            if _entries(path) == memory.entries:
+                memory.signs = _signs(path)
+                continue
+            if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):  # noqa: PTH120
+                # A link was put in the place of a folder on the way: what is restored must not land where it leads.
+                told.append(f"{path} cannot be put back, since a link was put in the place of a folder above it")
+                continue
+            _restore(path, memory.entries)
+            memory.signs = _signs(path)
+            told.append(f"{path} was changed and is put back: {memory.rule.why}; write_file asks the user about it")
+        return told
+
+
+def _remembered(rule: PathRule) -> _Memory:
+    return _Memory(rule, _entries(rule.path), _signs(rule.path))
+
+
+def _walk(path: str) -> list[tuple[str, os.stat_result]]:
+    """The entry at `path` and all below it, by their names relative to it; links are not followed."""
+    try:
+        found = [("", os.lstat(path))]
+    except OSError:
+        return []
+    todo = [""] if stat.S_ISDIR(found[0][1].st_mode) else []
+    while todo and len(found) < _MOST_FILES:
+        folder = todo.pop()
+        with contextlib.suppress(OSError), os.scandir(f"{path}/{folder}") as entries:
+            for entry in entries:
+                name = f"{folder}/{entry.name}" if folder else entry.name
+                found.append((name, entry.stat(follow_symlinks=False)))
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(name)
+    return sorted(found)
+
+
+def _signs(path: str) -> dict[str, tuple[int, int, int]]:
+    # The time of the last change of an entry cannot be set by whoever makes one.
+    return {
+        name: (state.st_ino, state.st_ctime_ns, state.st_mode)
+        for name, state in _walk(path)
+        if name or not stat.S_ISDIR(state.st_mode)  # a folder's own time moves with what is made beside it
+    }
+
+
+def _entries(path: str) -> dict[str, _Entry]:
+    left = _MOST_BYTES
+    found = {}
+    for name, state in _walk(path):
+        file = f"{path}/{name}" if name else path
+        data = b""
+        with contextlib.suppress(OSError):
+            if stat.S_ISLNK(state.st_mode):
+                data = os.fsencode(os.readlink(file))  # noqa: PTH115
+            elif stat.S_ISREG(state.st_mode) and state.st_size <= left:
+                data = Path(file).read_bytes()
+                left -= len(data)
+        found[name] = _Entry(state.st_mode, data)
+    return found
+
+
+def _restore(path: str, entries: dict[str, _Entry]) -> None:
+    now = _entries(path)
+    for name in sorted(now.keys() - entries.keys(), reverse=True):
+        _remove(f"{path}/{name}" if name else path)
+    for name, entry in sorted(entries.items()):
+        if now.get(name) == entry:
+            continue
+        target = f"{path}/{name}" if name else path
+        if name in now and (stat.S_IFMT(now[name].mode) != stat.S_IFDIR or stat.S_IFMT(entry.mode) != stat.S_IFDIR):
+            _remove(target)
+        with contextlib.suppress(OSError):
+            _make(target, entry)
+
+
+def _remove(target: str) -> None:
+    with contextlib.suppress(OSError):
+        if os.path.isdir(target) and not os.path.islink(target):  # noqa: PTH112, PTH114
+            shutil.rmtree(target)
+        else:
+            os.unlink(target)  # noqa: PTH108
+
+
+def _make(target: str, entry: _Entry) -> None:
+    if stat.S_ISDIR(entry.mode):
+        os.makedirs(target, exist_ok=True)  # noqa: PTH103
+    elif stat.S_ISLNK(entry.mode):
+        os.symlink(os.fsdecode(entry.data), target)  # noqa: PTH211
+        return
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+        # Never through a link that was put there: the name must be free.
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(entry.data)
+    os.chmod(target, stat.S_IMODE(entry.mode))  # noqa: PTH101

@@ -1,0 +1,1 @@
+"""How a confinement is enforced: namespaces by bubblewrap, Landlock, system call filters. Linux only."""
