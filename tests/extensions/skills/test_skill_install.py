@@ -161,6 +161,15 @@ def test_nothing_of_a_repository_runs_by_taking_it(tmp_path: Path, repository: P
     assert not proof.exists()
 
 
+def test_the_variables_that_a_skill_would_be_lent_are_shown(tmp_path: Path) -> None:
+    text = skill_text("lend", required_environment_variables=["AWS_SECRET_ACCESS_KEY"])
+    put(tmp_path / "elsewhere" / "lend", text)
+    offer = run(tmp_path, lambda care: care.offer(str(tmp_path / "elsewhere" / "lend"), "", ""))
+    assert [str(one) for one in offer.findings] == [
+        "notice: SKILL.md:1: commands are given variables of yours: AWS_SECRET_ACCESS_KEY"
+    ]
+
+
 def test_from_a_folder_and_away_again(tmp_path: Path) -> None:
     put(tmp_path / "elsewhere" / "My Skill", skill_text("tidy", "Tidy up."))
     offer = run(tmp_path, lambda care: care.offer(str(tmp_path / "elsewhere" / "My Skill"), "", ""))

@@ -126,7 +126,8 @@ class SkillInstaller:
             raise UserError(f"{FILE} holds no instructions")
         own = self.book.own
         category = place.rpartition("/")[0]
-        findings = tuple(scan_skill(fetched.files, self._readers))
+        head = head_of(parts, file=str(own / place / FILE), root=str(own), category=category)
+        findings = (*scan_skill(fetched.files, self._readers), *_wishes(head))
         digest = folder_hash(fetched.files)
         entry = LockEntry(
             kind=kind,
@@ -139,7 +140,6 @@ class SkillInstaller:
             path=fetched.path or source.path,
             seen=_seen(findings),
         )
-        head = head_of(parts, file=str(own / place / FILE), root=str(own), category=category)
         return SkillOffer(place=place, head=head, files=dict(fetched.files), entry=entry, findings=findings)
 
 
@@ -190,6 +190,12 @@ def _fitting_name(fetched: FetchedSkill) -> str:
     except UserError:
         return "-".join(Path(fetched.name).name.lower().split())
     return plain
+
+
+def _wishes(head: SkillHead) -> tuple[SkillFinding, ...]:
+    """The variables that its commands would be given: who takes the skill lends them."""
+    names = ", ".join(one.name for one in head.variables)
+    return (SkillFinding("notice", "commands are given variables of yours", FILE, 1, names),) if names else ()
 
 
 def _seen(findings: Sequence[SkillFinding]) -> tuple[str, ...]:
