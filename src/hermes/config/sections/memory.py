@@ -17,3 +17,5 @@ class Section(SectionBase, frozen=True):
     nudge_interval: Annotated[
         int, key("Turns between two reviews of what should be kept; 0 is never.", pending=True, ge=0)
     ] = 10
+    recall_lines: Annotated[int, key("How many recalled lines go beside a message at most.", ge=1, le=20)] = 5
+    prefetch_timeout: Annotated[float, key("Seconds that a provider may take before a turn.", gt=0, le=60)] = 8.0

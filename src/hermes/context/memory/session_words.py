@@ -45,13 +45,18 @@ def words_of_session(records: Iterable[SessionRecord], *, is_whole: bool = True)
                 outside += [] if is_whole else [ForeignText("the summary of an earlier part", text)]
             elif message.role == "user":
                 outside += [_added(match) for match in _ADDED.finditer(text)]
-                own.append(_ADDED.sub("", text))
+                own.append(own_words(text))
             elif message.role == "tool" and message.tool_name == "clarify":
                 own.append(_answer(text))
             elif message.role == "tool" and message.tool_name not in ECHOES:
                 call = calls.get(message.tool_call_id or "")
                 outside.append(ForeignText(_source(message, call.arguments if call else ""), _plain(text)))
     return SessionText(outside=outside, own=own)
+
+
+def own_words(text: str) -> str:
+    """What of a user message the person has written: no summary, and nothing that references and skills added."""
+    return "" if text.startswith(PREFIX) else _ADDED.sub("", text)
 
 
 def _added(match: re.Match[str]) -> ForeignText:
