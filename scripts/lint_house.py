@@ -15,6 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 100
 SUPERVISOR = ("tools", "supervisor")
+SKILL_SCRIPTS = (
+    "extensions",
+    "skills",
+    "bundled",
+)  # commands of the agent, which its gate sees
 TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will not do there
     "scope.py",  # `unbroken` outlives a cancellation of the task that awaits it
     "runtime/parts/titles.py",  # a title outlives the turn it is made for, and ends with the agent
@@ -321,7 +326,7 @@ def check_folder(folder: Path) -> Iterator[tuple[Path, Finding]]:
             yield file, finding
         for finding in check_source(
             sources[place.as_posix()],
-            in_supervisor=place.parts[:2] == SUPERVISOR,
+            in_supervisor=place.parts[:2] == SUPERVISOR or place.parts[:3] == SKILL_SCRIPTS,
             in_store=place.parts[:2] == STORE,
             owns_tasks=place.as_posix() in TASK_OWNERS,
             learns_types=place.as_posix() == TYPED,

@@ -29,6 +29,9 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
+# What a fetch needs of the above: ssh that asks nothing, and the protocols that are encrypted or stay on this machine.
+_FETCHING = ("core.sshCommand=ssh -oBatchMode=yes", "fetch.fsckObjects=true")
+_FETCHES = {"GIT_ALLOW_PROTOCOL": "https:ssh:file"}
 # The other variables of git are dropped: set by a hook or an alias that runs hermes, they would lead git elsewhere.
 _KEPT = ("GIT_CONFIG", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM")
 # A submodule has settings of its own, which those given here do not cover: git must not go into it.
@@ -48,11 +51,15 @@ class GitAnswer(NamedTuple):
 
 
 class OwnGit(NamedTuple):
-    """Git in a folder of the person's. Every `Supervisor` can start it."""
+    """Git in a folder of the person's. Every `Supervisor` can start it.
+
+    With `fetches` it may contact the hosts it is told, and no others; only for a folder that nobody else can write.
+    """
 
     supervisor: Supervisor
     environ: Mapping[str, str]
     folder: Path
+    fetches: bool = False
 
     async def ask(
         self, *words: str, purpose: str, beside: Path | None = None, most_bytes: int | None = None
@@ -76,10 +83,11 @@ class OwnGit(NamedTuple):
     async def _run(
         self, words: Sequence[str], folder: Path, settings: Sequence[str], purpose: str, most_bytes: int | None
     ) -> GitAnswer:
+        more = (*settings, *(_FETCHING if self.fetches else ()))
         spec = SpawnSpec(
-            argv=own_git_argv(self.environ, folder, words, settings),
+            argv=own_git_argv(self.environ, folder, words, more),
             cwd=str(folder),
-            env=_environment(self.environ, folder),
+            env={**_environment(self.environ, folder), **(_FETCHES if self.fetches else {})},
             owner="git",
             merge_stderr=False,
             confinement=outside("own git"),

@@ -225,6 +225,7 @@ StatusKind: TypeAlias = Literal[
     "rules",  # trouble with the files that say how to work here
     "sandbox",
     "secret",
+    "skills",
     "waiting",
     "warning",
 ]

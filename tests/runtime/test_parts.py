@@ -462,7 +462,14 @@ async def test_parts_are_asked_in_the_order_of_their_names_and_only_for_what_the
     assert request.units[-1].context == "ada heard 'Hello'\n\nzoe heard 'Hello'"
     assert "I am ada.\n\nI am zoe.\n\nConversation started:" in request.system
     parts = (await agent._assembled()).services.parts
-    assert [name for name, _ in parts._overriding["context"]] == ["ada", "background", "hooks", "zoe"]
+    assert [name for name, _ in parts._overriding["context"]] == [
+        "ada",
+        "background",
+        "hooks",
+        "nested-rules",
+        "skills",
+        "zoe",
+    ]
     assert parts._overriding["around"] == ()
 
 

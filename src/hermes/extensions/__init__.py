@@ -1,1 +1,1 @@
-"""What people add to Hermes without writing a tool: skills."""
+"""What people add to Hermes without writing a tool: skills and hooks."""

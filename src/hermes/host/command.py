@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from hermes.config.sections.top import QuickCommand
 from hermes.config.sections.top import Section as Top
 from hermes.errors import ToolError, UserError
-from hermes.extensions.skills import Skills
 from hermes.host.host_errors import SessionBusy
 from hermes.host.live_session import LiveSession
 from hermes.host.run_program import Program, run_program
@@ -153,7 +152,11 @@ def quick_commands(session: LiveSession) -> dict[str, QuickCommand]:
 
 def skill_names(session: LiveSession) -> Iterable[str]:
     """The names of skills; each is a command that sends its words along."""
-    return () if session.asked.ignore_rules else Skills(session.settings, session.asked.source).files()
+    if session.asked.ignore_rules:
+        return ()
+    from hermes.extensions.skills.skill_book import SkillBook, names_of  # paid by what is none of the table's
+
+    return names_of(SkillBook(session.settings, session.asked.source).usable())
 
 
 async def run_command(session: LiveSession, typed: str, surface: SurfaceFacts) -> CommandResult:
@@ -161,7 +164,7 @@ async def run_command(session: LiveSession, typed: str, surface: SurfaceFacts) -
     word, _, rest = typed.partition(" ")
     own, builtin = quick_commands(session), COMMANDS.names()
     if word not in own and word not in builtin and word in skill_names(session):
-        await session.submit(f"@skill:{word} {rest}".strip())
+        await session.submit(f"/{word} {rest}".strip())
         return CommandResult()
     name = find(word.lower(), tuple(own))
     if name in own and name not in builtin:

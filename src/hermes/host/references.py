@@ -35,17 +35,18 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     cwd: str
     environ: Mapping[str, str]
     hide: Callable[[str], str]
-    skill: Callable[[str], str]
+    skill: Callable[[str], str]  # the word that calls it, by any of its names
 
 
 def surroundings(settings: Settings, cwd: str, source: str) -> Surroundings:
     """Where a conversation with these settings looks its references up."""
 
     def skill(name: str) -> str:
-        from hermes.extensions.skills import Skills  # paid by whoever names one
+        from hermes.extensions.skills.skill_book import SkillBook, names_of  # paid by whoever names one
 
-        book = Skills(settings, source)
-        return book.text([book.load(name)], "")
+        book = SkillBook(settings, source)
+        head = book.find(name)
+        return f"/{head.slash if head.slash in names_of(book.usable()) else head.place}"
 
     return Surroundings(cwd=cwd, environ=settings.environ, hide=redactor_of(settings).redact, skill=skill)
 
@@ -61,9 +62,11 @@ async def opened(text: str, around: Surroundings) -> Any:
 
 
 async def referred(text: str, around: Surroundings) -> str:
-    """`text` with what its references name below it."""
+    """`text` with what its references name below it; skills are called before it, as if typed by their names."""
     named = dict.fromkeys(match.groups() for match in _REFERENCE.finditer(text))
-    return "\n\n".join([text, *[await _one(found, around) for found in named]])
+    skills = [await _one(found, around) for found in named if found[0] == "skill"]
+    below = [await _one(found, around) for found in named if found[0] != "skill"]
+    return "\n\n".join([" ".join([*skills, text]), *below])
 
 
 def pictures_in(text: str, cwd: str) -> list[Path]:

@@ -1,23 +1,32 @@
 """Whether skills can be read, and whether hooks may run."""
 
+from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.extensions.shell_hooks import configured, not_accepted
-from hermes.extensions.skills import Skills, read
+from hermes.extensions.skills.lock_file import LockFile
+from hermes.extensions.skills.skill_book import SkillBook
+from hermes.extensions.skills.skill_desk import changed_since
+from hermes.extensions.skills.skill_proposals import SkillProposals
 from hermes.host.doctor import Check, Finding, ok, problem, warning
 from hermes.host.installation import Installation
 
 
 def run(installation: Installation) -> Iterable[Finding]:
     settings = load_settings(installation.home, environ=installation.environ)
-    files = Skills(settings).files()
-    broken = [text for file in files.values() if (text := _trouble(file))]
-    yield ok(f"{len(files) - len(broken)} skills")
-    for text in broken:
-        yield warning(text)
+    book = SkillBook(settings)
+    heads = book.all()
+    broken = [head for head in heads if head.trouble]
+    yield ok(f"{len(heads) - len(broken)} skills")
+    for head in broken:
+        yield warning(f"the skill {head.place} is left out: {head.trouble}")
+    names = Counter(head.name for head in heads)
+    for name, count in names.items():
+        if count > 1:
+            yield warning(f"{count} skills are called {name!r}; each is loaded as category/name")
+    yield from _kept(book)
     try:
         hooks, idle = configured(settings), not_accepted(settings)
     except UserError as error:
@@ -29,13 +38,19 @@ def run(installation: Installation) -> Iterable[Finding]:
         yield warning(f"the hook {one.hook.command!r} ({one.event}) does not run: nobody has allowed it", "hermes")
 
 
-def _trouble(file: Path) -> str:
-    """What is wrong with a skill; empty when nothing is."""
+def _kept(book: SkillBook) -> Iterable[Finding]:
+    """Whether installed skills are as they were taken, and whether something waits for a decision."""
+    lock = LockFile(book.own)
     try:
-        read(file)
+        changed = [why for head in book.usable() if (why := changed_since(lock, book, head))]
+        waiting = SkillProposals(book.own).waiting()
     except UserError as error:
-        return str(error)
-    return ""
+        yield problem(str(error), "hermes skills check")
+        return
+    for why in changed:
+        yield warning(why, "hermes skills check")
+    if waiting:
+        yield warning(f"{len(waiting)} changes of skills wait for your yes", "hermes skills review")
 
 
 CHECK = Check(title="Skills and hooks", run=run)

@@ -29,7 +29,8 @@ def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: s
 
 def matching_skills(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """The skills whose name begins with what was typed."""
-    from hermes.extensions.skills import Skills  # paid by whoever completes one
+    from hermes.extensions.skills.skill_book import SkillBook  # paid by whoever completes one
 
     cli = ctx.find_object(Cli)
-    return [name for name in Skills(cli.settings()).files() if name.startswith(incomplete)] if cli else []
+    heads = SkillBook(cli.settings()).usable() if cli else []
+    return [head.name for head in heads if head.name.startswith(incomplete)]

@@ -30,6 +30,7 @@ from hermes.tools.traits import Traits
 from hermes.types import Content, JsonObject
 
 SHORT_CHARS = 4000
+LENT = "lent_variables"  # the memo's key: names of variables that this session was lent
 
 
 class ExecuteCode(Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +66,7 @@ async def execute_code(
         limits=limits,
         mode=mode,
         decision=decision,
-        passthrough=tuple((ctx.settings.get("terminal") or {}).get("env_passthrough") or ()),
+        passthrough=(*((ctx.settings.get("terminal") or {}).get("env_passthrough") or ()), *ctx.memo.get(LENT, ())),
     )
     return await _run(order, calls, ctx)
 

@@ -375,6 +375,22 @@ class LocalEnvironment:
             )
             await self._execute(named, "session")
 
+    async def lend(self, variables: Mapping[str, str], scope: TurnScope) -> None:
+        """Commands see these variables from now on, also outside the sandbox; no command line shows their values."""
+        self._options.session.update(variables)
+        if self._state is None or not self._has_shell:  # the shell is made with them
+            return
+        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+        await self._run_blocking(self._state.add_to_login, exports)
+        if self._state.has_moved:
+            taken = LocalRun(
+                shell_scripts.taking(variables),
+                Decision.own("variables of a skill"),
+                scope,
+                stdin=shell_scripts.taken(variables),
+            )
+            await self._execute(taken, "session")
+
     async def _make_shell(self, state: ShellState) -> None:
         """Let a login shell read the person's start files, once, and keep what it made of them."""
         from hermes.confinement.outside import outside  # see `_plan`

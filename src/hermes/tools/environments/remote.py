@@ -6,7 +6,7 @@ import logging
 import posixpath
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -145,6 +145,11 @@ class RemoteEnvironment:
         if not ended.timed_out:
             self._settle(spool, ended.code, output, number)
         return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
+
+    async def lend(self, variables: Mapping[str, str], scope: TurnScope) -> None:
+        """Commands there see these variables from now on, until the other side is lost; see `local.lend`."""
+        told = Decision.own("variables of a skill")
+        await self.execute(shell_scripts.taking(variables), told, scope, stdin=shell_scripts.taken(variables))
 
     async def stat(self, path: str) -> FileInfo | None:
         return await remote_files.stat_path(self._ready_script, await self._absolute(path))

@@ -5,6 +5,7 @@ its own around that, for files and for what is left behind.
 """
 
 import shlex
+from collections.abc import Iterable, Mapping
 
 INLINE_COMMAND_BYTES = 96 * 1024  # the kernel takes no argument over 128 KiB
 
@@ -78,6 +79,16 @@ ASKPASS = '#!/bin/sh\nexec cat "$HERMES_ASKPASS"\n'
 def quoted(*words: str) -> str:
     """The words as one line for a shell."""
     return shlex.join(words)
+
+
+def taking(names: Iterable[str]) -> str:
+    """A command that exports these variables; their values come on its stdin, see `taken`."""
+    return "\n".join(f"IFS= \\read -r -d '' {name}; \\export {name}" for name in names)
+
+
+def taken(variables: Mapping[str, str]) -> bytes:
+    """What `taking` reads. A value ends at a NUL, which no variable can hold."""
+    return "".join(f"{value}\0" for value in variables.values()).encode("utf-8", "surrogateescape")
 
 
 # Arguments: the call's mark, the file the folder it ends in is written to, then those of `COMMAND`.

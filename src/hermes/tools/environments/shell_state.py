@@ -69,6 +69,17 @@ class ShellState:
         """The same for the runtime's own commands: without the folders of PATH that the agent may write."""
         return f"{self.own}/snapshot-runtime"
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether a command has left a state of its own."""
+        return self._present > 0
+
+    def add_to_login(self, lines: str) -> None:
+        """Have every command that starts from the login shell's state begin with these lines."""
+        for name in {self.login, self._first}:
+            with open(name, "a", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - a name as text
+                file.write(f"\n{lines}")
+
     def add_inside(self, variables: Mapping[str, str]) -> None:
         """Export these to the session's commands, whatever the login shell says; not to those that run outside."""
         lines = "".join(f"declare -x {name}={shlex.quote(value)}\n" for name, value in variables.items())

@@ -22,7 +22,9 @@ def skills(home: Path) -> None:
     for name, text in (("tabs", "Use tabs. @file:nothing"), ("rhymes", "Answer in rhymes.")):
         folder = home / "skills" / name
         folder.mkdir(parents=True)
-        (folder / "SKILL.md").write_text(f"---\nrequired_environment_variables: [OVEN_TOKEN]\n---\n{text}")
+        (folder / "SKILL.md").write_text(
+            f"---\ndescription: A style.\nrequired_environment_variables: [OVEN_TOKEN]\n---\n{text}"
+        )
 
 
 def model(server: ScriptedServer) -> list[str]:
@@ -113,7 +115,7 @@ def test_a_skill_is_a_command_and_a_reference(start: Start) -> None:
         screen.type(f"/rhym{TAB}")
         screen.wait_for("> /rhymes")
         screen.type(f" of the sea{ENTER}")
-        screen.wait_for("> @skill:rhymes of the sea", "I was asked: @skill:rhymes of the sea")
+        screen.wait_for("> /rhymes of the sea", "I was asked: /rhymes of the sea")
         screen.type(f"/new{ENTER}")
         screen.wait_for("A new session")
         screen.type(f"And @skill:none?{ENTER}")

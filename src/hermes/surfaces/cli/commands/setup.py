@@ -1,4 +1,4 @@
-"""Set Hermes up: model, terminal, keys of tools."""
+"""Set Hermes up: model, terminal, keys of tools, skills."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from hermes.errors import UserError
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 
-SECTIONS = ("model", "terminal", "tools")
+SECTIONS = ("model", "terminal", "tools", "skills")
 
 
 @click.command("setup")
-@click.argument("sections", nargs=-1, type=click.Choice(SECTIONS), metavar="[model|terminal|tools]...")
+@click.argument("sections", nargs=-1, type=click.Choice(SECTIONS), metavar="[model|terminal|tools|skills]...")
 @click.option("--non-interactive", is_flag=True, help="Ask nothing; take what the options say.")
 @click.option("--provider", metavar="NAME", default="", help="Who serves the model.")
 @click.option("--model", "name", metavar="NAME", default="", help="The model.")
@@ -53,7 +53,12 @@ def setup(cli: Cli, /, **options: Any) -> int:
 
 
 def _ask_all(cli: Cli, sections: Sequence[str]) -> int:
-    steps: dict[str, Callable[[Cli], None]] = {"model": _ask_model, "terminal": _ask_terminal, "tools": _ask_tools}
+    steps: dict[str, Callable[[Cli], None]] = {
+        "model": _ask_model,
+        "terminal": _ask_terminal,
+        "tools": _ask_tools,
+        "skills": _ask_skills,
+    }
     for section in sections:
         cli.out.note(f"\n{section.capitalize()}")
         steps[section](cli)
@@ -106,6 +111,17 @@ def _ask_tools(cli: Cli) -> None:
         value = click.prompt(text, default="", show_default=False, hide_input=one.is_secret, err=True).strip()
         if value:
             _save_variable(cli, one.name, value)
+
+
+def _ask_skills(cli: Cli) -> None:
+    from hermes.extensions.skills.bundled_skills import choose
+    from hermes.host.skill_care import SkillCare
+
+    care = SkillCare(cli.settings())
+    for head in care.unchosen():
+        cli.out.note(f"{head.name}: {head.description}")
+        if click.confirm(f"Have {head.name}", default=False, err=True):
+            cli.out.line(str(choose(care.book, head.name)))
 
 
 COMMAND = setup
