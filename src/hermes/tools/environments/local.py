@@ -284,7 +284,7 @@ class LocalEnvironment:
         return await self._run_blocking(host_files.read_path, await self._seen(path), offset, size)
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
-        await self._run_blocking(host_files.write_path, await self._seen(path), data, mode)
+        await self._run_blocking(host_files.write_path, await self._private(path), data, mode)
 
     async def read_exact(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
         """`read` of a real path, by descriptors: no link in it is followed."""
@@ -299,10 +299,10 @@ class LocalEnvironment:
         await self._run_blocking(_exact().remove_exact, path)
 
     async def remove(self, path: str) -> None:
-        await self._run_blocking(host_files.remove_path, await self._seen(path))
+        await self._run_blocking(host_files.remove_path, await self._private(path))
 
     async def rename(self, old: str, new: str) -> None:
-        await self._run_blocking(host_files.rename_path, await self._seen(old), await self._seen(new))
+        await self._run_blocking(host_files.rename_path, await self._private(old), await self._private(new))
 
     async def list_dir(self, path: str) -> list[str]:
         return await self._run_blocking(host_files.list_path, await self._seen(path))
@@ -493,6 +493,11 @@ class LocalEnvironment:
         return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
 
     async def _seen(self, path: str) -> str:
+        """Where to read `path`: as commands find it, else the person's own file in the machine's temporary folder."""
+        absolute, private = self._absolute(path), await self._private(path)
+        return absolute if private != absolute and _is_only_at(absolute, private) else private
+
+    async def _private(self, path: str) -> str:
         """Where the runtime finds what commands find at `path`: their temporary folder may be one of their own."""
         absolute = self._absolute(path)
         if not any(is_below(absolute, folder) for folder in TEMP_FOLDERS):
@@ -544,6 +549,11 @@ def _protected_files(confined: Confinement) -> "ProtectedFiles":
         covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
     # A mount holds a name; a file that has a second one beside it is compared as well.
     return ProtectedFiles(confined, [path for path in covered if not _has_second_name(path)])
+
+
+def _is_only_at(absolute: str, private: str) -> bool:
+    """Whether a file is in the machine's temporary folder and not in the session's; no other session's are shown."""
+    return "/hermes-" not in absolute and os.path.lexists(absolute) and not os.path.lexists(private)
 
 
 def _has_second_name(path: str) -> bool:

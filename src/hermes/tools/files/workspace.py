@@ -122,6 +122,11 @@ class Workspace:
         confinement = await self._confinement()
         if confinement is not None and confinement.temp and name.startswith(f"{confinement.temp}/"):
             name = TEMP_FOLDERS[0] + name[len(confinement.temp) :]  # as commands know it, and whoever is asked
+        elif confinement is not None and confinement.seen_at(name) != name:
+            raise ToolError(
+                f"{place.given!r} is in the machine's temporary folder, which this session can only read; "
+                "write to a new name there, or into the workspace"
+            )
         action = Action(
             kind="write",
             tool=self._tool,
