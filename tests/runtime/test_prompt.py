@@ -44,7 +44,12 @@ async def test_the_prompt_is_these_bytes_and_no_part_of_the_agent_adds_any(tmp_p
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n")
     day = time.strftime("%A, %d %B %Y")
     none: dict[str, Any] = {"enabled_toolsets": ["file"]}
-    place = f"Commands run in the local backend, working directory {tmp_path}. Host system: {platform.system()}.\n\n"
+    place = (
+        f"Commands run in the local backend, working directory {tmp_path}. Commands and file tools may write below "
+        f"{tmp_path}, and in $TMPDIR, which is this session's alone. The rest is read-only, keys and secrets are "
+        "hidden, git hooks and settings are protected: a write there fails or asks the user. "
+        f"Host system: {platform.system()}.\n\n"
+    )
     middle = f"Speak like a sailor.\n\n{FIRST}\n\n## AGENTS.md\n\nUse tabs.\n\nConversation started: {day}\n"
     end = "Model: scripted\nProvider: testing"
     assert await prompt_of(tmp_path, **none) == f"{IDENTITY}\n\n{place}{middle}{end}"

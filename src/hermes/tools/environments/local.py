@@ -274,14 +274,14 @@ class LocalEnvironment:
         return structs.replace(result, notes=notes) if notes else result
 
     async def stat(self, path: str) -> FileInfo | None:
-        return await self._run_blocking(host_files.stat_path, await self._seen(path))
+        return await self._run_blocking(host_files.stat_path, self._seen_now(path))
 
     async def first_file(self, paths: Sequence[str]) -> str | None:
-        place = await self._run_blocking(host_files.first_file, [await self._seen(path) for path in paths])
+        place = await self._run_blocking(host_files.first_file, [self._seen_now(path) for path in paths])
         return None if place is None else paths[place]
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
-        return await self._run_blocking(host_files.read_path, await self._seen(path), offset, size)
+        return await self._run_blocking(host_files.read_path, self._seen_now(path), offset, size)
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         await self._run_blocking(host_files.write_path, await self._private(path), data, mode)
@@ -305,7 +305,7 @@ class LocalEnvironment:
         await self._run_blocking(host_files.rename_path, await self._private(old), await self._private(new))
 
     async def list_dir(self, path: str) -> list[str]:
-        return await self._run_blocking(host_files.list_path, await self._seen(path))
+        return await self._run_blocking(host_files.list_path, self._seen_now(path))
 
     async def close(self) -> None:
         """Forget the shell state. What commands wrote elsewhere stays."""
@@ -503,6 +503,11 @@ class LocalEnvironment:
         if not any(is_below(absolute, folder) for folder in TEMP_FOLDERS):
             return absolute
         return (await self.confinement()).seen_at(absolute)
+
+    def _seen_now(self, path: str) -> str:
+        """The same for who only looks: to look at a project's rules nothing need be planned."""
+        absolute = self._absolute(path)
+        return absolute if self._confinement is None else self._confinement.seen_at(absolute)
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118

@@ -170,7 +170,7 @@ def test_what_a_server_told_of_itself_is_shown_below_the_line_and_by_context(
 def test_a_window_that_nobody_told_is_called_assumed(start: Start) -> None:
     with ServerThread(answering({}), window=None) as server, start(server) as screen:
         screen.wait_for("Ask something")
-        ask(screen, "Hello", "I was asked: Hello", "context 2%")
+        ask(screen, "Hello", "I was asked: Hello", "context ", "% · ")
         ask(screen, "/context", "of 128000 tokens (", "it is assumed.")
 
 

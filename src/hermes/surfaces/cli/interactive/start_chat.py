@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hermes.config import paths
 from hermes.config.sections.top import Section as Top
+from hermes.errors import ToolError
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.attached_skills import attached_skills
 from hermes.host.command import SessionTarget
@@ -80,7 +81,10 @@ async def _talk(chat: Chat, face: AnyFace, wish: Wish, session_id: str | None) -
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in (_listen(chat, face), face.tick())]
             try:
+                level = group.create_task(_level(chat)) if isinstance(face, TerminalFace) else None
                 await _greet(chat, wish, session_id)
+                if level is not None and (told := await level):
+                    chat.say(told, "dim")
                 await face.run(chat)
             finally:
                 await chat.finish()
@@ -97,6 +101,23 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
         chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
     if wish.image is not None:
         chat.face.offer(f'"{wish.image}" ')
+
+
+async def _level(chat: Chat) -> str:
+    """What confines commands, in a sentence; empty where they run elsewhere. It is found out beside the start."""
+    from hermes.config.sections import terminal  # in a pipe none of this is loaded
+    from hermes.tools.supervisor.confine.probe import enforcement
+
+    section = chat.live.settings.of(terminal.Section)
+    if section.backend != "local":
+        return ""
+    if section.sandbox == "off":
+        return "Commands are not confined: terminal.sandbox is off."
+    try:
+        found = await enforcement(shared.supervisor, section.sandbox_level, chat.live.cwd)
+    except ToolError as error:
+        return f"What confines commands could not be found out: {error}"
+    return f"Commands are confined at level {found.level}{f': {found.why}' if found.why else ''}; see /sandbox."
 
 
 async def _listen(chat: Chat, face: AnyFace) -> None:

@@ -16,6 +16,7 @@ from hermes.confinement.policy import TEMP_FOLDERS, Bind, Confinement, PathRule,
 
 _SOCKETS_SIZE = 64 << 20
 _NOTHING_SIZE = 1 << 20
+KERNEL_SETTINGS = "/proc/sys"
 KEY_NAMES = "/proc/keys"  # which the kernel shows to every process of the same user
 NOTHING = "/dev/null"  # bound without devices allowed, it can be neither read nor written
 
@@ -57,6 +58,8 @@ def command_line(confined: Confinement, mounts: MountPlan, seccomp_fd: int) -> l
     if seccomp_fd >= 0:
         words += ["--seccomp", str(seccomp_fd)]
     words += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    # bubblewrap leaves it as it is where the folder itself cannot be written, and root owns the files in it.
+    words += ["--ro-bind", KERNEL_SETTINGS, KERNEL_SETTINGS]
     if _is_there(KEY_NAMES):
         words += ["--ro-bind", NOTHING, KEY_NAMES]
     for step in mounts.steps:
