@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
+_NEVER_BEGAN = "bwrap: Can't "  # its first words when a mount failed; what a command prints comes later, if at all
 Mode: TypeAlias = Literal["auto", "on", "off"]
 
 
@@ -254,6 +255,14 @@ class LocalEnvironment:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
         self._git_variables()
+        result = await self._run_once(state, run, start)
+        if result.exit_code == 1 and result.output.startswith(_NEVER_BEGAN):
+            # A socket of the machine that was to be covered went away just then: the command itself has not begun.
+            result = await self._run_once(state, run, start)
+        notes = await self.settled()
+        return structs.replace(result, notes=notes) if notes else result
+
+    async def _run_once(self, state: ShellState, run: "LocalRun", start: Start) -> ExecResult:
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         spec: SpawnSpec | None = None
@@ -269,9 +278,7 @@ class LocalEnvironment:
         output = spool.finish().decode("utf-8", "replace")
         if isinstance(child, CallChild) and child.excess:
             output += f"\n[Command ended: it had {child.excess}]\n"
-        result = result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
-        notes = await self.settled()
-        return structs.replace(result, notes=notes) if notes else result
+        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
 
     async def stat(self, path: str) -> FileInfo | None:
         return await self._run_blocking(host_files.stat_path, self._seen_now(path))
