@@ -9,7 +9,8 @@ from hermes.host.agent_settings import AgentSettings
 from hermes.host.command import SurfaceFacts, is_command, run_command
 from hermes.host.events import LiveEvent, QuestionAsked, TurnEnded
 from hermes.host.host import Host
-from hermes.host.live_session import LiveSession, SessionStart
+from hermes.host.hosted_session import SessionStart
+from hermes.host.live_session import LiveSession
 from hermes.runtime.setup.process import shared
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread

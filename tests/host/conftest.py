@@ -12,7 +12,8 @@ from hermes.config.load import load_settings
 from hermes.host.agent_settings import AgentSettings
 from hermes.host.events import LiveEvent, NumberedEvent, TurnEnded
 from hermes.host.host import Host
-from hermes.host.live_session import LiveSession, SessionStart
+from hermes.host.hosted_session import SessionStart
+from hermes.host.live_session import LiveSession
 from hermes.runtime.setup.process import shared
 from hermes.testing.server import ScriptedServer
 

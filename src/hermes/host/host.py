@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes.config.settings import Settings
 from hermes.errors import SessionNotFound
-from hermes.host.live_session import LiveSession, SessionStart
+from hermes.host.hosted_session import HostedSession, SessionStart
 from hermes.runtime.setup.process import shared
 from hermes.types import Content
 
 if TYPE_CHECKING:
+    from hermes.host.live_session import LiveSession
     from hermes.host.message_queue import WaitingMessage
     from hermes.state import SessionDB
     from hermes.state.message_line import BusyMode
@@ -36,6 +37,7 @@ class Host:
 
     def __init__(self, most_turns: int | None = None, sleeps_after_s: float = SLEEPS_AFTER_S) -> None:
         self.sessions: dict[str, LiveSession] = {}
+        self._questions: list[HostedSession] = []
         self.asleep: dict[str, Sleeper] = {}
         self.sleeps_after_s = sleeps_after_s
         self.turns = asyncio.Semaphore(most_turns or sys.maxsize)  # who waited longest is next
@@ -50,22 +52,30 @@ class Host:
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        for session in list(self.sessions.values()):
+        for session in [*self.sessions.values(), *self._questions]:
             await session.close()
         for task in self._tasks if error is not None else ():
             task.cancel()
         # Not told of the caller's own error: it goes on as it is, and not as one of a group.
         await self._group.__aexit__(None, None, None)
 
-    def session(self, start: SessionStart, session_id: str | None = None, *, is_copy: bool = False) -> LiveSession:
+    def session(self, start: SessionStart, session_id: str | None = None, *, is_copy: bool = False) -> "LiveSession":
         """The live session of this id, or of a new one; one that is alive already is the same for everybody."""
         if session_id is not None and (known := self.sessions.get(session_id)) is not None:
             return known
         slept = self.asleep.pop(session_id, None) if session_id is not None else None
+        from hermes.host.live_session import LiveSession  # one question does without
+
         made = LiveSession(self, slept.start if slept is not None else start, session_id, is_copy=is_copy)
         if slept is not None:
             made.busy_mode = slept.busy_mode
         self.sessions[made.session_id] = made
+        return made
+
+    def for_question(self, start: SessionStart, session_id: str | None = None) -> HostedSession:
+        """A session that is asked one thing and then left: without a line, and known to nobody else."""
+        made = HostedSession(self, start, session_id)
+        self._questions.append(made)
         return made
 
     def know(self, session_id: str, start: SessionStart, busy_mode: "BusyMode" = "queue") -> None:
@@ -73,7 +83,7 @@ class Host:
         if session_id not in self.sessions:
             self.asleep[session_id] = Sleeper(start, busy_mode)
 
-    async def wake(self, session_id: str) -> LiveSession:
+    async def wake(self, session_id: str) -> "LiveSession":
         """The live session of one that is known here, awake; `SessionNotFound` for any other."""
         if (known := self.sessions.get(session_id)) is not None:
             return known
@@ -90,7 +100,7 @@ class Host:
         session = await self.wake(session_id)
         return await session.submit(content, mode, key)
 
-    async def put_to_sleep(self, session: LiveSession) -> None:
+    async def put_to_sleep(self, session: "LiveSession") -> None:
         """Let go of all that a session holds in memory; what it started in the background goes on."""
         if session.is_at_rest:
             self.forget(session)  # before anything is awaited: who comes now wakes another in its place
@@ -112,12 +122,15 @@ class Host:
             self._stores[id(store)] = SessionDB(store=store)
         return self._stores[id(store)]
 
-    def moved(self, session: LiveSession, old: str) -> None:
+    def moved(self, session: HostedSession, old: str) -> None:
         """The session goes on under another id."""
-        self.sessions.pop(old, None)
-        self.sessions[session.session_id] = session
+        if (found := self.sessions.get(old)) is not None and found is session:
+            del self.sessions[old]
+            self.sessions[session.session_id] = found
 
-    def forget(self, session: LiveSession) -> None:
+    def forget(self, session: HostedSession) -> None:
         """The session is closed."""
         if self.sessions.get(session.session_id) is session:
             del self.sessions[session.session_id]
+        if session in self._questions:
+            self._questions.remove(session)

@@ -1,130 +1,48 @@
-"""A session that is alive in this process: its line of messages, the turns that take from it, and who listens.
+"""A session that is alive in this process: its line of messages, its agent, and who listens.
 
 What is submitted is in the store before `submit` returns; a worker takes it from there, one turn at a time, and ends
 when nothing is left to do, so a session that sleeps costs no task. Everything here is called on the host's loop.
 """
 
 import asyncio
-import logging
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from hermes import AIAgent, dicts
-from hermes.config.load import bound_settings
-from hermes.config.settings import Settings
-from hermes.disk_trouble import disk_trouble
-from hermes.errors import HermesError, StoreError, UserError
-from hermes.host.agent_settings import AgentSettings, agent_keywords
-from hermes.host.events import (
-    LiveEvent,
-    MessageReturned,
-    MessageTaken,
-    Notice,
-    NoticeLevel,
-    NumberedEvent,
-    QuestionAsked,
-    TurnEnded,
-    WorkChanged,
-)
-from hermes.host.logs import Logged, session_tag
+from hermes.errors import HermesError
+from hermes.host.events import LiveEvent, Notice, NoticeLevel, NumberedEvent
+from hermes.host.hosted_session import STOP_S, HostedSession, SessionListener, SessionStart
+from hermes.host.logs import session_tag
 from hermes.host.session_figures import SessionFigures
-from hermes.host.turn_verdict import EMPTY, TurnVerdict, verdict_of, why_for
 from hermes.models.providers.resolve import ModelQuery, resolve
-from hermes.ops import EventStored
-from hermes.runtime.setup.process import shared
-from hermes.tools.environments.command_env import redactor_of
-from hermes.types import Content, JsonObject, ModelAnswered, Question
+from hermes.types import Content, ModelAnswered
 
-if TYPE_CHECKING:  # one question and its answer do without these
-    from hermes.host.attached_skills import AttachedSkills
+if TYPE_CHECKING:  # for the first message or the first stream
     from hermes.host.event_log import Calls, EventLog, EventStream
     from hermes.host.host import Host
     from hermes.host.message_queue import MessageQueue, WaitingMessage
-    from hermes.host.questions import QuestionDesk
-    from hermes.state import SessionDB
+    from hermes.host.turn_worker import TurnWorker
     from hermes.state.message_line import BusyMode
 
-STOP_S = 3.0
 SOON_S = 1.0
-log = logging.getLogger(__name__)
 
 
-class SessionListener(Protocol):
-    """Somebody in this process who watches a session. `can_answer`: questions may be put to it."""
-
-    can_answer: bool
-
-    def emit(self, event: LiveEvent) -> None:
-        """Hear what happens, at once and in order; it must not wait."""
-        ...
-
-    def offer(self, text: str) -> bool:
-        """Take back words that did not reach the agent, for the person to change; False: they stay in the line."""
-        ...
-
-
-class SessionStart(Struct, frozen=True, kw_only=True):
-    """What a session is opened with. `folder` is where it works when that is not where the process was started."""
-
-    settings: Settings
-    asked: AgentSettings
-    skills: "AttachedSkills | None" = None
-    folder: str = ""
-    launched_in: str = ""
-    can_ask: bool = True  # else nobody is ever asked, and what needs an answer is a no
-    is_reached_later: bool = False  # whoever opened it can be asked later, too: a server, a chat
-    has_titles: bool = True  # a model gives the session its title
-
-
-class LiveSession:
-    """One session of a `Host`. It follows its session where a compression takes it."""
+class LiveSession(HostedSession):
+    """A session with its line. What is submitted is in the store before `submit` returns."""
 
     def __init__(self, host: "Host", start: SessionStart, session_id: str | None, *, is_copy: bool = False) -> None:
-        self.host, self._start = host, start
-        self.settings, self.asked = start.settings, start.asked
-        self.redactor = redactor_of(self.settings)
-        self.listeners: list[SessionListener] = []
-        self.is_busy = False
         self.is_held = False  # the line waits for a word of the person
-        self.is_closing = False
         self.last_answer = ""
         self.figures = SessionFigures()
         # Skills of this run reach a session that goes on with its next message; a copy knows them already.
         self._untold = start.skills if session_id is not None and not is_copy else None
-        self._stop_wanted = False
         self._compress_wanted: str | None = None  # the topic to keep above all
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._is_working = False
         self._rest: asyncio.TimerHandle | None = None
         self._log: EventLog | None = None  # for the first stream
-        self.agent = self._make_agent(session_id)
-        self.session_id = self.agent.session_id
-        self._mark()
-
-    @property
-    def db(self) -> "SessionDB":
-        """The sessions of its home."""
-        return self.host.db(self._start.settings)
-
-    @cached_property
-    def questions(self) -> "QuestionDesk":
-        """What people are asked."""
-        from hermes.config.sections.approvals import Section
-        from hermes.host.questions import QuestionDesk
-
-        start, approvals = self._start, self.settings.of(Section)
-        return QuestionDesk(
-            self,
-            lambda: start.is_reached_later or any(one.can_answer for one in self.listeners),
-            approvals.gateway_timeout if start.is_reached_later else approvals.timeout,
-        )
+        self._worker: TurnWorker | None = None  # for the first message
+        super().__init__(host, start, session_id)
 
     @cached_property
     def busy_mode(self) -> "BusyMode":
@@ -149,12 +67,6 @@ class LiveSession:
 
     # -- listeners ---------------------------------------------------------------------------------------------------
 
-    def listen(self, listener: SessionListener) -> None:
-        """Let `listener` hear everything from now on, beside those that do already; first what is still asked."""
-        self.listeners.append(listener)
-        for question in self.questions.open_ones if "questions" in self.__dict__ else ():
-            listener.emit(QuestionAsked(question))
-
     def unlisten(self, listener: SessionListener) -> None:
         self.listeners.remove(listener)
         self.rest()
@@ -178,16 +90,13 @@ class LiveSession:
             self.host.begin(self.host.put_to_sleep(self), f"sleep of {self.session_id}")
 
     def tell(self, event: LiveEvent) -> None:
-        """Let every listener hear it; one that fails is logged, and the turn goes on."""
         if type(event) is ModelAnswered:
             self.figures.in_context = event.usage.prompt_tokens or self.figures.in_context
         if self._log is not None:
             self._log.put(event)
-        for listener in self.listeners:
-            try:
-                listener.emit(event)
-            except Exception:  # the border to a surface: to watch a turn must not be able to end it
-                log.exception("a listener of session %s failed", self.session_id)
+        super().tell(event)
+
+    emit = tell  # a session is the sink of its agent
 
     def events(self, after: int = 0) -> "EventStream":
         """What was told after this number, as it is stored, then what happens; for as long as it is not closed."""
@@ -202,20 +111,6 @@ class LiveSession:
 
         found: list[NumberedEvent] = await self.in_thread(read_events, self.db, self.session_id, after, known)
         return found
-
-    async def store_event(self, kind: str, about: str, body: JsonObject) -> None:
-        """Keep an event that no turn stores; a store that fails costs listeners the row, not the turn."""
-        clean = self.redactor.redact_all(body)
-        try:
-            await self.db.store.commit(EventStored(self.session_id, kind, about, clean))
-        except StoreError as error:
-            log.warning("an event of session %s was not stored: %s", self.session_id, error)
-
-    def later(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run `work` beside the session, as a task of its host."""
-        self.host.begin(work, name)
-
-    emit = tell  # a live session is the sink of its agent
 
     def notice(self, text: str, level: NoticeLevel = "info") -> None:
         """Say something of Hermes itself."""
@@ -257,22 +152,17 @@ class LiveSession:
 
     def interrupt(self) -> bool:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
-        if not self.is_busy:
+        if not super().interrupt():
             return False
-        self.is_held = self._stop_wanted = True
-        if "questions" in self.__dict__:
-            self.questions.deny("interrupt")
-        self.agent.interrupt()
+        self.is_held = True
+        if self._worker is not None:
+            self._worker.stop()
         return True
 
     def release(self) -> None:
         """Go on with what is held."""
         self.is_held = False
         self._wake()
-
-    def answer(self, question_id: str | None, said: str | None, by: str) -> Question:
-        """Answer an open question, without an id the oldest; the first answer wins, and `NothingPending` for others."""
-        return self.questions.answer(question_id, said, by)
 
     def compress(self, topic: str) -> None:
         """Sum up the session, `topic` above all, as soon as no turn runs."""
@@ -293,21 +183,25 @@ class LiveSession:
     def _wake(self) -> None:
         """See to it that somebody works on what waits."""
         if not self._is_working and (self._compress_wanted is not None or self._next() is not None):
+            from hermes.host.turn_worker import TurnWorker  # a question past the line does without
+
+            if self._worker is None:
+                self._worker = TurnWorker(self, self._untold)
             self._is_working = True
-            self.host.begin(self._work(), f"session {self.session_id}")
+            self.host.begin(self._work(self._worker), f"session {self.session_id}")
 
     def _next(self) -> "WaitingMessage | None":
         return None if self.is_held or self.is_closing else next(iter(self.queue.open_ones), None)
 
-    async def _work(self) -> None:
-        """Take messages from the line, one turn each, until nothing is left to do."""
+    async def _work(self, worker: "TurnWorker") -> None:
         session_tag.set(self.session_id)
         try:
             while not self.is_closing:
                 if self._compress_wanted is not None:
-                    await self._compress()
+                    topic, self._compress_wanted = self._compress_wanted, None
+                    await worker.compress(topic)
                 elif (one := self._next()) is not None:
-                    await self._turn(one)
+                    await worker.turn(one)
                     await self.queue.refresh()  # others may have put something into the line meanwhile
                 else:
                     return
@@ -316,128 +210,11 @@ class LiveSession:
             if not self.listeners:
                 self.rest()
 
-    @contextmanager
-    def _busy(self) -> Iterator[None]:
-        """While the agent works: what is said waits, and an interrupt stops it."""
-        self.is_busy, self._stop_wanted = True, False
-        self._idle.clear()
-        self.tell(WorkChanged(True))
-        try:
-            yield
-        finally:
-            self.is_busy = False
-            self._idle.set()
-            self.tell(WorkChanged(False))
-
-    async def _turn(self, one: "WaitingMessage") -> None:
-        with self._busy():
-            try:
-                if not await self.queue.take(one):
-                    from hermes.host.message_queue import GONE
-
-                    self.notice(GONE, "warning")
-                    return
-                self.tell(MessageTaken(one.id, one.text))
-                self.agent.note_event("message_taken", one.id, {"text": one.text, "who": self.asked.source})
-                with bound_settings(self.settings):
-                    result = await self._asked(one)
-                if result is None:  # stopped before there was a turn of the agent that could be stopped
-                    await self._not_sent(one, "Stopped before it was sent.")
-                    return
-                self._untold = None
-                await self.queue.done(one)
-                await self._ended(result)
-            except HermesError as error:
-                await self._not_sent(one, str(error))
-            except Exception as error:  # the border: a fault in one turn must not end the session
-                log.exception("the turn failed")
-                inside = f"the turn failed inside Hermes ({type(error).__name__}: {error})"
-                await self._not_sent(one, disk_trouble(error) or inside)
-
-    async def _asked(self, one: "WaitingMessage") -> dict[str, Any] | None:
-        content = dicts.content_to_json(one.content)
-        if isinstance(one.content, tuple):  # put together elsewhere, where references were opened already
-            content = one.text if len(one.content) == 1 and one.text else content
-        else:
-            from hermes.host.references import opened, surroundings  # paid by the first message
-
-            content = await opened(content, surroundings(self.settings, self.cwd, self.asked.source))
-        async with self.host.turns:
-            if self._stop_wanted:
-                return None
-            skills = self._start.skills
-            told = skills.text(self.session_id) if skills and not await self.exists() else None
-            try:
-                return await self.agent.arun_conversation(self._with_skills(content), system_message=told)
-            finally:
-                await self._follow()
-
-    def _with_skills(self, content: Any) -> Any:
-        """A session that goes on keeps its prompt, so the skills of this run reach it with the first message."""
-        if self._untold is None:
-            return content
-        told = self._untold.text(self.session_id)
-        return f"{told}\n\n{content}" if isinstance(content, str) else [{"type": "text", "text": told}, *content]
-
-    async def _ended(self, result: dict[str, Any]) -> None:
-        verdict, text = verdict_of(result), str(result.get("final_response") or "").strip()
-        answer = "" if text == EMPTY else text
-        self.last_answer = answer or self.last_answer
-        self.figures.saw(result)
-        await self.look_up()
-        if left := str(result.get("pending_steer") or ""):
-            await self.queue.add(left, first=True, mode="steer")
-        held = len(self.queue.open_ones) if self.is_held and not self.is_closing else 0
-        why = "" if verdict is TurnVerdict.ANSWERED else why_for(verdict, result)
-        self.tell(TurnEnded(verdict=verdict.value, answer=answer, why=why, held=held))
-
-    async def _not_sent(self, one: "WaitingMessage", why: str) -> None:
-        """It goes back into the line, or to whoever takes it for a change: nothing that was said is lost."""
-        if any(listener.offer(one.text) for listener in self.listeners):
-            await self.queue.drop(one)
-        else:
-            await self.queue.put_back(one)
-        self.is_held = bool(self.queue.open_ones)
-        self.tell(MessageReturned(one.id, why))
-
-    async def ask(self, content: Any, system_message: str | None = None) -> dict[str, Any]:
-        """Run one turn with `content` at once, past the line, and return the kernel's result.
-
-        It is durable with the turn's first commit. `SessionInUse` when another process works on the session.
-        """
-        with self._busy():
-            async with self.host.turns:
-                try:
-                    return await self.agent.arun_conversation(content, system_message=system_message)
-                finally:
-                    await self._follow()
-
-    async def _compress(self) -> None:
-        topic, self._compress_wanted = self._compress_wanted, None
-        with self._busy():
-            try:
-                with bound_settings(self.settings):
-                    done = await self.agent.acompress(topic)
-                await self._follow()
-            except HermesError as error:
-                self.notice(str(error), "error")
-                return
-            if done["status"] != "compressed":
-                self.notice(f"Nothing was changed: {done['reason']}.", "warning")
-                return
-            self.figures.in_context = 0
-            before, after = done["before_tokens"], done["after_tokens"]
-            self.notice(f"About {before} tokens are {after} now; the rest can be searched.")
-            await self.look_up()
-
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         """A session that was compressed goes on under another id; what waits goes along."""
-        if self.agent.session_id == self.session_id:
-            return
-        old, self.session_id = self.session_id, self.agent.session_id
-        self._mark()
-        self.host.moved(self, old)
-        if "queue" in self.__dict__:
+        old = self.session_id
+        await super().follow()
+        if self.session_id != old:
             await self.queue.move_to(self.session_id)
 
     # -- the session -------------------------------------------------------------------------------------------------
@@ -451,76 +228,35 @@ class LiveSession:
 
     async def undo(self) -> tuple[str, int]:
         """Set the last exchange aside; what was asked in it, and how many messages that were. Files stay."""
-        from hermes.host.session_text import said  # rare
+        from hermes.host.session_changes import undo  # rare
 
-        rows = await self.in_thread(self.db.list_recent_user_messages, self.session_id, 1)
-        if not rows:
-            raise UserError("nothing was asked in this session yet")
-        done = await self.in_thread(self.db.rewind_to_message, self.session_id, rows[0]["id"])
-        return said(rows[0]).strip(), int(done["rewound"])
+        return await undo(self)
 
     async def reconfigure(self, *, cwd: str = "", **flags: Any) -> None:
         """Change settings for this run (dotted keys, dots as two underscores), or the folder; the session goes on.
 
         `SessionBusy` while a turn runs. Another model acts from the next request on; toolsets in the next session.
         """
-        if self.is_busy:
-            from hermes.host.host_errors import SessionBusy  # rare
+        from hermes.host.session_changes import changed_settings, folder_for  # rare
 
-            raise SessionBusy("this can be changed when the turn has ended; stop it, or wait for its end")
-        changed = {name.replace("__", "."): value for name, value in flags.items()}
-        settings = replace(self.settings, flags={**self.settings.flags, **changed}, _made={})
-        resolve(settings, ModelQuery())
+        settings = changed_settings(self, flags)
         if cwd:
-            await self._stand_in(cwd)
+            folder = await folder_for(self, cwd)
+            self._start = structs.replace(self._start, folder=folder)
         self.settings = settings
         await self.agent.aclose(keep_background=True)
         self.agent = self._make_agent(self.session_id)
         await self.look_up()
 
-    async def _stand_in(self, cwd: str) -> None:
-        folder = await self.in_thread(_folder, self.cwd, cwd)
-        self._start = structs.replace(self._start, folder=folder)
-        if await self.exists():
-            await self.in_thread(self.db.update_session_cwd, self.session_id, folder)
-
     async def close(self, reason: str = "", *, keep_background: bool = False, limit_s: float | None = STOP_S) -> None:
-        """Stop what runs and let go; bounded. `reason` is noted as the session's end, none leaves it open."""
-        self.is_closing = True
         if self._rest is not None:
             self._rest.cancel()
-        self.interrupt()
-        try:
-            async with asyncio.timeout(STOP_S):
-                await self._idle.wait()
-        except TimeoutError:
-            log.warning("the turn did not end within %s s", STOP_S)
-        if reason:
-            await self.in_thread(self.db.end_session, self.session_id, reason)
-        try:
-            async with asyncio.timeout(limit_s):
-                await self.agent.aclose(keep_background=keep_background)
-        except TimeoutError:
-            log.warning("the agent did not close within %s s", limit_s)
-        self.host.forget(self)
-
-    async def in_thread(self, work: Any, *args: Any) -> Any:
-        """Blocking work, away from the loop."""
-        return await shared.pool.run(work, *args)
-
-    async def exists(self) -> bool:
-        """Whether anything was said in this session yet."""
-        return await self.in_thread(self.db.get_session, self.session_id) is not None
-
-    @property
-    def start(self) -> SessionStart:
-        """What another session is opened with that takes this one's place."""
-        return structs.replace(self._start, settings=self.settings)
+        await super().close(reason, keep_background=keep_background, limit_s=limit_s)
 
     @property
     def cwd(self) -> str:
         """Where the session works."""
-        return self.figures.cwd or self._start.folder or self._start.launched_in
+        return self.figures.cwd or super().cwd
 
     async def look_up(self) -> None:
         """Bring the figures up to what the store knows of the session."""
@@ -533,29 +269,3 @@ class LiveSession:
         if (in_use := self.agent.model_in_use) is not None:  # it may have been asked what it is
             self.figures.reads(in_use[0], *in_use[1])
         self.figures.of_session(row)
-
-    def _mark(self) -> None:
-        session_tag.set(self.session_id)
-        if self.asked.yolo:
-            from hermes.tools.approval.contract import enable_session_yolo  # rare, and brings the gate
-
-            enable_session_yolo(self.session_id)
-
-    def _make_agent(self, session_id: str | None) -> AIAgent:
-        return AIAgent(
-            **agent_keywords(self.asked, self.settings),
-            session_id=session_id,
-            cwd=self._start.folder or None,
-            sink=Logged(self),
-            approval_callback=self.questions.approve if self._start.can_ask else None,
-            sudo_password_callback=self.questions.sudo_password if self._start.can_ask else None,
-            auto_title=self._start.has_titles,
-            stores_events=True,
-        )
-
-
-def _folder(here: str, wanted: str) -> str:
-    folder = Path(here, Path(wanted).expanduser())
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {str(folder)!r}")
-    return str(folder)

@@ -6,7 +6,7 @@ owner ended, died or lost its lease, the sender takes it itself. Of the two, the
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hermes import dicts
@@ -18,58 +18,74 @@ from hermes.state.message_line import QueuedMessage
 from hermes.types import Content, StatusChanged, TextPart
 
 if TYPE_CHECKING:
-    from hermes.host.live_session import LiveSession
+    from hermes.host.hosted_session import HostedSession
 
 LOOK_S = 0.1  # how often it is looked what has become of it
 SentState: TypeAlias = Literal["waiting", "there", "here"]
+RunHere: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 LOST = (
     "the process that worked on this message is gone; how far it came is in the session, and the next turn"
     " is told what is not known"
 )
 
 
-class SentMessage:
-    """One message on its way to another process. `tell` hears what happens to it; `stop` is called on the same loop."""
+async def put_in_line(live: "HostedSession", content: Any) -> str:
+    """Put a message, as the model is to read it, into the line of a session that others work on, too; its key."""
+    key = secrets.token_hex(6)
+    given: Content = dicts.content_from_json(content) or ""
+    # As parts: what it refers to was opened here, and is not opened once more where it runs.
+    parts = (TextPart(given),) if isinstance(given, str) else given
+    redact = live.redactor.redact
+    hidden = tuple(TextPart(redact(part.text)) if isinstance(part, TextPart) else part for part in parts)
+    message = QueuedMessage(key=key, content=hidden, who=live.asked.source)
+    await live.in_thread(live.db.store.message_line.add, live.session_id, message)
+    return key
 
-    def __init__(self, live: "LiveSession", content: Any, tell: Callable[[LiveEvent], None]) -> None:
+
+class SendStopped(Exception):
+    """Whoever sent the message no longer waits for it."""
+
+    def __init__(self, *, is_waiting: bool) -> None:
+        super().__init__("stopped")
+        self.is_waiting = is_waiting  # in the line, from which it may be taken back; else it runs elsewhere
+
+
+class SentMessage:
+    """A message of a line that another process takes from. `tell` hears what happens to it, `run` runs it here.
+
+    `stop` is called on the same loop.
+    """
+
+    def __init__(self, live: "HostedSession", key: str, tell: Callable[[LiveEvent], None], run: RunHere) -> None:
         self._live = live
-        self._content = content
+        self._key = key
         self._tell = tell
-        self._key = secrets.token_hex(6)
+        self._run = run
         self._state: SentState = "waiting"
         self._free = 0  # looks in a row at which nobody worked on the session
         self._looks = 0  # in a row at which it was neither in the line nor at work
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
-        """Take it back, if it still waits; else no longer follow it. Where it runs here, that is the turn's matter."""
+        """Wait for it no longer. Where it runs here, that is the turn's matter."""
         self._stopped.set()
 
-    async def result(self, why: SessionInUse, system_message: str | None) -> dict[str, Any]:
-        """What came of it, in the words of the kernel's result; `KeyboardInterrupt` when it was stopped."""
+    async def result(self, why: SessionInUse, after: int) -> dict[str, Any]:
+        """What came of it, in the words of the kernel's result; `SendStopped` when nobody waits for it any more.
+
+        `after` is the number of the newest event before it was put into the line.
+        """
         live = self._live
-        after = await live.in_thread(live.db.queries.newest_event)
-        await live.in_thread(self._add)
         who = str(why).partition(";")[0]
-        self._tell(StatusChanged("waiting", f"{who}; your message waits in its line (Ctrl-C takes it back)"))
+        self._tell(StatusChanged("waiting", f"{who}; your message waits in its line"))
         while True:
             for item in await live.in_thread(read_events, live.db, live.session_id, after):
                 after = item.number
                 if (ended := self._hear(item.event)) is not None:
                     return _as_result(ended, live.session_id)
-            if (result := await self._taken_over(system_message)) is not None:
+            if (result := await self._taken_over()) is not None:
                 return result
             await self._pause()
-
-    def _add(self) -> None:
-        content: Content = dicts.content_from_json(self._content) or ""
-        # As parts: what it refers to was opened here, and is not opened once more where it runs.
-        parts = (TextPart(content),) if isinstance(content, str) else content
-        hidden = tuple(
-            TextPart(self._live.redactor.redact(part.text)) if isinstance(part, TextPart) else part for part in parts
-        )
-        message = QueuedMessage(key=self._key, content=hidden, who=self._live.asked.source)
-        self._live.db.store.message_line.add(self._live.session_id, message)
 
     def _hear(self, event: LiveEvent) -> TurnEnded | None:
         if isinstance(event, MessageTaken):
@@ -84,7 +100,12 @@ class SentMessage:
             self._tell(event)
         return None
 
-    async def _taken_over(self, system_message: str | None) -> dict[str, Any] | None:
+    async def take_back(self) -> None:
+        """Take it out of the line."""
+        live = self._live
+        await live.in_thread(live.db.store.message_line.end, live.session_id, [self._key], "dropped")
+
+    async def _taken_over(self) -> dict[str, Any] | None:
         """Run it here, when nobody works on the session; None when it runs elsewhere, or still waits."""
         live = self._live
         is_held = await live.in_thread(live.db.queries.lease, live.session_id) is not None
@@ -98,7 +119,7 @@ class SentMessage:
         self._state = "here"
         self._tell(StatusChanged("waiting", "the session is free; your message runs here"))
         try:
-            result = await live.ask(self._content, system_message)
+            result = await self._run()
         except (SessionInUse, SessionMoved):
             self._state = "waiting"
             await live.in_thread(line.put_back, live.session_id, self._key)
@@ -123,12 +144,9 @@ class SentMessage:
                 await self._stopped.wait()
         except TimeoutError:
             return
-        if self._state == "waiting":
-            live = self._live
-            await live.in_thread(live.db.store.message_line.end, live.session_id, [self._key], "dropped")
-        raise KeyboardInterrupt
+        raise SendStopped(is_waiting=self._state == "waiting")
 
 
 def _as_result(ended: TurnEnded, session_id: str) -> dict[str, Any]:
     record = {**ended.record, "turn_exit_reason": ended.record.get("exit_reason", ""), "session_id": session_id}
-    return {"final_response": ended.answer, "messages": [], **record}
+    return {"final_response": ended.answer, "messages": [], **record, "ran_elsewhere": True}

@@ -9,7 +9,7 @@ from hermes.runtime.setup.environment_setup import NO_MESSAGES
 from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
-    from hermes.host.live_session import LiveSession
+    from hermes.host.hosted_session import HostedSession
 
 LOOK_S = 0.2  # how often it is looked whether the session is free
 REMIND_S = 60.0  # how often a person who waits is told
@@ -18,7 +18,7 @@ REMIND_S = 60.0  # how often a person who waits is told
 class SessionLine:
     """Takes a turn of `live` as soon as its session is free. `stop` ends the waiting, from the same loop."""
 
-    def __init__(self, live: "LiveSession", tell: Callable[[StatusChanged], None]) -> None:
+    def __init__(self, live: "HostedSession", tell: Callable[[StatusChanged], None]) -> None:
         self._live = live
         self._tell = tell
         self._stopped = asyncio.Event()

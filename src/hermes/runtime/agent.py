@@ -133,8 +133,11 @@ class AIAgent:
         return True
 
     def note_event(self, kind: str, about: str, body: JsonObject) -> None:
-        """Store an event for listeners with the first commit of the next turn, where events are stored at all."""
-        self._session.noted.append((kind, about, body))
+        """Store this event for listeners with the first commit of the next turn, where events are stored at all.
+
+        It takes the place of one that was noted for a turn which could not begin.
+        """
+        self._session.noted = [(kind, about, body)]
 
     @property
     def model_in_use(self) -> tuple[str, "Window"] | None:

@@ -12,9 +12,10 @@ import pytest
 
 from hermes.config.load import load_settings
 from hermes.errors import UserError
+from hermes.surfaces.cli.chosen_model import is_chosen
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.model_discovery import ServerPlace, _by_key, _by_server, is_chosen, usual_places
+from hermes.surfaces.cli.model_discovery import ServerPlace, _by_key, _by_server, usual_places
 from hermes.surfaces.cli.output import Output
 from hermes.testing.replies import says
 from hermes.testing.server import ScriptedServer, ServerThread

@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from hermes.config.sections import model as model_section
 from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
 from hermes.models.box.files import DOWNLOAD_MB, HONEST, check_gguf, install_box, missing
@@ -120,25 +119,6 @@ class ServerPlace(Struct, frozen=True):
     @property
     def base_url(self) -> str:
         return f"http://{self.host}:{self.port}/v1"
-
-
-def with_model(cli: Cli, settings: Settings, *, is_quiet: bool) -> Settings:
-    """`settings` with a model in them: as they are where they name one, else with what is found, told on stderr."""
-    if is_chosen(settings):
-        _check_box(cli, settings, is_quiet=is_quiet)
-        return settings
-    pick = find_model(cli, settings)
-    if not is_quiet:
-        cli.out.note(f"model: {pick.why}")
-    ignore_file = not settings.tree and not pick.is_saved
-    return cli.settings({**settings.flags, **pick.flags}, ignore_file=ignore_file)
-
-
-def is_chosen(settings: Settings) -> bool:
-    """Whether flags, config.yaml or an address in the environment say which model to use."""
-    section = settings.of(model_section.Section)
-    named = bool(section.default or section.base_url) or section.provider not in ("", "auto")
-    return named or any(settings.lookup(name) for name in ("OPENAI_BASE_URL", "OPENROUTER_BASE_URL"))
 
 
 def find_model(cli: Cli, settings: Settings) -> Pick:
@@ -264,23 +244,8 @@ def _by_asking(cli: Cli) -> Pick:
 
 def the_box(cli: Cli, reason: str) -> Pick:
     """The model in the box, installed first where that can be done; `UserError` says what else to do."""
-    _ensure_box(cli, None, reason)
+    ensure_box(cli, None, reason)
     return Pick(
         flags={"model.provider": "local", "model.default": ""},
         why=f"SmolLM2 in the box, {HONEST}; {reason}. Your own: hermes model",
     )
-
-
-def _check_box(cli: Cli, settings: Settings, *, is_quiet: bool) -> None:
-    section = settings.of(model_section.Section)
-    if section.provider not in ("local", "box"):
-        return
-    _ensure_box(cli, Path(section.default) if section.default else None, "the model in the box is not installed")
-    if not section.default and not is_quiet:
-        cli.out.note(f"model: SmolLM2 in the box, {HONEST}")
-
-
-def _ensure_box(cli: Cli, file: Path | None, reason: str) -> None:
-    from hermes.surfaces.cli.model_discovery import ensure_box  # brings what starts processes
-
-    ensure_box(cli, file, reason)

@@ -20,22 +20,20 @@ from hermes.errors import SessionInUse
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.events import HostEvent, LiveEvent, QuestionAsked
 from hermes.host.host import Host
-from hermes.host.live_session import LiveSession, SessionStart
+from hermes.host.hosted_session import HostedSession, SessionStart
 from hermes.host.logs import logging_as_set, turn_log
 from hermes.host.session_end import close_session, prune_if_due
 from hermes.host.turn_verdict import EMPTY
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
 from hermes.surfaces.cli.chat.events import JsonLines, Progress, Unheeded, Unproven
-from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.question_text import asked_words, piped_in
-from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.chat.turn_words import exit_code, words_for
+from hermes.surfaces.cli.chosen_model import with_model
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
-from hermes.surfaces.cli.model_discovery import with_model
 from hermes.surfaces.cli.output import cut
 from hermes.types import Question, StatusChanged
 
@@ -66,7 +64,11 @@ def answer(cli: Cli, wish: Wish) -> int:
         from hermes.host.added_folders import with_added_folders  # rare
 
         settings = with_added_folders(settings, wish.add_dirs)
-    session_id = resumed_session(cli, wish)
+    session_id = None
+    if wish.resume is not None or wish.continue_ is not None:
+        from hermes.surfaces.cli.chat.resume import resumed_session  # for who goes on
+
+        session_id = resumed_session(cli, wish)
     words, piped = asked_words(wish.question), piped_in(cli.out)
     if not words and not piped:
         raise UsageError('Nothing was asked. Ask with: hermes chat -q "QUESTION"')
@@ -76,7 +78,10 @@ def answer(cli: Cli, wish: Wish) -> int:
 
         loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
-    consent_to_hooks(cli, settings, may_ask=False)
+    if "hooks" in settings.tree:
+        from hermes.surfaces.cli.chat.hooks import consent_to_hooks  # for who has some
+
+        consent_to_hooks(cli, settings, may_ask=False)
     if not wish.quiet:
         note_unknown_toolsets(cli.out.note, settings)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
@@ -112,7 +117,7 @@ async def _turn(run: _Run) -> int:
         has_titles=False,
     )
     async with Host() as host:
-        live = host.session(start, run.session_id)
+        live = host.for_question(start, run.session_id)
         listener = _Listener(cli, wish, live, prompt)
         live.listen(listener)
         skills = run.loaded.text(live.session_id) if run.loaded else None
@@ -124,7 +129,7 @@ async def _turn(run: _Run) -> int:
                 result = await _answer(run, listener, question, skills if run.session_id is None else None)
         finally:
             await live.close(limit_s=None)
-    if exit_code(result) is not Exit.IN_USE:
+    if exit_code(result) is not Exit.IN_USE and not result.get("ran_elsewhere"):
         await close_session(settings, live.session_id)
     if wish.trajectories or wish.sample:
         _save(run, result)
@@ -143,11 +148,26 @@ async def _answer(run: _Run, listener: "_Listener", question: Any, told: str | N
     try:
         return await live.ask(question, told)
     except SessionInUse as error:
-        from hermes.host.sent_message import SentMessage  # for who meets somebody
+        return await _follow(listener, error, question, told)
 
-        sent = SentMessage(live, question, listener.follow)
-        listener.stops.append(sent.stop)
-        return await sent.result(error, told)
+
+async def _follow(listener: "_Listener", error: SessionInUse, question: Any, told: str | None) -> dict[str, Any]:
+    """Send the question to where the session runs, and follow it; Ctrl-C takes it back while it waits."""
+    from hermes.host.sent_message import SendStopped, SentMessage, put_in_line  # for who meets somebody
+
+    live = listener.live
+    after = await live.in_thread(live.db.queries.newest_event)
+    key = await put_in_line(live, question)
+    sent = SentMessage(live, key, listener.follow, lambda: live.ask(question, told))
+    listener.stops.append(sent.stop)
+    try:
+        return await sent.result(error, after)
+    except SendStopped as stopped:
+        if stopped.is_waiting:
+            await sent.take_back()
+        elif not listener.is_quiet:
+            listener.cli.out.note("Your message goes on where the session runs.")
+        raise KeyboardInterrupt from None
 
 
 async def _question(run: _Run, skills: str | None) -> Any:
@@ -198,8 +218,8 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
 class _Listener:
     """`SessionListener` of this run: shows what happens, and asks where somebody can be asked."""
 
-    def __init__(self, cli: Cli, wish: Wish, live: LiveSession, prompt: "TerminalPrompt | None") -> None:
-        self.live = live
+    def __init__(self, cli: Cli, wish: Wish, live: HostedSession, prompt: "TerminalPrompt | None") -> None:
+        self.cli, self.live, self.is_quiet = cli, live, wish.quiet or wish.as_json
         self.can_answer = prompt is not None
         self._prompt = prompt
         self.stops: list[Callable[[], None]] = []  # of those who wait

@@ -28,7 +28,7 @@ from hermes.host.events import (
     WorkChanged,
 )
 from hermes.host.host import Host
-from hermes.host.live_session import SessionStart
+from hermes.host.hosted_session import SessionStart
 from hermes.host.logs import turn_log
 from hermes.host.message_queue import MessageQueue
 from hermes.host.session_figures import SessionFigures

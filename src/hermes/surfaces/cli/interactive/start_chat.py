@@ -15,17 +15,18 @@ from hermes.host.command import SessionTarget
 from hermes.host.host import Host
 from hermes.host.logs import logging_as_set
 from hermes.host.session_end import prune_if_due
+from hermes.host.start_notices import start_notices
 from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.resume import resumed_session
 from hermes.surfaces.cli.chat.run_options import Wish
+from hermes.surfaces.cli.chosen_model import with_model
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
 from hermes.surfaces.cli.interactive.chat import Chat, Start
 from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
-from hermes.surfaces.cli.model_discovery import with_model
 
 AnyFace = TerminalFace | PlainFace
 
@@ -99,6 +100,8 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
     else:
         await chat.open()
         chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
+    for line in () if wish.ignore_rules else start_notices(chat.cli.home):
+        chat.say(line, "yellow")
     if wish.image is not None:
         chat.face.offer(f'"{wish.image}" ')
 
