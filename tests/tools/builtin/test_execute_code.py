@@ -99,7 +99,7 @@ async def test_max_iterations_still_caps_the_model_calls(make_agent: MakeAgent) 
 
 
 async def test_an_interrupted_script_is_told_as_the_contract_says(make_agent: MakeAgent, tmp_path: Path) -> None:
-    mark = tmp_path / "began"
+    mark = tmp_path / "work" / "began"
     code = f"import time\nprint('half', flush=True)\nopen({str(mark)!r}, 'w').close()\ntime.sleep(600)"
     model = ScriptedModel(calls("execute_code", code=code), says("never asked"))
     store = MemoryStore()

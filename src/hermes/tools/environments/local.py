@@ -499,11 +499,6 @@ class LocalEnvironment:
         fd = in_memory_file(self.sudo_password.encode() + b"\n")
         return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
 
-    async def _seen(self, path: str) -> str:
-        """Where to read `path`: as commands find it, else the person's own file in the machine's temporary folder."""
-        absolute, private = self._absolute(path), await self._private(path)
-        return absolute if private != absolute and _is_only_at(absolute, private) else private
-
     async def _private(self, path: str) -> str:
         """Where the runtime finds what commands find at `path`: their temporary folder may be one of their own."""
         absolute = self._absolute(path)
@@ -512,9 +507,13 @@ class LocalEnvironment:
         return (await self.confinement()).seen_at(absolute)
 
     def _seen_now(self, path: str) -> str:
-        """The same for who only looks: to look at a project's rules nothing need be planned."""
+        """Where to read it: as commands find it, else the person's own in the machine's temporary folder.
+
+        Nothing is planned for it: to look at a project's rules is not worth that.
+        """
         absolute = self._absolute(path)
-        return absolute if self._confinement is None else self._confinement.seen_at(absolute)
+        private = absolute if self._confinement is None else self._confinement.seen_at(absolute)
+        return absolute if private != absolute and _is_only_at(absolute, private) else private
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118

@@ -83,6 +83,8 @@ class Workspace:
         if "\0" in given:
             raise ToolError("the path contains a NUL character; no file has such a name")
         path = paths.absolute(given, cwd=self._ctx.environment.cwd, home=await self._home())
+        if path.startswith(TEMP_FOLDERS):
+            await self._confinement()  # commands may have a temporary folder of their own
         info = await self._ctx.environment.stat(path)
         if info is not None:
             return WorkspacePath(given, path, info.path, info)
