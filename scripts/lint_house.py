@@ -271,7 +271,7 @@ def started_freely(sources: Mapping[str, str]) -> Iterator[tuple[str, Finding]]:
     known = _table_of_starts(sources.get(OUTSIDE, ""))
     used: set[str] = set()
     for place, source in sources.items():
-        if "SpawnSpec" not in source and "outside(" not in source:
+        if "SpawnSpec" not in source and "utside(" not in source:
             continue
         for node in ast.walk(ast.parse(source)):
             name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
@@ -279,7 +279,7 @@ def started_freely(sources: Mapping[str, str]) -> Iterator[tuple[str, Finding]]:
                 continue
             if name == "SpawnSpec" and "confinement" not in {word.arg for word in node.keywords}:
                 yield place, Finding(node.lineno, "unconfined-start", "SpawnSpec: say what it is confined by")
-            if name == "outside":
+            if name in ("outside", "Outside"):  # the second where the table is not worth its import
                 named = {str(each.value) for each in ast.walk(node.args[0]) if isinstance(each, ast.Constant)}
                 used |= named & known
                 if not named or not (named & known):

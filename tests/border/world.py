@@ -223,7 +223,7 @@ def snapshot() -> Snapshot:
             path = here / name
             key = str(path.relative_to(HOME))
             if not key.startswith(_OWN) and key not in ("victim.pid", ".hermes"):
-                seen[key] = _fact(path)
+                seen[key] = (*_fact(path), *_marks(path))
     for name in HELD:
         for path in (WORK / name, *sorted((WORK / name).rglob("*"))):
             if "__pycache__" not in path.parts:
@@ -263,6 +263,16 @@ def _fact(path: Path) -> tuple[object, ...]:
 def _loud_keys(config: Path) -> tuple[object, ...]:
     """The settings of a git config file that may start a program, or that nobody knows."""
     return _loud_settings(config.read_bytes()) if config.is_file() else ()
+
+
+def _marks(path: Path) -> tuple[object, ...]:
+    """What else is known about a file of the person's: when it was written, and what is attached to it."""
+    try:
+        if not path.is_file() or path.is_symlink():
+            return ()
+        return (path.stat().st_mtime_ns, *os.listxattr(path))
+    except OSError:
+        return ("absent",)
 
 
 @functools.cache

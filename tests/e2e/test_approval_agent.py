@@ -25,7 +25,8 @@ MakeAgent = Callable[..., AIAgent]
 def make_agent(tmp_path: Path) -> Iterator[MakeAgent]:
     made: list[AIAgent] = []
     work = tmp_path / "work"
-    (work / "build").mkdir(parents=True)
+    for name in ("build", "src"):
+        (work / name).mkdir(parents=True)
 
     def make(*script: Any, store: MemoryStore | None = None, **keywords: Any) -> AIAgent:
         agent = AIAgent(model=ScriptedModel(*script), store=store or MemoryStore(), cwd=str(work), **keywords)
@@ -99,7 +100,7 @@ async def test_a_session_yes_is_there_after_a_restart_and_can_be_taken_back(make
     later = make_agent(delete(), says("2"), store=store, session_id=session)
     assert results(await later.arun_conversation("Again."))[-1]["exit_code"] == 0
     approval.clear_session(session)
-    after = make_agent(delete(), says("3"), store=store, session_id=session)
+    after = make_agent(delete("src"), says("3"), store=store, session_id=session)
     assert results(await after.arun_conversation("Again."))[-1]["status"] == "blocked"
 
 

@@ -226,6 +226,9 @@ async def test_calls_from_outside_an_agent_pass_the_same_gate(
 ) -> None:
     monkeypatch.chdir(canaries / "work")
     monkeypatch.setenv("HOME", str(canaries))
+    # Without a border, where the gate alone stands before them.
+    (tmp_path / "hermes-home").mkdir(exist_ok=True)
+    (tmp_path / "hermes-home" / "config.yaml").write_text("terminal:\n  sandbox: off\n")
     before = tree(canaries)
     try:
         for command in MENDABLE:

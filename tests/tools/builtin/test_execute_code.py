@@ -99,7 +99,7 @@ async def test_max_iterations_still_caps_the_model_calls(make_agent: MakeAgent) 
 
 
 async def test_an_interrupted_script_is_told_as_the_contract_says(make_agent: MakeAgent, tmp_path: Path) -> None:
-    mark = tmp_path / "began"
+    mark = tmp_path / "work" / "began"
     code = f"import time\nprint('half', flush=True)\nopen({str(mark)!r}, 'w').close()\ntime.sleep(600)"
     model = ScriptedModel(calls("execute_code", code=code), says("never asked"))
     store = MemoryStore()
@@ -227,10 +227,8 @@ def test_from_outside_an_agent_scripts_run_and_dangerous_ones_are_denied(
     good = outside(use_two, "write_file", "terminal")
     limited = outside("import hermes_tools\nprint(hermes_tools.__all__)", "read_file")
     every = outside("import hermes_tools\nprint('patch' in hermes_tools.__all__)")
-    bad = outside("import shutil\nshutil.rmtree('/no-such-folder-of-hermes')", "read_file")
-    inner = outside(
-        "from hermes_tools import terminal\nprint(terminal('rm -rf /no-such-folder-of-hermes')['status'])", "terminal"
-    )
+    bad = outside("import subprocess\nsubprocess.run(['git', 'push', '--force'])", "read_file")
+    inner = outside("from hermes_tools import terminal\nprint(terminal('git push --force')['status'])", "terminal")
     close_task("scripts")
     assert (good["status"], good["output"], good["tool_calls_made"]) == ("success", "b\n", 2)
     assert limited["output"] == "['read_file', 'json_parse', 'shell_quote', 'retry']\n"

@@ -1,5 +1,6 @@
 """Confined local commands: what they may touch, what they cannot see, and how a denial is settled."""
 
+import asyncio
 import getpass
 import os
 import shutil
@@ -312,6 +313,20 @@ def test_what_a_command_says_counts_only_where_the_border_keeps_it() -> None:
     assert denial_in("kill: (1) - Operation not permitted", 1, confined) is None
     assert folder_for("/home/x", confined) is None  # /home holds the person's
     assert folder_for("/usr/lib/x", confined) == "/usr/lib"
+
+
+@needs_bwrap
+async def test_file_tools_and_commands_have_one_temporary_folder(environment: LocalEnvironment, tmp_path: Path) -> None:
+    """And a file that only the person has there can be read, not replaced."""
+    (tmp_path / "theirs.txt").write_text("theirs\n")
+    name = f"/tmp/{tmp_path.name}-mine.txt"
+    await environment.write(name, b"mine\n")
+    assert (await run(environment, f"cat {name} && echo more >> {name}")).output == "mine\n"
+    assert await environment.read(name) == b"mine\nmore\n"
+    assert not await asyncio.to_thread(Path(name).exists)
+    assert await environment.read(str(tmp_path / "theirs.txt")) == b"theirs\n"
+    await environment.write(str(tmp_path / "theirs.txt"), b"changed\n")
+    assert (tmp_path / "theirs.txt").read_text() == "theirs\n"
 
 
 def in_work(place: Place, *words: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from hermes.confinement.outside import outside
+from hermes.confinement.policy import Outside
 from hermes.errors import MissingPart, UserError
 from hermes.seams import Decision, SpawnSpec, Supervisor
 
@@ -76,7 +76,7 @@ async def install_box(supervisor: Supervisor, launcher: str, tell: Callable[[str
             cwd="/",
             env=environ,
             owner="box-install",
-            confinement=outside("box model"),
+            confinement=Outside("box model"),
         ),
     )
     try:

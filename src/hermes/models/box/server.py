@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hermes.confinement.outside import outside
+from hermes.confinement.policy import Outside
 from hermes.errors import MissingPart, ProviderError, ToolError
 from hermes.seams import Child, Decision, SpawnSpec, Supervisor
 
@@ -110,7 +110,7 @@ class BoxServer:
             env={name: os.environ[name] for name in _INHERITED if name in os.environ},
             owner="box",
             merge_stderr=False,
-            confinement=outside("box model"),
+            confinement=Outside("box model"),
         )
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
+_NEVER_BEGAN = "bwrap: Can't "  # its first words when a mount failed; what a command prints comes later, if at all
 Mode: TypeAlias = Literal["auto", "on", "off"]
 
 
@@ -254,6 +255,14 @@ class LocalEnvironment:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
         self._git_variables()
+        result = await self._run_once(state, run, start)
+        if result.exit_code == 1 and result.output.startswith(_NEVER_BEGAN):
+            # A socket of the machine that was to be covered went away just then: the command itself has not begun.
+            result = await self._run_once(state, run, start)
+        notes = await self.settled()
+        return structs.replace(result, notes=notes) if notes else result
+
+    async def _run_once(self, state: ShellState, run: "LocalRun", start: Start) -> ExecResult:
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         spec: SpawnSpec | None = None
@@ -269,9 +278,7 @@ class LocalEnvironment:
         output = spool.finish().decode("utf-8", "replace")
         if isinstance(child, CallChild) and child.excess:
             output += f"\n[Command ended: it had {child.excess}]\n"
-        result = result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
-        notes = await self.settled()
-        return structs.replace(result, notes=notes) if notes else result
+        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
 
     async def stat(self, path: str) -> FileInfo | None:
         return await self._run_blocking(host_files.stat_path, self._seen_now(path))
@@ -284,7 +291,7 @@ class LocalEnvironment:
         return await self._run_blocking(host_files.read_path, self._seen_now(path), offset, size)
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
-        await self._run_blocking(host_files.write_path, await self._seen(path), data, mode)
+        await self._run_blocking(host_files.write_path, await self._private(path), data, mode)
 
     async def read_exact(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
         """`read` of a real path, by descriptors: no link in it is followed."""
@@ -299,10 +306,10 @@ class LocalEnvironment:
         await self._run_blocking(_exact().remove_exact, path)
 
     async def remove(self, path: str) -> None:
-        await self._run_blocking(host_files.remove_path, await self._seen(path))
+        await self._run_blocking(host_files.remove_path, await self._private(path))
 
     async def rename(self, old: str, new: str) -> None:
-        await self._run_blocking(host_files.rename_path, await self._seen(old), await self._seen(new))
+        await self._run_blocking(host_files.rename_path, await self._private(old), await self._private(new))
 
     async def list_dir(self, path: str) -> list[str]:
         return await self._run_blocking(host_files.list_path, self._seen_now(path))
@@ -508,7 +515,7 @@ class LocalEnvironment:
         fd = in_memory_file(self.sudo_password.encode() + b"\n")
         return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
 
-    async def _seen(self, path: str) -> str:
+    async def _private(self, path: str) -> str:
         """Where the runtime finds what commands find at `path`: their temporary folder may be one of their own."""
         absolute = self._absolute(path)
         if not any(is_below(absolute, folder) for folder in TEMP_FOLDERS):
@@ -516,9 +523,13 @@ class LocalEnvironment:
         return (await self.confinement()).seen_at(absolute)
 
     def _seen_now(self, path: str) -> str:
-        """The same for who only looks: to look at a project's rules nothing need be planned."""
+        """Where to read it: as commands find it, else the person's own in the machine's temporary folder.
+
+        Nothing is planned for it: to look at a project's rules is not worth that.
+        """
         absolute = self._absolute(path)
-        return absolute if self._confinement is None else self._confinement.seen_at(absolute)
+        private = absolute if self._confinement is None else self._confinement.seen_at(absolute)
+        return absolute if private != absolute and _is_only_at(absolute, private) else private
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
@@ -565,6 +576,11 @@ def _protected_files(confined: Confinement) -> "ProtectedFiles":
         covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
     # A mount holds a name; a file that has a second one beside it is compared as well.
     return ProtectedFiles(confined, [path for path in covered if not _has_second_name(path)])
+
+
+def _is_only_at(absolute: str, private: str) -> bool:
+    """Whether a file is in the machine's temporary folder and not in the session's; no other session's are shown."""
+    return "/hermes-" not in absolute and os.path.lexists(absolute) and not os.path.lexists(private)
 
 
 def _has_second_name(path: str) -> bool:

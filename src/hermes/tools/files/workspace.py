@@ -83,6 +83,8 @@ class Workspace:
         if "\0" in given:
             raise ToolError("the path contains a NUL character; no file has such a name")
         path = paths.absolute(given, cwd=self._ctx.environment.cwd, home=await self._home())
+        if path.startswith(TEMP_FOLDERS):
+            await self._confinement()  # commands may have a temporary folder of their own
         info = await self._ctx.environment.stat(path)
         if info is not None:
             return WorkspacePath(given, path, info.path, info)
@@ -122,6 +124,11 @@ class Workspace:
         confinement = await self._confinement()
         if confinement is not None and confinement.temp and name.startswith(f"{confinement.temp}/"):
             name = TEMP_FOLDERS[0] + name[len(confinement.temp) :]  # as commands know it, and whoever is asked
+        elif confinement is not None and confinement.seen_at(name) != name:
+            raise ToolError(
+                f"{place.given!r} is in the machine's temporary folder, which this session can only read; "
+                "write to a new name there, or into the workspace"
+            )
         action = Action(
             kind="write",
             tool=self._tool,

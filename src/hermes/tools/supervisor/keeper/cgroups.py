@@ -29,7 +29,9 @@ def prepare(processes: int, memory_mb: int) -> None:
 def _make(controller: str, own: dict[str, str], limits: dict[str, int]) -> None:
     """A folder of ours in the hierarchy of `controller`, of either version."""
     version_1 = f"{_ROOT}/{controller}{own[controller]}" if controller in own else None
-    folder = f"{version_1 or _ROOT + own.get('', '/')}/hermes-{os.getpid()}"
+    parent = version_1 or f"{_ROOT}{own.get('', '/')}"
+    folder = f"{parent}/hermes-{os.getpid()}"
+    _sweep(parent)
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)  # noqa: PTH102
@@ -43,6 +45,16 @@ def _make(controller: str, own: dict[str, str], limits: dict[str, int]) -> None:
     except OSError:
         with contextlib.suppress(OSError):
             os.rmdir(folder)  # noqa: PTH106
+
+
+def _sweep(parent: str) -> None:
+    """Give back the empty groups of keepers that were killed."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(parent):  # noqa: PTH208 - pathlib is not worth its import here
+            pid = name.removeprefix("hermes-")
+            if pid != name and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
+                with contextlib.suppress(OSError):  # it has members still
+                    os.rmdir(f"{parent}/{name}")  # noqa: PTH106
 
 
 def enter() -> None:
