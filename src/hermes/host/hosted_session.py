@@ -85,14 +85,16 @@ class HostedSession:
     @cached_property
     def questions(self) -> "QuestionDesk":
         """What people are asked."""
-        from hermes.config.sections.approvals import Section
+        from hermes.config.sections.agent import Section as Agent
+        from hermes.config.sections.approvals import Section as Approvals
         from hermes.host.questions import QuestionDesk
 
-        start, approvals = self._start, self.settings.of(Section)
+        start, approvals = self._start, self.settings.of(Approvals)
         return QuestionDesk(
             self,
             lambda: start.is_reached_later or any(one.can_answer for one in self.listeners),
-            approvals.gateway_timeout if start.is_reached_later else approvals.timeout,
+            timeout_s=approvals.gateway_timeout if start.is_reached_later else approvals.timeout,
+            clarify_timeout_s=self.settings.of(Agent).clarify_timeout,
         )
 
     # -- listeners ---------------------------------------------------------------------------------------------------
@@ -229,6 +231,7 @@ class HostedSession:
             sink=Logged(self),
             approval_callback=self.questions.approve if self._start.can_ask else None,
             sudo_password_callback=self.questions.sudo_password if self._start.can_ask else None,
+            clarify_callback=self.questions.clarify if self._start.can_ask else None,
             auto_title=self._start.has_titles,
             stores_events=True,
         )

@@ -36,10 +36,13 @@ class QuestionDesk:
     the deadline; where nobody could, the answer is no at once.
     """
 
-    def __init__(self, journal: QuestionJournal, can_ask: Callable[[], bool], timeout_s: float) -> None:
+    def __init__(
+        self, journal: QuestionJournal, can_ask: Callable[[], bool], *, timeout_s: float, clarify_timeout_s: float
+    ) -> None:
         self._journal = journal
         self._can_ask = can_ask
-        self.timeout_s = timeout_s
+        self._timeout_s = timeout_s
+        self._clarify_timeout_s = clarify_timeout_s or None  # as long as the turn may take
         self._open: dict[str, tuple[Question, asyncio.Future[str | None]]] = {}
 
     @property
@@ -92,12 +95,13 @@ class QuestionDesk:
     async def _ask(
         self, kind: QuestionKind, text: str, choices: tuple[str, ...], details: JsonObject | None = None
     ) -> str | None:
+        timeout_s = self._clarify_timeout_s if kind == "clarify" else self._timeout_s
         question = Question(
             id=secrets.token_hex(4),
             kind=kind,
             text=text,
             choices=choices,
-            deadline=time.time() + self.timeout_s,
+            deadline=time.time() + timeout_s if timeout_s is not None else 0.0,
             details=details or {},
         )
         waits: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -105,7 +109,7 @@ class QuestionDesk:
         self._open[question.id] = (question, waits)
         self._journal.tell(QuestionAsked(question))
         try:
-            async with asyncio.timeout(self.timeout_s):
+            async with asyncio.timeout(timeout_s):
                 said: str | None = await waits
                 return said
         except TimeoutError:
