@@ -42,6 +42,10 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "hermes.state": ("Sessions, and the store under them: [Sessions](sessions.md).", ALL),
     "hermes.context": ("How long conversations are kept within the window: [Long conversations](context.md).", ALL),
+    "hermes.context.memory.provider": (
+        "Who recalls earlier sessions: [Memory](memory.md#a-provider-of-your-own).",
+        ("PROVIDERS", "MemoryProvider", "ProviderHome"),
+    ),
     "hermes.context.checkpoints": ("Snapshots: [Files and checkpoints](files-and-checkpoints.md).", ALL),
     "hermes.config.load": ("The settings in force.", ("load_settings",)),
     "hermes.config.paths": ("Where things are kept.", ("hermes_home",)),

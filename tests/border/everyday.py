@@ -155,8 +155,8 @@ def _talk(task: Task) -> tuple[list[str], list[str]]:
     questions: list[str] = []
 
     def ask(question: Any) -> str:
-        questions.append(str(getattr(question, "command", question))[:200])
-        return "once"
+        questions.append(f"{question.description}: {question.command[:200]}")
+        return "deny" if task.refused else "once"
 
     model = ScriptedModel(*(calls(step.tool, **step.arguments) for step in task.steps), says("Done."), says("Done."))
     agent = AIAgent(model=model, cwd=str(world.WORK), approval_callback=ask)

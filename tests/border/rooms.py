@@ -21,11 +21,13 @@ class RoomFailed(AssertionError):
     """A room ended without telling what came of its next attack or task."""
 
 
-def attack(names: Sequence[str], *, level: str, is_root: bool, asks: bool = False) -> Iterator[Verdict]:
-    """Try these attacks one after the other; a new room after each that got through."""
+def attack(
+    names: Sequence[str], *, level: str, is_root: bool, asks: bool = False, goes_on: bool = False
+) -> Iterator[Verdict]:
+    """Try these attacks one after the other; a new room after each that got through, unless `goes_on`."""
     left = list(names)
     while left:
-        plan = {"names": left, "level": level, "is_root": is_root, "asks": asks}
+        plan = {"names": left, "level": level, "is_root": is_root, "asks": asks, "goes_on": goes_on}
         told = 0
         for verdict in _room(plan, Verdict):
             told += 1

@@ -18,6 +18,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     level: str = ""  # empty: what the machine gives; "none": the sandbox is switched off
     is_root: bool = True
     asks: bool = False  # approvals as they come, with nobody there; else the gate says yes to all it can
+    goes_on: bool = False  # in the same room, although an attack got through
     kind: str = "attacks"
 
 
@@ -46,7 +47,7 @@ def main() -> None:
     for name in plan.names:
         verdict = trial.try_attack(known[name])
         tell(verdict)
-        if verdict.breaches and plan.level != "none":
+        if verdict.breaches and not plan.goes_on:
             return  # what got out may have left anything behind: whoever asked goes on in a new room
 
 

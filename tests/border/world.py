@@ -192,7 +192,7 @@ def lay_out() -> None:
 
 def by_person(script: str, cwd: Path = WORK, env: dict[str, str] | None = None) -> str:
     """Run shell text as the person would; what it printed."""
-    variables = {"HOME": str(HOME), "PATH": PATH, "LANG": "C.UTF-8", **(env or {})}
+    variables = {"HOME": str(HOME), "PATH": PATH, "LANG": "C.UTF-8", "LESSHISTFILE": "-", **(env or {})}
     done = subprocess.run(
         ["/bin/bash", "-c", script],
         cwd=cwd,

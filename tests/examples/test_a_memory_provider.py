@@ -61,9 +61,9 @@ class Memory(Part):
 
 @pytest.fixture(autouse=True)
 def _memory() -> Iterator[None]:
-    PARTS.add("memory", Memory)
+    PARTS.add("remember", Memory)
     yield
-    PARTS.remove("memory")
+    PARTS.remove("remember")
 
 
 async def test_what_is_remembered_in_one_session_is_known_in_the_next(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_memory_follows_a_session_that_is_compressed(tmp_path: Path) -> No
         await agent.arun_conversation(f"question {number}")
     moved = await agent.acompress()
     await agent.arun_conversation("Remember that.")
-    known = (await agent._assembled()).services.parts.by_name["memory"]
+    known = (await agent._assembled()).services.parts.by_name["remember"]
     await agent.aclose()
     assert isinstance(known, Memory)
     assert known._facts() == [f"it moved ({moved['session_id']})"]

@@ -416,6 +416,8 @@ def test_cache_markers_apart_the_prefix_holds(case: WireCase) -> None:
     for body in bodies:
         case.check(body)
     assert all(1 <= body.count(MARKERS[case.name]) <= 4 for body in bodies)
+    head = bodies[-1].partition(b"You help.")[2]
+    assert head.startswith((b'"' + MARKERS[case.name], b'"}' + MARKERS[case.name])), "the prompt itself is not marked"
     plain = [body.replace(MARKERS[case.name], b"") for body in bodies]
     for before, after in itertools.pairwise(plain):
         assert after.startswith(before.removesuffix(b"]}"))

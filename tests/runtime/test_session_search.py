@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 from hermes import AIAgent
-from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
+from tests.state.memory_queries import MemorySessionStore
 
 
-async def searched(store: MemoryStore, **args: Any) -> dict[str, Any]:
+async def searched(store: MemorySessionStore, **args: Any) -> dict[str, Any]:
     model = ScriptedModel(calls("session_search", **args), says("Done."))
     agent = AIAgent(model=model, store=store, enabled_toolsets=["session_search"], session_id="now")
     done = await agent.arun_conversation("Where did the walrus live?")
@@ -19,7 +19,7 @@ async def searched(store: MemoryStore, **args: Any) -> dict[str, Any]:
 
 
 async def test_each_shape_is_chosen_by_its_arguments() -> None:
-    store = MemoryStore()
+    store = MemorySessionStore()
     agent = AIAgent(model=ScriptedModel(says("In the bath.")), store=store, session_id="then")
     await agent.arun_conversation("The walrus lives where?")
     await agent.aclose()
@@ -36,7 +36,7 @@ async def test_each_shape_is_chosen_by_its_arguments() -> None:
 
 async def test_the_prompt_says_when_to_look_and_only_where_that_is_on_offer() -> None:
     for toolsets, is_told in ((["session_search"], True), (["file"], False)):
-        agent = AIAgent(model=ScriptedModel(), store=MemoryStore(), enabled_toolsets=toolsets)
+        agent = AIAgent(model=ScriptedModel(), store=MemorySessionStore(), enabled_toolsets=toolsets)
         parts = {part.name: part.text for part in (await agent.adescribe_prompt()).parts}
         assert ("session_search" in parts.get("2-guidance", "")) is is_told
         await agent.aclose()

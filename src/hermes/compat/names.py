@@ -8,6 +8,7 @@ _SAME = {
 }
 _WRAPPED = (
     "agent",
+    "agent.memory_provider",
     "agent.tool_dispatch_helpers",
     "agent.tool_guardrails",
     "hermes_constants",

@@ -148,6 +148,11 @@ def skills_dir(home: Path) -> Path:
     return home / "skills"
 
 
+def memories_dir(home: Path) -> Path:
+    """What is kept across sessions: two files, their history, and what waits for a yes."""
+    return home / "memories"
+
+
 def checkpoints_dir(home: Path) -> Path:
     """Snapshots of workspaces, to roll back to."""
     return home / "checkpoints"

@@ -9,43 +9,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
-
 from hermes.confinement import places
-from hermes.confinement.policy import TEMP_FOLDERS, Confinement, Level, Limits, PathRule, Policy, is_below
+from hermes.confinement.policy import (
+    TEMP_FOLDERS,
+    Confinement,
+    Enforcement,
+    Level,
+    PathRule,
+    PlanRequest,
+    is_below,
+)
+
+__all__ = ["Enforcement", "PlanRequest", "own_root", "plan"]
 
 _HOOKS_PATH = re.compile(r"^\s*hookspath\s*=\s*\"?([^\"\n;#]+)", re.IGNORECASE | re.MULTILINE)
 _MOST_BYTES = 256 << 10
 _MOST_FOLDERS = 3000  # looked through for repositories in the workspace
 _DEEPEST = 5
 _NOT_LOOKED_INTO = frozenset({"node_modules", ".git", "__pycache__", ".venv", "venv", "target", ".tox"})
-
-
-class PlanRequest(Struct, frozen=True, kw_only=True):
-    """What a confinement is planned from: settings, variables of the person's, and folders of Hermes' own."""
-
-    workspace: str
-    policy: Policy = "workspace"
-    home: str = ""
-    hermes_home: str = ""
-    environ: Mapping[str, str] = {}
-    writable: tuple[str, ...] = ()  # terminal.sandbox_writable, --add-dir
-    safe_roots: tuple[str, ...] = ()  # HERMES_WRITE_SAFE_ROOT: writes stay below one of them
-    sockets: tuple[str, ...] = ()  # those that are granted by name
-    network: bool = True
-    limits: Limits = Limits()
-    temp: str = ""
-    caches: str = ""  # the folder of Hermes' own caches for this workspace
-    shared: tuple[str, ...] = ()  # folders of the session's own that its commands write: the shell's state
-    shown: tuple[str, ...] = ()  # folders of the session's own that its commands read
-
-
-class Enforcement(Struct, frozen=True):
-    """What this machine can enforce."""
-
-    level: Level
-    bwrap: str = ""
-    why: str = ""  # why it is no more
 
 
 def plan(request: PlanRequest, found: Enforcement) -> Confinement:
@@ -175,7 +156,9 @@ def _protected(workspace: str, home: str, rules: Iterable[PathRule]) -> Iterator
         for name in places.SELF_RUNNING:
             yield PathRule(f"{folder}/{name}", "read", "self-running", "other programs run this by themselves")
         yield from _environment_files(folder)
-        for git in (*_git_folders(folder), *_nested_git_folders(folder), folder):
+        for file in _git_files(folder, nested := list(_nested_gits(folder))):
+            yield PathRule(file, "read", "protected", "git goes where it says")
+        for git in (*_git_folders(folder), *(each for each in nested if os.path.isdir(each)), folder):  # noqa: PTH112
             yield from _git_rules(git, folder)
         if home and is_below(home, folder):
             for name in places.START_FILES:
@@ -240,18 +223,22 @@ def _git_folders(folder: str) -> list[str]:
     return [own] if is_below(own, folder) else []
 
 
-def _nested_git_folders(folder: str) -> Iterator[str]:
-    """Repositories within the workspace, as far as a short look finds them."""
+def _git_files(folder: str, nested: list[str]) -> list[str]:
+    """The files in which a worktree or a submodule says where its git folder is."""
+    return [path for path in (f"{folder}/.git", *nested) if os.path.isfile(path) and not os.path.islink(path)]  # noqa: PTH113, PTH114
+
+
+def _nested_gits(folder: str) -> Iterator[str]:
+    """`.git` of the repositories and submodules within the workspace, as far as a short look finds them."""
     todo, looked = [(folder, 0)], 0
     while todo and looked < _MOST_FOLDERS:
         here, depth = todo.pop()
         looked += 1
-        for name in _names(here):
-            path = f"{here}/{name}"
-            if name == ".git" and here != folder and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
-                yield path
-            elif name not in _NOT_LOOKED_INTO and depth < _DEEPEST:
-                todo.append((path, depth + 1))
+        git = f"{here}/.git"
+        if here != folder and os.path.lexists(git) and not os.path.islink(git):  # noqa: PTH114
+            yield git
+        if depth < _DEEPEST:
+            todo += [(f"{here}/{name}", depth + 1) for name in _names(here) if name not in _NOT_LOOKED_INTO]
 
 
 def _active_environment(environ: Mapping[str, str], workspace: str) -> str | None:

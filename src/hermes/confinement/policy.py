@@ -5,7 +5,7 @@ rule covers may be read. Paths are real ones: whoever asks resolves links first,
 """
 
 import posixpath
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from msgspec import Struct, structs
@@ -127,6 +127,33 @@ class Confinement(Struct, frozen=True, kw_only=True):
 
 
 TEMP_FOLDERS = ("/tmp", "/var/tmp")  # noqa: S108 - the names by which programs know them
+
+
+class PlanRequest(Struct, frozen=True, kw_only=True):
+    """What a confinement is planned from: settings, variables of the person's, and folders of Hermes' own."""
+
+    workspace: str
+    policy: Policy = "workspace"
+    home: str = ""
+    hermes_home: str = ""
+    environ: Mapping[str, str] = {}
+    writable: tuple[str, ...] = ()  # terminal.sandbox_writable, --add-dir
+    safe_roots: tuple[str, ...] = ()  # HERMES_WRITE_SAFE_ROOT: writes stay below one of them
+    sockets: tuple[str, ...] = ()  # those that are granted by name
+    network: bool = True
+    limits: Limits = Limits()
+    temp: str = ""
+    caches: str = ""  # the folder of Hermes' own caches for this workspace
+    shared: tuple[str, ...] = ()  # folders of the session's own that its commands write: the shell's state
+    shown: tuple[str, ...] = ()  # folders of the session's own that its commands read
+
+
+class Enforcement(Struct, frozen=True):
+    """What this machine can enforce."""
+
+    level: Level
+    bwrap: str = ""
+    why: str = ""  # why it is no more
 
 
 class Outside(Struct, frozen=True):

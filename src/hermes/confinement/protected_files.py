@@ -46,7 +46,7 @@ class ProtectedFiles:
             for rule in rules.values()
             if rule.kind in ("protected", "self-running", "git-config")
             and rule.access == "read"
-            and rule.path not in held
+            and (rule.path not in held or _has_second_names(rule.path))  # a mount does not hold those
             and confined.may_write(os.path.dirname(rule.path))  # noqa: PTH120
         ]
 
@@ -83,12 +83,20 @@ class ProtectedFiles:
                 continue
             _restore(path, memory.entries)
             memory.signs = _signs(path)
+            if _entries(path) != memory.entries:
+                told.append(f"{path} was changed and could not be put back: {memory.rule.why}")
+                continue
             told.append(f"{path} was changed and is put back: {memory.rule.why}; write_file asks the user about it")
         return told
 
 
 def _remembered(rule: PathRule) -> _Memory:
     return _Memory(rule, _entries(rule.path), _signs(rule.path))
+
+
+def _has_second_names(path: str) -> bool:
+    """Whether a file there can be written by another name: a hard link."""
+    return any(stat.S_ISREG(state.st_mode) and state.st_nlink > 1 for _, state in _walk(path))
 
 
 def _walk(path: str) -> list[tuple[str, os.stat_result]]:
@@ -157,13 +165,11 @@ def _remove(target: str) -> None:
 
 
 def _make(target: str, entry: _Entry) -> None:
-    if stat.S_ISDIR(entry.mode):
-        os.makedirs(target, exist_ok=True)  # noqa: PTH103
-    elif stat.S_ISLNK(entry.mode):
+    os.makedirs(target if stat.S_ISDIR(entry.mode) else os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+    if stat.S_ISLNK(entry.mode):
         os.symlink(os.fsdecode(entry.data), target)  # noqa: PTH211
         return
-    else:
-        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+    if stat.S_ISREG(entry.mode):
         # Never through a link that was put there: the name must be free.
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(fd, "wb") as file:

@@ -189,6 +189,10 @@ class JoinedParts:
 
     # -- a session that moves, and the end ---------------------------------------------------------------------------
 
+    async def before_compression(self, messages: Sequence[JsonObject]) -> str:
+        """Words of the parts that a summary of `messages` should keep."""
+        return "\n".join(await self._words("before_compression", messages))
+
     def keep(self, before: Sequence[Message], kept: list[Message]) -> list[Message]:
         """`kept`, and what the parts add to it."""
         for one in self._overriding["keep"]:

@@ -146,9 +146,11 @@ _PTRACE = (
         "ptrace",
         "process_vm_writev",
         py(
-            SYSCALL
-            + "r = l.process_vm_writev(p, None, 0, None, 0, 0); e = ctypes.get_errno(); print('VM-' + ('WRITE' if r =="
-            " 0 else 'SHUT'), e)"
+            SYSCALL + "b = ctypes.create_string_buffer(16)\n"
+            "class V(ctypes.Structure): _fields_ = [('a', ctypes.c_void_p), ('n', ctypes.c_size_t)]\n"
+            "r = l.process_vm_writev(p, ctypes.byref(V(ctypes.addressof(b), 16)), 1, ctypes.byref(V(64, 16)), 1, 0)\n"
+            "e = ctypes.get_errno()  # a bad address is found after the permission\n"
+            "print('VM-' + ('WRITE' if r >= 0 or e == 14 else 'SHUT'), e)"
         ),
         says="VM-WRITE",
     ),
@@ -167,8 +169,8 @@ _PTRACE = (
         "attach to the runtime",
         py(
             "import ctypes, os\nl = ctypes.CDLL(None)\nfor p in range(1, 400):\n  try: c ="
-            " open(f'/proc/{p}/cmdline').read()\n  except OSError: continue\n  if 'keeper' in c or 'run_room' in c or"
-            " 'supervisor' in c:\n    print('TRACED-RUNTIME' if l.ptrace(0x4206, p, 0, 0) == 0 else 'no')"
+            " open(f'/proc/{p}/cmdline').read()\n  except OSError: continue\n  if 'super' + 'visor.keeper' in c or"
+            " 'run_' + 'room' in c:\n    print('TRACED-RUNTIME' if l.ptrace(0x4206, p, 0, 0) == 0 else 'no')"
         ),
         says="TRACED-RUNTIME",
     ),

@@ -139,7 +139,7 @@ _DATA = (
     ),
     _do(
         "postgres: start, ask, stop",
-        f"{_PG} && psql -h 127.0.0.1 -p 5544 -U me -d postgres -c 'select 6 * 7 as n' && pg_ctl stop -m fast",
+        f"{_PG} && psql -h 127.0.0.1 -p 5544 -U me -d postgres -c 'select 6 * 7 as n' && pg_ctl stop",
         "42",
         "initdb",
         "psql",
@@ -147,7 +147,7 @@ _DATA = (
     _do(
         "postgres: over a socket of one's own",
         f"{_PG} && psql -h /tmp -p 5544 -U me -d postgres -c 'create table t(a int)' -c 'insert into t values (1)' -c"
-        " 'select count(*) from t'; pg_ctl stop -m fast",
+        " 'select count(*) from t'; pg_ctl stop",
         "1",
         "initdb",
         "psql",
@@ -155,7 +155,7 @@ _DATA = (
     _do(
         "postgres: createdb and dump",
         f"{_PG} && createdb -h 127.0.0.1 -p 5544 -U me app && psql -q -h 127.0.0.1 -p 5544 -U me -d app -c 'create"
-        " table t(a int)' && pg_dump -h 127.0.0.1 -p 5544 -U me app | grep 'CREATE TABLE'; pg_ctl stop -m fast",
+        " table t(a int)' && pg_dump -h 127.0.0.1 -p 5544 -U me app | grep 'CREATE TABLE'; pg_ctl stop",
         "CREATE TABLE",
         "initdb",
         "psql",
@@ -163,7 +163,7 @@ _DATA = (
     _do(
         "redis: start, ask, stop",
         "redis-server --port 6399 --bind 127.0.0.1 --daemonize yes --dir $PWD >/dev/null && sleep 0.3 && redis-cli -p"
-        " 6399 set a 1 && redis-cli -p 6399 get a && redis-cli -p 6399 shutdown nosave",
+        " 6399 set a 1 && redis-cli -p 6399 get a && redis-cli -p 6399 shutdown",
         "1",
         "redis-server",
     ),
@@ -257,7 +257,6 @@ _SSH = (
 _REFUSALS = (
     _refused("refused: docker ps", "docker ps", "(?i)docker.*(outside|border|sandbox|not|refus)|socket"),
     _refused("refused: sudo", "sudo ls /root", "(?i)sudo"),
-    _refused("refused: su", "su -c true", "(?i)su|auth|permission|not"),
     _refused("refused: apt-get install", "apt-get install -y sl", "(?i)outside|read-only|denied|root|not|lock"),
 )
 TASKS = (*_FILES, *_ARCHIVES, *_TEXT, *_DATA, *_SERVERS, *_SSH, *_REFUSALS)

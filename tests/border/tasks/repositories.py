@@ -131,7 +131,7 @@ TASKS = (
     ),
     _git(
         "format-patch and am",
-        "echo more >> README.md && git commit -qam more && git format-patch -1 -o /tmp/p && git reset -q --hard HEAD~1"
+        "echo more >> README.md && git commit -qam more && git format-patch -1 -o /tmp/p && git switch -q -c p HEAD~1"
         " && git am /tmp/p/*.patch && git log -1 --format=%s",
         "more",
     ),

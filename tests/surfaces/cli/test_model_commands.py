@@ -207,3 +207,7 @@ def test_usage_by_day_model_purpose_and_session_adds_up(run: Run) -> None:
             assert sum(row[name] for row in found[key]) == sum(getattr(one, name) for one in told)
         assert (found["calls"], found["unpriced"]) == (4, 4)
     assert "unknown" in run("usage", "--by", "session").stdout
+    row = json.loads(run("usage", "--by", "model", "--json").stdout)["models"][0]
+    read = row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"]
+    assert row["cache_share"] == row["cache_read_tokens"] / read > 0
+    assert f"({row['cache_share']:.0%})" in run("usage").stdout

@@ -100,6 +100,10 @@ class Part:
         """The answer to a tool that has a picture and a question; what is raised is that call's error."""
         return None
 
+    def before_compression(self, messages: Sequence[JsonObject]) -> Awaitable[str] | None:
+        """A session is about to be summed up; words that the summary should keep."""
+        return None
+
     def keep(self, before: Sequence[Message], kept: list[Message]) -> list[Message]:
         """`kept` of a session that is being compressed, and what of `before` must not be lost."""
         return kept

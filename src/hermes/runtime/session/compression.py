@@ -126,7 +126,9 @@ class Compression:
             return self._stay("there is nothing in it that could be summed up")
         self._check_once(wish)
         wish.sink.emit(StatusChanged(TASK, f"summing up {len(before)} messages to make room"))
-        shorter = await self._shortened(wish, told)
+        words = await self._assembly.services.parts.before_compression(told)
+        asked = replace(wish, focus="\n".join(filter(None, (wish.focus, words)))) if words else wish
+        shorter = await self._shortened(asked, told)
         if shorter is None:
             await self._note_failure(wish, record)
             return None

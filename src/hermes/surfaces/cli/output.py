@@ -174,3 +174,14 @@ def padded(text: str, width: int) -> str:
 def _one_line(cell: object) -> str:
     text = "" if cell is None else str(cell)
     return " ".join(text.split()) if any(not char.isprintable() for char in text) else text
+
+
+def cache_share(read: int, cached: int) -> float | None:
+    """The share of the tokens that a provider read which came from its cache; None where it read nothing."""
+    return cached / read if read else None
+
+
+def token_words(read: int, cached: int, written: int) -> str:
+    """What a turn took, for the line at its end."""
+    share = cache_share(read, cached)
+    return f"{read:,} tokens read{f' ({share:.0%} from cache)' if share else ''}, {written:,} written"

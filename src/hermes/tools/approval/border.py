@@ -12,7 +12,7 @@ from hermes.confinement.deciding_rule import deciding_rule
 from hermes.confinement.policy import Confinement, is_below
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 
-_LEAVING = frozenset({"sudo", "doas", "pkexec", "su", "runuser"})
+_LEAVING = frozenset({"sudo", "doas", "pkexec"})
 SUDO_INSIDE = "sudo never works inside the border; a yes runs this command outside it"
 # Held when every path that they touch is out of reach.
 _BY_PATH = frozenset(
@@ -31,8 +31,8 @@ _OF_MACHINE = frozenset(
     }
 )
 _BY_SOCKET = frozenset({"service_control", "container_stop"})
-# Code that the reader cannot follow does inside what a script does there: nothing beyond the border.
-_OF_CODE = frozenset({"inline_code", "unknown_program", "decoded_code", "chmod_run"})
+# What the reader cannot follow does inside what a script does there: nothing beyond the border.
+_OF_CODE = frozenset({"inline_code", "unknown", "unknown_program", "decoded_code", "chmod_run"})
 _DELETES = frozenset({"recursive_delete", "delete_outside", "mass_delete", "xargs_delete", "find_delete"})
 
 

@@ -90,8 +90,7 @@ def _local(making: EnvironmentRequest) -> Environment:
 
 def border_of(making: EnvironmentRequest) -> "Border":
     """What the settings say about the confinement of local commands."""
-    from hermes.confinement.plan import PlanRequest
-    from hermes.confinement.policy import POLICIES, Limits, Policy
+    from hermes.confinement.policy import POLICIES, Limits, PlanRequest, Policy
     from hermes.tools.environments.local import Border
 
     settings, folder = making.settings, host_folder(making)

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, structs
 
-from hermes.confinement import places
-from hermes.confinement.outside import outside
-from hermes.confinement.plan import Enforcement, PlanRequest, plan
-from hermes.confinement.policy import TEMP_FOLDERS, AfterCommand, AnyConfinement, Confinement, is_below
-from hermes.confinement.protected_files import ProtectedFiles
+from hermes.confinement.policy import (
+    TEMP_FOLDERS,
+    AfterCommand,
+    AnyConfinement,
+    Confinement,
+    Enforcement,
+    PlanRequest,
+    is_below,
+)
 from hermes.errors import MissingPart, ToolError
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
@@ -32,8 +36,6 @@ from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
-from hermes.tools.supervisor.confine import bubblewrap
-from hermes.tools.supervisor.confine.probe import Wish, enforcement
 from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
@@ -41,6 +43,7 @@ from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
 
 if TYPE_CHECKING:
+    from hermes.confinement.protected_files import ProtectedFiles
     from hermes.tools.approval.made_here import Makings
     from hermes.tools.git_access.session_git import SessionGit
     from hermes.tools.git_access.start_remotes import StartRemotes
@@ -54,7 +57,7 @@ class Border(Struct, frozen=True, kw_only=True):
     """How commands are to be confined: what is planned, whether it must be enforced, and up to which level."""
 
     mode: Mode = "auto"
-    level: Wish = "auto"
+    level: Literal["auto", "full", "files"] = "auto"
     request: PlanRequest
 
 
@@ -271,14 +274,14 @@ class LocalEnvironment:
         return structs.replace(result, notes=notes) if notes else result
 
     async def stat(self, path: str) -> FileInfo | None:
-        return await self._run_blocking(host_files.stat_path, await self._seen(path))
+        return await self._run_blocking(host_files.stat_path, self._seen_now(path))
 
     async def first_file(self, paths: Sequence[str]) -> str | None:
-        place = await self._run_blocking(host_files.first_file, [await self._seen(path) for path in paths])
+        place = await self._run_blocking(host_files.first_file, [self._seen_now(path) for path in paths])
         return None if place is None else paths[place]
 
     async def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
-        return await self._run_blocking(host_files.read_path, await self._seen(path), offset, size)
+        return await self._run_blocking(host_files.read_path, self._seen_now(path), offset, size)
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         await self._run_blocking(host_files.write_path, await self._seen(path), data, mode)
@@ -302,7 +305,7 @@ class LocalEnvironment:
         await self._run_blocking(host_files.rename_path, await self._seen(old), await self._seen(new))
 
     async def list_dir(self, path: str) -> list[str]:
-        return await self._run_blocking(host_files.list_path, await self._seen(path))
+        return await self._run_blocking(host_files.list_path, self._seen_now(path))
 
     async def close(self) -> None:
         """Forget the shell state. What commands wrote elsewhere stays."""
@@ -335,6 +338,9 @@ class LocalEnvironment:
 
     async def _plan(self) -> None:
         """Plan the session's confinement, with the folders that it brings along."""
+        from hermes.confinement.plan import plan  # a session that runs nothing does without
+        from hermes.tools.supervisor.confine.probe import enforcement
+
         self.remotes  # noqa: B018 - looked at before anything can change them
         border = self._options.border
         found = Enforcement("none")
@@ -371,6 +377,8 @@ class LocalEnvironment:
 
     async def _make_shell(self, state: ShellState) -> None:
         """Let a login shell read the person's start files, once, and keep what it made of them."""
+        from hermes.confinement.outside import outside  # see `_plan`
+
         assert self._confinement is not None
         home = self._options.env.get("HOME", "")
         files = [f"{home}/.bashrc"] if self._options.source_bashrc and home else []
@@ -431,6 +439,8 @@ class LocalEnvironment:
         return self._git.variables
 
     async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
+        from hermes.confinement.outside import outside  # see `_plan`
+
         assert self._state is not None
         command, how = run.command, ""
         if len(command) * 4 > shell_scripts.INLINE_COMMAND_BYTES:
@@ -489,6 +499,11 @@ class LocalEnvironment:
             return absolute
         return (await self.confinement()).seen_at(absolute)
 
+    def _seen_now(self, path: str) -> str:
+        """The same for who only looks: to look at a project's rules nothing need be planned."""
+        absolute = self._absolute(path)
+        return absolute if self._confinement is None else self._confinement.seen_at(absolute)
+
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118
 
@@ -515,6 +530,8 @@ def _private_root(request: PlanRequest, found: Enforcement) -> Path | None:
 
 def _make_caches(request: PlanRequest) -> None:
     """The folders of Hermes' own caches. Cargo keeps its settings there, too: the person's are read through a link."""
+    from hermes.confinement import places  # see `_plan`
+
     for name in places.CACHES.values():
         Path(request.caches, name).mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in ("config.toml", "config"):
@@ -523,7 +540,10 @@ def _make_caches(request: PlanRequest) -> None:
             link.symlink_to(theirs)
 
 
-def _protected_files(confined: Confinement) -> ProtectedFiles:
+def _protected_files(confined: Confinement) -> "ProtectedFiles":
+    from hermes.confinement.protected_files import ProtectedFiles  # see `_plan`
+    from hermes.tools.supervisor.confine import bubblewrap
+
     covered: frozenset[str] = frozenset()
     if confined.level == "full":
         covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))

@@ -5,15 +5,18 @@ import os
 import secrets
 import socket
 import threading
+from typing import TYPE_CHECKING
 
 from hermes.confinement.policy import AnyConfinement, Confinement
 from hermes.errors import ToolError
 from hermes.seams import Decision, SpawnSpec
 from hermes.tools.supervisor.child import CallChild, Pipes
-from hermes.tools.supervisor.confine.order import Orders
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.link import SOCKET_KIND, KeeperLink
 from hermes.tools.supervisor.threads import in_daemon_thread
+
+if TYPE_CHECKING:
+    from hermes.tools.supervisor.confine.order import Orders
 
 OWNER_VARIABLE = "HERMES_CHILD_OF"  # in every child's environment: who started it, for whoever finds it later
 
@@ -28,7 +31,7 @@ class ProcessSupervisor:
         self._lock = threading.Lock()  # guards `_children` and `_is_closed`
         self._children: set[CallChild] = set()
         self._is_closed = False
-        self._orders = Orders()
+        self._orders: Orders | None = None
 
     @property
     def keeper_pid(self) -> int | None:
@@ -123,6 +126,10 @@ class ProcessSupervisor:
         if confinement is None:
             raise ToolError("nothing is started without a confinement")
         if isinstance(confinement, Confinement):
+            if self._orders is None:
+                from hermes.tools.supervisor.confine.order import Orders  # who starts nothing does without
+
+                self._orders = Orders()
             return self._orders.words(confinement)
         return {"level": "none", "limits": {}}
 

@@ -56,13 +56,11 @@ def denial_in(output: str, exit_code: int, confined: Confinement) -> Denial | No
             return Denial(None, f"the border keeps {found[1]} from commands: {rule.why}", is_final=True)
         return Denial(real, f"the command says that it could not write {found[1]}, which the border keeps as it is")
     if "read-only file system" in output.lower():
-        return Denial(
-            None, "the command says that something is read-only; the border keeps much so, but it is not known what"
-        )
+        why = "the command says that something is read-only; the border keeps much so, but it is not known what"
+        return Denial(None, why, is_final=True)
     if _NO_SOCKET.search(output):
-        return Denial(
-            None, "sockets of this machine, such as that of docker, are out of sight of commands, as this one says"
-        )
+        why = "sockets of this machine, such as that of docker, are out of sight inside the border"
+        return Denial(None, why, is_final=True)
     if not confined.network and _NO_NETWORK.search(output):
         return Denial(None, "the sandbox has no network (terminal.sandbox_network: false)")
     if _NO_PRIVILEGE.search(output):

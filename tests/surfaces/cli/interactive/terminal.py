@@ -22,7 +22,7 @@ from hermes.testing.server import RecordedRequest
 
 SCREENS = Path(__file__).parents[4] / "docs" / "screens"
 WAIT_S = 40.0
-ENTER, ESC, UP, TAB = "\r", "\x1b", "\x1b[A", "\t"
+ENTER, ESC, UP, DOWN, TAB = "\r", "\x1b", "\x1b[A", "\x1b[B", "\t"
 CTRL_C, CTRL_D, CTRL_U, CTRL_Z = "\x03", "\x04", "\x15", "\x1a"
 
 

@@ -1,14 +1,17 @@
 """The ten things a new user does first, with keys typed and the screen read."""
 
 import contextlib
+import json
 import os
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hermes.state import SessionDB
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
-from tests.surfaces.cli.interactive.terminal import CTRL_C, CTRL_D, ENTER, ESC, answering
+from tests.surfaces.cli.interactive.terminal import CTRL_C, CTRL_D, DOWN, ENTER, ESC, Terminal, answering
 
 LONG = says("word " * 3_000).timed(chunk_size=5, chunk_delay_s=0.02)
 
@@ -227,3 +230,25 @@ def test_quit_by_every_way(start: Start) -> None:
             screen.wait_for("word word")
             screen.type(CTRL_C + CTRL_C)
             assert screen.ended() == 0
+
+
+def test_choose_an_answer_by_arrow_number_or_in_own_words(start: Start, project: Path) -> None:
+    asked = calls("clarify", question="Which colour?", choices=["red", "blue"])
+    script = answering({word: [asked, says(f"{word} it is.")] for word in ("One", "Two", "Three")})
+    ways = {"One": (f"{DOWN}{DOWN}", "blue"), "Two": ("1", "1"), "Three": ("green", "green")}
+    with ServerThread(script) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        for times, (word, (typed, shown)) in enumerate(ways.items(), 1):
+            screen.type(f"{word}{ENTER}")
+            screen.wait_until(partial(_is_shown, screen, "Other: type it.", times), word)
+            screen.type(typed)
+            screen.wait_for(shown)
+            screen.type(ENTER)
+            screen.wait_for(f"{word} it is.")
+    asked_last: Any = next(one.json for one in reversed(server.requests) if "Give a title" not in one.raw.decode())
+    told = [str(message["content"]) for message in asked_last["messages"] if message["role"] == "tool"]
+    assert [json.loads(one)["user_response"] for one in told] == ["blue", "red", "green"]
+
+
+def _is_shown(screen: Terminal, words: str, times: int) -> bool:
+    return screen.text.count(words) >= times

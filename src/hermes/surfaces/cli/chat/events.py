@@ -7,18 +7,20 @@ from typing import assert_never
 import msgspec
 
 from hermes.seams import Sink
-from hermes.surfaces.cli.output import Output, cut
+from hermes.surfaces.cli.output import Output, cut, token_words
 from hermes.types import (
     CallFinished,
     CallStarted,
     Commentary,
     Event,
     MinorEvent,
+    ModelAnswered,
     ReasoningDelta,
     SessionRotated,
     StatusChanged,
     TextDelta,
     TurnFinished,
+    Usage,
     text_of,
 )
 
@@ -43,6 +45,23 @@ class JsonLines:
             self._on_gone()
 
 
+class TurnTokens:
+    """What the model calls of a turn read and wrote, as far as providers say."""
+
+    def __init__(self) -> None:
+        self._read = self._cached = self._written = 0
+
+    def add(self, usage: Usage) -> None:
+        self._read += usage.prompt_tokens or 0
+        self._cached += usage.cache_read_tokens or 0
+        self._written += usage.output_tokens or 0
+
+    @property
+    def words(self) -> str:
+        """For the line at the end of the turn; empty when nobody has said anything."""
+        return token_words(self._read, self._cached, self._written) if self._read else ""
+
+
 class Progress:
     """A line for each tool call with its duration, and for what a waiting person should know."""
 
@@ -51,6 +70,7 @@ class Progress:
         self._verbose = verbose
         self._preview_chars = preview_chars
         self._thinking = False
+        self._tokens = TurnTokens()
         self._started: dict[str, float] = {}
 
     def emit(self, event: Event) -> None:
@@ -65,8 +85,12 @@ class Progress:
                 self._think(event.text)
             case TextDelta():
                 self._stop_thinking()
+            case ModelAnswered():
+                self._tokens.add(event.usage)
             case TurnFinished():
                 self._record(event)
+                if self._tokens.words:
+                    self._out.note(f"· {self._tokens.words}")
             case Commentary() | SessionRotated() | MinorEvent():
                 return  # the answer is printed when it is whole, with the session it is in
             case _:
@@ -103,13 +127,13 @@ class Progress:
 
 
 class Unheeded:
-    """A line for each option and each rules file that the session does not take; no more where nobody watches."""
+    """A line for each option, rules file and entry of the memory that is not taken; no more where nobody watches."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, StatusChanged) and event.kind in ("option", "rules"):
+        if isinstance(event, StatusChanged) and event.kind in ("memory", "option", "rules"):
             self._out.note(f"note: {event.message}")
 
 

@@ -17,7 +17,6 @@ from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
 from hermes.config.settings import Settings
 from hermes.errors import SessionInUse
-from hermes.host.added_folders import with_added_folders
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.events import HostEvent, LiveEvent, QuestionAsked
 from hermes.host.host import Host
@@ -60,7 +59,11 @@ class _Run(Struct, frozen=True, kw_only=True):
 
 def answer(cli: Cli, wish: Wish) -> int:
     """Run the turn that `wish` asks for; the exit code."""
-    settings = with_added_folders(cli.settings(wish.flags, ignore_file=wish.ignore_user_config), wish.add_dirs)
+    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    if wish.add_dirs:
+        from hermes.host.added_folders import with_added_folders  # rare
+
+        settings = with_added_folders(settings, wish.add_dirs)
     session_id = None
     if wish.resume is not None or wish.continue_ is not None:
         from hermes.surfaces.cli.chat.resume import resumed_session  # for who goes on

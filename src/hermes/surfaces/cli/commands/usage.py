@@ -8,6 +8,7 @@ import click
 from hermes.config import paths
 from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.output import cache_share
 from hermes.surfaces.cli.store import open_sessions
 
 DAY_S = 86_400
@@ -24,7 +25,7 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
     """Tell what model calls used and cost: by day, model, purpose or session, or by model and purpose.
 
     Helpers' calls and those of subagents are counted like any other. A price or a count that nobody knows is told as
-    unknown, never counted as nothing.
+    unknown, never counted as nothing. Beside the tokens read from a provider's cache stands their share of all it read.
     """
     rows: list[dict[str, Any]] = []
     with open_sessions(cli) as db:
@@ -35,6 +36,8 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
     from hermes.models.providers.metadata import snapshot  # help does without it
 
     taken = snapshot(paths.cache_dir(cli.home))
+    for row in rows:
+        row["cache_share"] = cache_share(_read(row), row["cache_read_tokens"])
     if as_json:
         key = "models" if by in ("all", "model") else f"by_{by}"
         cli.out.json({"days": days, key: rows, "cost_usd": cost, "prices_of": taken, **total})
@@ -53,16 +56,20 @@ def usage(cli: Cli, by: str, days: int, as_json: bool) -> None:
 
 
 def _figures(row: dict[str, Any]) -> list[object]:
-    read = row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"]
+    read, share = _read(row), row["cache_share"]
     unknown = " + unknown" if row["uncounted"] else ""
     return [
         row["calls"],
         row["failed"],
         f"{read:,}{unknown}",
-        f"{row['cache_read_tokens']:,}",
+        f"{row['cache_read_tokens']:,}" + (f" ({share:.0%})" if share else ""),
         f"{row['output_tokens']:,}{unknown}",
         _price(row["cost_usd"], row["unpriced"], row["calls"] - row["failed"]),
     ]
+
+
+def _read(row: dict[str, Any]) -> int:
+    return int(row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"])
 
 
 def _price(cost: float | None, unpriced: int, answered: int) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -158,6 +159,23 @@ def _recalling(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
     @keys.add("up", filter=is_recall)
     def _(_event: KeyPressEvent) -> None:
         face.inbox.put_nowait("/queue edit")
+
+    @Condition
+    def is_choosing() -> bool:
+        return bool(chat.questions.choices) and (not buffer.text or buffer.text in chat.questions.choices)
+
+    def choose(step: int) -> None:
+        offered = chat.questions.choices
+        place = offered.index(buffer.text) + step if buffer.text in offered else min(step, 0)
+        buffer.document = Document(offered[place % len(offered)])
+
+    @keys.add("down", filter=is_choosing)
+    def _(_event: KeyPressEvent) -> None:
+        choose(1)
+
+    @keys.add("up", filter=is_choosing)
+    def _(_event: KeyPressEvent) -> None:
+        choose(-1)
 
     @keys.add("down", filter=has_completions)
     def _(_event: KeyPressEvent) -> None:

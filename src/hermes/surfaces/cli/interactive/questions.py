@@ -36,7 +36,8 @@ class Questions:
     def answered(self, question_id: str, by: str) -> None:
         """Somebody has answered, or the time is over."""
         if by == "deadline":
-            self._say("No answer; it was not allowed.")
+            is_clarify = self._shown is not None and self._shown.kind == "clarify"
+            self._say("No answer; it goes on without one." if is_clarify else "No answer; it was not allowed.")
         elif by != WHO and self._shown is not None and self._shown.id == question_id and by != "interrupt":
             self._say(f"Answered by {by}.")
         self.refresh()
@@ -45,6 +46,11 @@ class Questions:
     def is_open(self) -> bool:
         """Whether something is asked right now that is answered in the input line."""
         return self._shown is not None and self._shown.kind != "sudo"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Answers that can be chosen with the arrows: those of a question of the model."""
+        return self._shown.choices if self._shown is not None and self._shown.kind == "clarify" else ()
 
     def hear(self, said: str) -> bool:
         """What was typed in answer; False when it was neither yes nor no."""
@@ -83,6 +89,8 @@ class Questions:
             self._say(visible(question.text), "bold")
             for number, choice in enumerate(question.choices, 1):
                 self._say(f"  {number}. {visible(choice)}")
+            if question.choices:
+                self._say("  Other: type it. A number or the arrows choose; Esc leaves it to the model.")
             return
         cwd = str(question.details.get("cwd") or "")
         text = approval_text(question, short_path(cwd) if cwd else "")

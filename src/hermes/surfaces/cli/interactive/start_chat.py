@@ -8,13 +8,14 @@ from dataclasses import replace
 
 from hermes.config import paths
 from hermes.config.sections.top import Section as Top
-from hermes.host.added_folders import with_added_folders
+from hermes.errors import ToolError
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.attached_skills import attached_skills
 from hermes.host.command import SessionTarget
 from hermes.host.host import Host
 from hermes.host.logs import logging_as_set
 from hermes.host.session_end import prune_if_due
+from hermes.host.start_notices import start_notices
 from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.resume import resumed_session
@@ -32,7 +33,11 @@ AnyFace = TerminalFace | PlainFace
 
 def converse(cli: Cli, wish: Wish) -> int:
     """Talk until the person leaves; the exit code."""
-    settings = with_added_folders(cli.settings(wish.flags, ignore_file=wish.ignore_user_config), wish.add_dirs)
+    settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
+    if wish.add_dirs:
+        from hermes.host.added_folders import with_added_folders  # rare
+
+        settings = with_added_folders(settings, wish.add_dirs)
     session_id = resumed_session(cli, wish)
     loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     settings = with_model(cli, settings, is_quiet=False)
@@ -77,7 +82,10 @@ async def _talk(chat: Chat, face: AnyFace, wish: Wish, session_id: str | None) -
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in (_listen(chat, face), face.tick())]
             try:
+                level = group.create_task(_level(chat)) if isinstance(face, TerminalFace) else None
                 await _greet(chat, wish, session_id)
+                if level is not None and (told := await level):
+                    chat.say(told, "dim")
                 await face.run(chat)
             finally:
                 await chat.finish()
@@ -92,8 +100,27 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
     else:
         await chat.open()
         chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
+    for line in () if wish.ignore_rules else start_notices(chat.cli.home):
+        chat.say(line, "yellow")
     if wish.image is not None:
         chat.face.offer(f'"{wish.image}" ')
+
+
+async def _level(chat: Chat) -> str:
+    """What confines commands, in a sentence; empty where they run elsewhere. It is found out beside the start."""
+    from hermes.config.sections import terminal  # in a pipe none of this is loaded
+    from hermes.tools.supervisor.confine.probe import enforcement
+
+    section = chat.live.settings.of(terminal.Section)
+    if section.backend != "local":
+        return ""
+    if section.sandbox == "off":
+        return "Commands are not confined: terminal.sandbox is off."
+    try:
+        found = await enforcement(shared.supervisor, section.sandbox_level, chat.live.cwd)
+    except ToolError as error:
+        return f"What confines commands could not be found out: {error}"
+    return f"Commands are confined at level {found.level}{f': {found.why}' if found.why else ''}; see /sandbox."
 
 
 async def _listen(chat: Chat, face: AnyFace) -> None:

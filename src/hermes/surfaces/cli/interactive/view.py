@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
 from hermes.config.sections.display import Section as Display
-from hermes.surfaces.cli.chat.events import printed
+from hermes.surfaces.cli.chat.events import TurnTokens, printed
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter, clean
 from hermes.surfaces.cli.output import cut
@@ -69,13 +69,14 @@ class TurnView:
         self._running: dict[str, tuple[str, float]] = {}
         self._last_tool = ""
         self._began = 0.0
+        self._tokens = TurnTokens()
         self.context_tokens = 0
         self.is_thinking = False
         self.has_answer = False  # text was shown since the last call
 
     def begin(self) -> None:
         """A turn starts."""
-        self._blocks, self._thought, self._running = Blocks(), Blocks(), {}
+        self._blocks, self._thought, self._running, self._tokens = Blocks(), Blocks(), {}, TurnTokens()
         self._last_tool, self._began, self.has_answer, self.is_thinking = "", self._now(), False, True
 
     def end(self) -> None:
@@ -121,6 +122,7 @@ class TurnView:
                 self.context_tokens = 0
             case ModelAnswered():
                 self.context_tokens = event.usage.prompt_tokens or self.context_tokens
+                self._tokens.add(event.usage)
             case TurnFinished():
                 self._close_text()
                 self._tell_cut_off()
@@ -211,9 +213,10 @@ class TurnView:
         lines = [("dim", f"changed {path.removeprefix(here)}") for path in event.files_changed]
         lines += [("dim", f"ran {one.get('command')} (exit code {one.get('exit_code')})") for one in event.commands]
         lines += [("red", f"failed {one.get('name')}: {printed(str(one.get('error')))}") for one in event.failed_calls]
+        end = [("dim", self._tokens.words)] if self._tokens.words else []
         left = len(lines) - SUMMARY_LINES
         more = [("dim", f"… and {left} more")] if left > 0 else []
-        return "".join(self._paint.line(f"  {text}", colour) for colour, text in [*lines[:SUMMARY_LINES], *more])
+        return "".join(self._paint.line(f"  {text}", colour) for colour, text in [*lines[:SUMMARY_LINES], *more, *end])
 
 
 def _task_lines(tasks: Sequence[dict[str, Any]]) -> list[str]:

@@ -16,6 +16,8 @@ from hermes.confinement.policy import TEMP_FOLDERS, Bind, Confinement, PathRule,
 
 _SOCKETS_SIZE = 64 << 20
 _NOTHING_SIZE = 1 << 20
+KERNEL_SETTINGS = "/proc/sys"
+KEY_NAMES = "/proc/keys"  # which the kernel shows to every process of the same user
 NOTHING = "/dev/null"  # bound without devices allowed, it can be neither read nor written
 
 
@@ -56,6 +58,10 @@ def command_line(confined: Confinement, mounts: MountPlan, seccomp_fd: int) -> l
     if seccomp_fd >= 0:
         words += ["--seccomp", str(seccomp_fd)]
     words += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    # bubblewrap leaves it as it is where the folder itself cannot be written, and root owns the files in it.
+    words += ["--ro-bind", KERNEL_SETTINGS, KERNEL_SETTINGS]
+    if _is_there(KEY_NAMES):
+        words += ["--ro-bind", NOTHING, KEY_NAMES]
     for step in mounts.steps:
         if step[0] not in ("--size", "--ro-bind") or _is_there(step[-1]):  # the person may have removed it since
             words += step

@@ -7,6 +7,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every processor
 _VERSION_FLAG = 1
@@ -30,12 +31,16 @@ SCOPES_SINCE = 6
 
 Grant = tuple[str, str]  # a path, and a name in RIGHTS
 
-_libc = ctypes.CDLL(None, use_errno=True)
+
+@lru_cache(maxsize=1)
+def libc() -> ctypes.CDLL:
+    """The C library of this process, for calls that Python does not make."""
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
     """What the kernel offers; 0 when it has no Landlock, or it is switched off."""
-    return max(0, int(_libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION_FLAG)))
+    return max(0, int(libc().syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION_FLAG)))
 
 
 def ruleset(grants: Iterable[Grant] | None) -> int | None:
@@ -50,7 +55,7 @@ def ruleset(grants: Iterable[Grant] | None) -> int | None:
     handled = ALL & ~sum(right for since, right in _SINCE.items() if offered < since) if grants is not None else 0
     attributes = struct.pack("=QQQ", handled, 0, scoped)
     size = 24 if offered >= SCOPES_SINCE else 8
-    fd = int(_libc.syscall(_CREATE, attributes, ctypes.c_size_t(size), 0))
+    fd = int(libc().syscall(_CREATE, attributes, ctypes.c_size_t(size), 0))
     if fd < 0:
         raise OSError(ctypes.get_errno(), "no Landlock ruleset could be made")
     for path, right in grants or ():
@@ -68,7 +73,7 @@ def _grant(ruleset_fd: int, path: str, rights: int) -> None:
         if kind == 0o120000:
             return  # what a link leads to has a grant of its own, or none
         rule = struct.pack("=QI", rights if kind == 0o040000 else rights & _ON_FILES, at)
-        if rights and _libc.syscall(_ADD, ruleset_fd, _PATH_BENEATH, rule, 0) != 0:
+        if rights and libc().syscall(_ADD, ruleset_fd, _PATH_BENEATH, rule, 0) != 0:
             raise OSError(ctypes.get_errno(), "Landlock did not take a rule", path)
     finally:
         os.close(at)
@@ -76,6 +81,6 @@ def _grant(ruleset_fd: int, path: str, rights: int) -> None:
 
 def enter(ruleset_fd: int) -> None:
     """Confine this process, and all it starts, for good."""
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    if _libc.syscall(_RESTRICT, ruleset_fd, 0) != 0:
+    libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc().syscall(_RESTRICT, ruleset_fd, 0) != 0:
         raise OSError(ctypes.get_errno(), "Landlock could not be entered")

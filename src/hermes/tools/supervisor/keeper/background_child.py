@@ -15,7 +15,6 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes.tools.supervisor.keeper import start, tree
-from hermes.tools.supervisor.keeper.confined_start import spawn_confined
 
 if TYPE_CHECKING:
     from hermes.tools.supervisor.keeper.clean_text import CleanText
@@ -81,6 +80,8 @@ class Held:
         os.set_blocking(self._write, False)
 
     def _start(self, request: start.Request) -> int:
+        from hermes.tools.supervisor.keeper.confined_start import spawn_confined  # loaded in every keeper, here alone
+
         argv, env, cwd = request["argv"], request["env"], str(request["cwd"])
         assert isinstance(argv, list)
         assert isinstance(env, dict)

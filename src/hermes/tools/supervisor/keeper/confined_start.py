@@ -24,7 +24,6 @@ _LAST_CAPABILITY = 63
 _NOROOT_LOCKED = 0x3  # no capability comes back with user id 0
 _MOST_RULESETS = 8
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _rulesets: dict[str, int | None] = {}  # by what they grant; a descriptor each, made before the first fork that needs it
 
 
@@ -96,7 +95,7 @@ def _become(file: str, argv: list[str], env: dict[str, str], confining: Confinin
     """In the child: never returns."""
     try:
         os.setsid()
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        landlock.libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if confining.terminal is not None:
             fd = os.open(confining.terminal, os.O_RDWR)  # after setsid, so it becomes the controlling terminal
             for number in range(3):
@@ -150,19 +149,19 @@ def _limit(confining: Confining) -> None:
 def _drop_capabilities() -> None:
     """Without them user id 0 is an owner of files like any other; nothing here gives them back."""
     for number in range(_LAST_CAPABILITY + 1):
-        if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
+        if landlock.libc().prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
             break
-    _libc.prctl(_PR_SET_SECUREBITS, _NOROOT_LOCKED, 0, 0, 0)
-    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    landlock.libc().prctl(_PR_SET_SECUREBITS, _NOROOT_LOCKED, 0, 0, 0)
+    landlock.libc().prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    if _libc.capset(header, bytes(24)) != 0:
+    if landlock.libc().capset(header, bytes(24)) != 0:
         raise OSError(ctypes.get_errno(), "the capabilities could not be dropped")
 
 
 def _filter(program: bytes) -> None:
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    landlock.libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     lines = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: a count, and where the lines are.
     described = struct.pack("@HP", len(program) // 8, ctypes.addressof(lines))
-    if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, described, 0, 0) != 0:
+    if landlock.libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, described, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "the system call filter was not taken")

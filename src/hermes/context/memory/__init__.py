@@ -1,0 +1,1 @@
+"""What the agent keeps across sessions: two files with their history, proposals that wait, and recall by providers."""
