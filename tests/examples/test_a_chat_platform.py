@@ -68,7 +68,9 @@ async def post(room: Room) -> str:
 
 
 async def test_rooms_talk_command_and_press_buttons(tmp_path: Path) -> None:
-    risky = answering({"Clean": [calls("terminal", command="rm -rf /etc/hermes-nothing"), says("Not done, then.")]})
+    risky = answering({"Clean": [calls("terminal", command="rm -rf gone"), says("Not done, then.")]})
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "file").write_text("words")
     with ServerThread(risky) as server:
         flags = {"model.default": "scripted", "model.base_url": server.base_url}
         settings = load_settings(tmp_path / "home", environ={"PATH": "/usr/bin:/bin"}, flags=flags)
@@ -87,7 +89,7 @@ async def test_rooms_talk_command_and_press_buttons(tmp_path: Path) -> None:
             await platform.received("one", "m3", "/nonsense")
             assert "there is no command /nonsense" in await post(one)
             await platform.received("one", "m4", "Clean up")
-            assert await post(one) == "May I? rm -rf /etc/hermes-nothing"
+            assert await post(one) == "May I? rm -rf gone"
             ((question, choices),) = one.buttons.items()
             assert choices[-1] == "deny"
             one.live.answer(question, "deny", "Ann")

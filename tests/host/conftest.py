@@ -77,6 +77,8 @@ def starting(home: Path, tmp_path: Path) -> Starting:
     """`starting(server, **flags)`: what sessions are opened with."""
 
     def start(server: ScriptedServer, **more: Any) -> SessionStart:
+        (tmp_path / "gone").mkdir(exist_ok=True)  # whose removal has to be asked for
+        (tmp_path / "gone" / "file").write_text("words")
         flags = {"model.default": "scripted", "model.base_url": server.base_url}
         flags |= {name.replace("__", "."): value for name, value in more.pop("flags", {}).items()}
         settings = load_settings(home, environ={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, flags=flags)

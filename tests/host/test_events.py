@@ -3,6 +3,10 @@
 import asyncio
 from itertools import pairwise
 
+import pytest
+
+from hermes import AIAgent
+from hermes.errors import StoreError
 from hermes.host.event_log import MOST, EventLog, read_events
 from hermes.host.events import MessageTaken, NumberedEvent, TurnEnded
 from hermes.state import SessionDB
@@ -16,7 +20,7 @@ from hermes.types import (
     TurnStarted,
     text_of,
 )
-from tests.host.conftest import Ear, Hosting, Starting, stored_until
+from tests.host.conftest import WAIT_S, Ear, Hosting, Starting, stored_until
 from tests.surfaces.cli.interactive.terminal import answering
 
 
@@ -56,14 +60,45 @@ async def test_a_turn_is_told_in_numbers_that_grow_and_again_from_the_store(
 
 
 async def test_a_program_that_uses_an_agent_alone_stores_no_events(hosting: Hosting, starting: Starting) -> None:
-    from hermes import AIAgent
-
     with ServerThread(answering({})) as server:
-        async with hosting():
+        async with hosting() as host:
             start = starting(server)
-            agent = AIAgent(model="scripted", base_url=server.base_url, session_db=None, cwd=start.folder)
+            db = host.db(start.settings)
+            agent = AIAgent(model="scripted", base_url=server.base_url, session_db=db, cwd=start.folder)
             await agent.arun_conversation("Hello")
             await agent.aclose()
+            assert db.message_count(agent.session_id) == 2
+            assert db.queries.newest_event() == 0
+
+
+async def test_rows_that_cannot_be_read_are_told_to_who_reads_them_and_to_nobody_else(
+    hosting: Hosting, starting: Starting
+) -> None:
+    with ServerThread(answering({})) as server:
+        async with hosting() as host:
+            live = host.session(starting(server))
+            ear = Ear(live)
+            was_read = asyncio.Event()
+
+            async def read(_after: int, _known: object) -> list[NumberedEvent]:
+                if not was_read.is_set():
+                    was_read.set()
+                    return []
+                raise StoreError("the disk is gone")
+
+            log = EventLog(read, host.begin)
+            stream = log.stream(0)
+
+            async def listen() -> None:
+                with pytest.raises(StoreError, match="the disk is gone"):
+                    await anext(stream)
+
+            async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as group:
+                group.create_task(listen())
+                await was_read.wait()
+                log.put(MessageTaken("k", "words"))
+            await live.submit("Hello")
+            assert (await ear.turn_end()).answer == "I was asked: Hello"
 
 
 async def test_numbers_go_on_where_a_compression_leads(hosting: Hosting, starting: Starting) -> None:

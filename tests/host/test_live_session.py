@@ -14,7 +14,7 @@ from hermes.types import CallFinished, CallStarted
 from tests.host.conftest import Ear, Hosting, Starting, stored_until
 from tests.surfaces.cli.interactive.terminal import answering
 
-DANGEROUS = "rm -rf /etc/hermes-nothing"
+DANGEROUS = "rm -rf gone"
 
 
 async def test_messages_run_once_each_in_their_order(hosting: Hosting, starting: Starting) -> None:

@@ -1,20 +1,20 @@
 """Sessions that sleep cost next to nothing and wake by a message; turns wait fairly for their place."""
 
 import asyncio
-import threading
 import tracemalloc
 from collections.abc import Callable
 
 import pytest
 
 from hermes.errors import SessionNotFound
-from hermes.host.events import TurnEnded
+from hermes.host.events import LiveEvent, TurnEnded
 from hermes.host.host import Host
-from hermes.testing.replies import Reply, says
-from hermes.testing.server import RecordedRequest, ServerThread
+from hermes.testing.server import ServerThread
+from hermes.types import TurnFinished, TurnStarted
 from tests.host.conftest import WAIT_S, Ear, Hosting, Starting, stored_until
 from tests.surfaces.cli.interactive.terminal import answering
 
+TURNS = 8
 SLEEPING = 10_000
 MOST_BYTES = 2_000  # of each
 
@@ -63,32 +63,45 @@ async def test_who_is_listened_to_stays_awake(hosting: Hosting, starting: Starti
             await until(lambda: heard.session_id in host.asleep)
 
 
-async def test_turns_beyond_the_limit_wait_in_the_order_in_which_they_came(
-    hosting: Hosting, starting: Starting
+class Counter:
+    """`SessionListener` that notes how many turns of all its sessions run at once."""
+
+    can_answer = False
+
+    def __init__(self) -> None:
+        self.running = self.most = self.ended = 0
+        self.all_ended = asyncio.Event()
+
+    def emit(self, event: LiveEvent) -> None:
+        if isinstance(event, TurnStarted):
+            self.running += 1
+            self.most = max(self.most, self.running)
+        elif isinstance(event, TurnFinished):
+            self.running -= 1
+        elif isinstance(event, TurnEnded):
+            self.ended += 1
+            if self.ended == TURNS:
+                self.all_ended.set()
+
+    def offer(self, _text: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("most_turns", [1, 3])
+async def test_turns_beyond_the_limit_wait_and_none_is_forgotten(
+    hosting: Hosting, starting: Starting, most_turns: int
 ) -> None:
-    at_once, most, order, lock = 0, 0, list[str](), threading.Lock()
-
-    def script(request: RecordedRequest) -> Reply:
-        nonlocal at_once, most
-        asked = str(request.json["messages"][-1]["content"])
-        with lock:
-            at_once += 1
-            most = max(most, at_once)
-            order.append(asked)
-        with lock:
-            at_once -= 1
-        return says(f"answer to {asked}")
-
-    with ServerThread(script) as server:
-        async with hosting(most_turns=1) as host:
-            sessions = [host.session(starting(server, has_titles=False)) for _ in range(8)]
-            ears = [Ear(session) for session in sessions]
-            for number, session in enumerate(sessions):
-                await session.submit(f"{number}")
-            answers = [(await ear.turn_end()).answer for ear in ears]
-    assert answers == [f"answer to {number}" for number in range(8)]
-    assert order == [f"{number}" for number in range(8)]
-    assert most == 1
+    counter = Counter()
+    with ServerThread(answering({})) as server:
+        async with hosting(most_turns=most_turns) as host:
+            sessions = [host.session(starting(server, has_titles=False)) for _ in range(TURNS)]
+            for session in sessions:
+                session.listen(counter)
+                await session.submit("Hello")
+            async with asyncio.timeout(WAIT_S):
+                await counter.all_ended.wait()
+            assert [session.last_answer for session in sessions] == ["I was asked: Hello"] * TURNS
+    assert 1 <= counter.most <= most_turns
 
 
 async def test_ten_thousand_sleeping_sessions_are_ten_thousand_short_entries(starting: Starting) -> None:

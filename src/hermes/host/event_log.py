@@ -5,6 +5,7 @@ an event of the running turn only says that there are new ones. What is not stor
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +14,7 @@ from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from hermes import dicts
+from hermes.errors import StoreError
 from hermes.host.events import (
     LiveEvent,
     MessageTaken,
@@ -55,6 +57,7 @@ STORED = (
     SessionRotated,
     TurnEnded,
 )
+log = logging.getLogger(__name__)
 Row: TypeAlias = dict[str, Any]
 Calls: TypeAlias = dict[str, tuple[ToolCall, JsonObject, ToolResult | None]]
 Read: TypeAlias = Callable[[int, Calls], Awaitable[list[NumberedEvent]]]
@@ -113,6 +116,11 @@ class EventStream:
         if not found and not self._has_missed:  # no await since the read: nothing is in between
             self._is_behind = False
             self._log.reached(self._last)
+
+    def send_back(self) -> None:
+        """Go on with the rows, whose reader learns of it when they cannot be read."""
+        self._is_behind = self._has_missed = True
+        self._ready.set()
 
     def put(self, item: NumberedEvent) -> None:
         """Take an event as it happens."""
@@ -202,6 +210,10 @@ class EventLog:
                     for item in found:
                         self._last = item.number
                         self._tell(item)
+        except StoreError as error:
+            log.warning("events could not be read: %s", error)
+            for stream in self._streams:
+                stream.send_back()
         finally:
             self._is_pumping = False
 

@@ -1,6 +1,7 @@
 """The sessions that are alive in this process, and how many of them may work at once."""
 
 import asyncio
+import logging
 import sys
 from collections.abc import Coroutine
 from types import TracebackType
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hermes.state.message_line import BusyMode
 
 SLEEPS_AFTER_S = 30.0
+log = logging.getLogger(__name__)
 
 
 class Sleeper(NamedTuple):
@@ -108,8 +110,8 @@ class Host:
             await session.close(keep_background=True)
 
     def begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run `work` as a task of this host."""
-        task = self._group.create_task(work, name=name)
+        """Run `work` as a task of this host. What it raises is logged, and costs no other session anything."""
+        task = self._group.create_task(_guarded(work, name), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -134,3 +136,10 @@ class Host:
             del self.sessions[session.session_id]
         if session in self._questions:
             self._questions.remove(session)
+
+
+async def _guarded(work: Coroutine[Any, Any, None], name: str) -> None:
+    try:
+        await work
+    except Exception:  # the border between sessions: a fault in one must not end the others
+        log.exception("%s failed", name)

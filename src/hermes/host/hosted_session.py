@@ -85,16 +85,16 @@ class HostedSession:
     @cached_property
     def questions(self) -> "QuestionDesk":
         """What people are asked."""
-        from hermes.config.sections.agent import Section as AgentSection
-        from hermes.config.sections.approvals import Section
+        from hermes.config.sections.agent import Section as Agent
+        from hermes.config.sections.approvals import Section as Approvals
         from hermes.host.questions import QuestionDesk
 
-        start, approvals = self._start, self.settings.of(Section)
+        start, approvals = self._start, self.settings.of(Approvals)
         return QuestionDesk(
             self,
             lambda: start.is_reached_later or any(one.can_answer for one in self.listeners),
-            approvals.gateway_timeout if start.is_reached_later else approvals.timeout,
-            self.settings.of(AgentSection).clarify_timeout,
+            timeout_s=approvals.gateway_timeout if start.is_reached_later else approvals.timeout,
+            clarify_timeout_s=self.settings.of(Agent).clarify_timeout,
         )
 
     # -- listeners ---------------------------------------------------------------------------------------------------

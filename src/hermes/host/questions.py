@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hermes.tools.approval.question import Answer, ApprovalQuestion
 
 NO = "deny"
-LONGEST_S = 86_400.0  # for a question without a limit of its own: a turn's is shorter
 SECRETS = ("secret", "sudo")  # kinds whose answers are told to nobody but the turn
 
 
@@ -38,12 +37,12 @@ class QuestionDesk:
     """
 
     def __init__(
-        self, journal: QuestionJournal, can_ask: Callable[[], bool], timeout_s: float, clarify_timeout_s: float = 600
+        self, journal: QuestionJournal, can_ask: Callable[[], bool], *, timeout_s: float, clarify_timeout_s: float
     ) -> None:
         self._journal = journal
         self._can_ask = can_ask
-        self.timeout_s = timeout_s
-        self._clarify_timeout_s = clarify_timeout_s or LONGEST_S
+        self._timeout_s = timeout_s
+        self._clarify_timeout_s = clarify_timeout_s or None  # as long as the turn may take
         self._open: dict[str, tuple[Question, asyncio.Future[str | None]]] = {}
 
     @property
@@ -96,13 +95,13 @@ class QuestionDesk:
     async def _ask(
         self, kind: QuestionKind, text: str, choices: tuple[str, ...], details: JsonObject | None = None
     ) -> str | None:
-        limit_s = self._clarify_timeout_s if kind == "clarify" else self.timeout_s
+        timeout_s = self._clarify_timeout_s if kind == "clarify" else self._timeout_s
         question = Question(
             id=secrets.token_hex(4),
             kind=kind,
             text=text,
             choices=choices,
-            deadline=time.time() + limit_s,
+            deadline=time.time() + timeout_s if timeout_s is not None else 0.0,
             details=details or {},
         )
         waits: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -110,7 +109,7 @@ class QuestionDesk:
         self._open[question.id] = (question, waits)
         self._journal.tell(QuestionAsked(question))
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(timeout_s):
                 said: str | None = await waits
                 return said
         except TimeoutError:

@@ -1,12 +1,14 @@
 """Ask the person at the terminal before something dangerous is done."""
 
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hermes.surfaces.cli.output import Output
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.tools.approval.terminal_prompt import ask_on, question_text
+from hermes.tools.approval.question import visible
+from hermes.tools.approval.terminal_prompt import ask_on, question_text, read_line
 from hermes.types import Question
 
 
@@ -26,18 +28,32 @@ class TerminalPrompt:
         """What the person said; None is no answer."""
         if question.kind == "sudo":
             return await ask_password(question.text)
-        if question.kind not in ("approval", "edit"):
-            return None  # a run of one question has no line to type words into
-        said: str = await in_thread(self._ask_here, question)
+        ask = self._ask_here if question.kind in ("approval", "edit") else self._ask_words
+        said: str | None = await in_thread(ask, question)
         return said
 
     def stop(self) -> None:
         """Nobody is going to answer: every question is a no from now on."""
         self._stopped.set()
 
+    def _ask_words(self, question: Question) -> str | None:
+        """What the model wants to know, in the person's own words or by the number of a choice."""
+        offered = [f"  {number}. {visible(choice)}" for number, choice in enumerate(question.choices, 1)]
+        self._out.stderr.write("\n".join(["", visible(question.text), *offered, "> "]))
+        self._out.stderr.flush()
+        timeout_s = max(0.0, question.deadline - time.time()) if question.deadline else float("inf")
+        typed = (read_line(timeout_s, self._stopped.is_set) or "").strip()
+        return chosen(question, typed) or None
+
     def _ask_here(self, question: Question) -> str:
         text = approval_text(question, str(question.details.get("cwd") or ""))
         return ask_on(self._out.stderr, text, question.choices, self._timeout_s, self._stopped.is_set)
+
+
+def chosen(question: Question, typed: str) -> str:
+    """What was typed in answer; a number stands for the choice of that number."""
+    is_number = typed.isdecimal() and 1 <= int(typed) <= len(question.choices)
+    return question.choices[int(typed) - 1] if is_number else typed
 
 
 def approval_text(question: Question, cwd: str) -> str:

@@ -310,3 +310,17 @@ def test_another_provider_for_good_leaves_the_address_of_the_first(start: Start,
     kept = (home / "config.yaml").read_text()
     assert "openrouter" in kept
     assert "127.0.0.1:9" not in kept
+
+
+def test_a_question_of_the_model_is_answered_in_the_input_line(start: Start) -> None:
+    asks = calls("clarify", question="Which colour?", choices=["red", "blue"])
+    with ServerThread(answering({"Paint": [asks, says("Painted.")]})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "Paint", "Which colour?", "2. blue")
+        ask(screen, "2", "Painted.")
+    (told,) = [
+        str(message["content"])
+        for message in server.requests[-1].json["messages"]
+        if message["role"] == "tool" and "Which colour?" in str(message["content"])
+    ]
+    assert '"user_response":"blue"' in told.replace(" ", "")

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 from hermes.host.host_errors import NothingPending
 from hermes.host.live_session import LiveSession
-from hermes.surfaces.cli.approval_prompt import approval_text
+from hermes.surfaces.cli.approval_prompt import approval_text, chosen
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.interactive.view import Screen
 from hermes.surfaces.cli.passwords import ask_password
+from hermes.tools.approval.question import visible
 from hermes.types import Question
 
 WHO = "terminal"
@@ -18,7 +19,7 @@ _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "al
 class Questions:
     """What is asked on the screen. A clear yes is a yes, a clear no is a no, and anything else is asked again."""
 
-    def __init__(self, screen: Screen, say: Callable[[str], None], live: Callable[[], LiveSession]) -> None:
+    def __init__(self, screen: Screen, say: Callable[..., None], live: Callable[[], LiveSession]) -> None:
         self._screen = screen
         self._say = say  # breaks lines where the screen ends
         self._live = live
@@ -61,8 +62,10 @@ class Questions:
             word = word.lower()
             if word not in _NO | _YES:
                 return False
-        elif word.isdecimal() and 1 <= int(word) <= len(question.choices):
-            word = question.choices[int(word) - 1]
+        else:
+            word = chosen(question, word)
+            if not word:
+                return False
         self._answer(question, word)
         return True
 
@@ -83,9 +86,9 @@ class Questions:
             self._live().host.begin(self._password(question), "a password")
             return
         if question.kind not in ("approval", "edit"):
-            self._say(question.text)
+            self._say(visible(question.text), "bold")
             for number, choice in enumerate(question.choices, 1):
-                self._say(f"  {number}. {choice}")
+                self._say(f"  {number}. {visible(choice)}")
             if question.choices:
                 self._say("  Other: type it. A number or the arrows choose; Esc leaves it to the model.")
             return
