@@ -5,7 +5,6 @@ import logging
 import os
 import secrets
 import shlex
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -20,11 +19,10 @@ from hermes.confinement.policy import (
     AfterCommand,
     AnyConfinement,
     Confinement,
-    Enforcement,
     PlanRequest,
     is_below,
 )
-from hermes.errors import MissingPart, ToolError
+from hermes.errors import ToolError
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
@@ -36,7 +34,6 @@ from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
-from hermes.tools.supervisor.keeper.background_child import FIRST_FILE
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.simple_commands import calls_sudo
@@ -50,8 +47,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
-_NEVER_BEGAN = "bwrap: Can't "  # its first words when a mount failed; what a command prints comes later, if at all
 Mode: TypeAlias = Literal["auto", "on", "off"]
+_NEVER_BEGAN = "bwrap: Can't "  # its first words when a mount failed; what a command prints comes later, if at all
 
 
 class Border(Struct, frozen=True, kw_only=True):
@@ -345,33 +342,12 @@ class LocalEnvironment:
 
     async def _plan(self) -> None:
         """Plan the session's confinement, with the folders that it brings along."""
-        from hermes.confinement.plan import plan  # a session that runs nothing does without
-        from hermes.tools.supervisor.confine.probe import enforcement
+        from hermes.tools.environments.session_border import make_border  # a session that runs nothing does without
 
         self.remotes  # noqa: B018 - looked at before anything can change them
-        border = self._options.border
-        found = Enforcement("none")
-        if border is not None and border.mode != "off":
-            found = await enforcement(self._supervisor, border.level, self._workspace)
-            if found.level == "none" and border.mode == "on":
-                raise missing_border(found.why)
-            if found.level == "none":
-                self.sandbox_note = f"commands run without a sandbox: {found.why}"
-            elif found.level == "files" and border.level == "auto":
-                self.sandbox_note = f"commands are confined at level files: {found.why}"
-        request = border.request if border is not None else PlanRequest(workspace=self._workspace)
-        state = await self._run_blocking(ShellState.make, _private_root(request, found))
-        if found.level == "none":
-            self._confinement = await self._run_blocking(plan, request, found)
-        else:
-            request = structs.replace(
-                request, temp=str(state.temp), shared=(str(state.shared),), shown=(str(state.own),)
-            )
-            if request.caches:
-                await self._run_blocking(_make_caches, request)
-            self._confinement = await self._run_blocking(plan, request, found)
-            self._protected = await self._run_blocking(_protected_files, self._confinement)
-        self._state = state
+        made = await make_border(self._supervisor, self._options.border, self._workspace, self._run_blocking)
+        self._state, self._confinement, self._protected = made.state, made.confinement, made.protected
+        self.sandbox_note = made.note
 
     async def goes_on_as(self, session_id: str, scope: TurnScope) -> None:
         """Commands see this id in HERMES_SESSION_ID from now on."""
@@ -487,6 +463,8 @@ class LocalEnvironment:
 
     async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str], AnyConfinement]:
         """The command with the shell state of this moment; what it changes stays its own."""
+        from hermes.tools.supervisor.keeper.background_child import FIRST_FILE  # see `_plan`
+
         state = await self._ready()
         self._git_variables()
         snapshot = await self._run_blocking(state.present)
@@ -541,51 +519,9 @@ def _exact() -> ModuleType:
     return exact_files
 
 
-def missing_border(why: str) -> MissingPart:
-    """The error for a border that must be enforced where nothing can."""
-    return MissingPart(
-        f"terminal.sandbox is on, and {why}; install bubblewrap (Debian, Fedora, Arch: package bubblewrap) "
-        "or set terminal.sandbox: auto"
-    )
-
-
-def _private_root(request: PlanRequest, found: Enforcement) -> Path | None:
-    if found.level == "none":
-        return None
-    return Path(request.hermes_home) / "run" if request.hermes_home else Path(tempfile.gettempdir())
-
-
-def _make_caches(request: PlanRequest) -> None:
-    """The folders of Hermes' own caches. Cargo keeps its settings there, too: the person's are read through a link."""
-    from hermes.confinement import places  # see `_plan`
-
-    for name in places.CACHES.values():
-        Path(request.caches, name).mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name in ("config.toml", "config"):
-        link, theirs = Path(request.caches, "cargo", name), Path(request.home, ".cargo", name)
-        if theirs.is_file() and not link.is_symlink() and not link.exists():
-            link.symlink_to(theirs)
-
-
-def _protected_files(confined: Confinement) -> "ProtectedFiles":
-    from hermes.confinement.protected_files import ProtectedFiles  # see `_plan`
-    from hermes.tools.supervisor.confine import bubblewrap
-
-    covered: frozenset[str] = frozenset()
-    if confined.level == "full":
-        covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
-    # A mount holds a name; a file that has a second one beside it is compared as well.
-    return ProtectedFiles(confined, [path for path in covered if not _has_second_name(path)])
-
-
 def _is_only_at(absolute: str, private: str) -> bool:
     """Whether a file is in the machine's temporary folder and not in the session's; no other session's are shown."""
     return "/hermes-" not in absolute and os.path.lexists(absolute) and not os.path.lexists(private)
-
-
-def _has_second_name(path: str) -> bool:
-    files = [path, *(f"{path}/{name}" for name in (os.listdir(path) if os.path.isdir(path) else ()))]  # noqa: PTH112, PTH208
-    return any(os.path.isfile(file) and os.stat(file).st_nlink > 1 for file in files)  # noqa: PTH113, PTH116
 
 
 def _write_program(path: Path, text: str) -> None:

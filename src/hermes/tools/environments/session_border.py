@@ -1,0 +1,96 @@
+"""The border of one local session: its level, its confinement, and the folders that come with it."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
+
+from hermes.confinement import places
+from hermes.confinement.plan import plan
+from hermes.confinement.policy import Confinement, Enforcement, PlanRequest
+from hermes.confinement.protected_files import ProtectedFiles
+from hermes.errors import MissingPart, ToolError
+from hermes.seams import Supervisor
+from hermes.tools.environments.shell_state import ShellState
+from hermes.tools.supervisor.confine import bubblewrap
+from hermes.tools.supervisor.confine.probe import enforcement
+from hermes.tools.supervisor.threads import RunBlocking
+
+if TYPE_CHECKING:
+    from hermes.tools.environments.local import Border
+
+
+class MadeBorder(Struct, frozen=True, kw_only=True):
+    """What a session's commands run in. `note` says why they are confined by less than was wished for."""
+
+    state: ShellState
+    confinement: Confinement
+    protected: ProtectedFiles | None = None
+    note: str = ""
+
+
+async def make_border(
+    supervisor: Supervisor, border: "Border | None", workspace: str, run_blocking: RunBlocking
+) -> MadeBorder:
+    """Find out what can be enforced here and plan with it, once; `MissingPart` where a border must be and none can."""
+    found, note = Enforcement("none"), ""
+    if border is not None and border.mode != "off":
+        found = await enforcement(supervisor, border.level, workspace)
+        if found.level == "none" and border.mode == "on":
+            raise missing_border(found.why)
+        if found.level == "none":
+            note = f"commands run without a sandbox: {found.why}"
+        elif found.level == "files" and border.level == "auto":
+            note = f"commands are confined at level files: {found.why}"
+    request = border.request if border is not None else PlanRequest(workspace=workspace)
+    try:
+        state = await run_blocking(ShellState.make, _private_root(request, found))
+    except OSError as error:
+        raise ToolError(f"the session's own folder could not be made: {error}") from error
+    if found.level == "none":
+        return MadeBorder(state=state, confinement=await run_blocking(plan, request, found), note=note)
+    request = structs.replace(request, temp=str(state.temp), shared=(str(state.shared),), shown=(str(state.own),))
+    if request.caches:
+        await run_blocking(_make_caches, request)
+    confined = await run_blocking(plan, request, found)
+    protected = await run_blocking(_protected_files, confined)
+    return MadeBorder(state=state, confinement=confined, protected=protected, note=note)
+
+
+def missing_border(why: str) -> MissingPart:
+    """The error for a border that must be enforced where nothing can."""
+    return MissingPart(
+        f"terminal.sandbox is on, and {why}; install bubblewrap (Debian, Fedora, Arch: package bubblewrap) "
+        "or set terminal.sandbox: auto"
+    )
+
+
+def _private_root(request: PlanRequest, found: Enforcement) -> Path | None:
+    if found.level == "none":
+        return None
+    return Path(request.hermes_home) / "run" if request.hermes_home else Path(tempfile.gettempdir())
+
+
+def _make_caches(request: PlanRequest) -> None:
+    """The folders of Hermes' own caches. Cargo keeps its settings there, too: the person's are read through a link."""
+    for name in places.CACHES.values():
+        Path(request.caches, name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in ("config.toml", "config"):
+        link, theirs = Path(request.caches, "cargo", name), Path(request.home, ".cargo", name)
+        if theirs.is_file() and not link.is_symlink() and not link.exists():
+            link.symlink_to(theirs)
+
+
+def _protected_files(confined: Confinement) -> ProtectedFiles:
+    covered: frozenset[str] = frozenset()
+    if confined.level == "full":
+        covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
+    # A mount holds a name; a file that has a second one beside it is compared as well.
+    return ProtectedFiles(confined, [path for path in covered if not _has_second_name(path)])
+
+
+def _has_second_name(path: str) -> bool:
+    files = [path, *(f"{path}/{name}" for name in (os.listdir(path) if os.path.isdir(path) else ()))]  # noqa: PTH112, PTH208
+    return any(os.path.isfile(file) and os.stat(file).st_nlink > 1 for file in files)  # noqa: PTH113, PTH116
