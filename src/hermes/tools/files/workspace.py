@@ -104,7 +104,7 @@ class Workspace:
         if place.info is not None and place.info.kind == "file":  # which may have another name that says more
             names.append(await self._ctx.in_thread(_known_name, place.resolved, confinement.home))
         for name in names:
-            rule = deciding_rule(confinement, name)
+            rule = deciding_rule(confinement, _as_commands_know(name, confinement))
             if rule is not None and rule.access == "hidden":
                 return f"{place.given!r} is out of sight, for tools as for commands: {rule.why}"
         return None
@@ -122,8 +122,9 @@ class Workspace:
 
     async def _ask_to_write(self, place: WorkspacePath, name: str) -> None:
         confinement = await self._confinement()
-        if confinement is not None and confinement.temp and name.startswith(f"{confinement.temp}/"):
-            name = TEMP_FOLDERS[0] + name[len(confinement.temp) :]  # as commands know it, and whoever is asked
+        known = name if confinement is None else _as_commands_know(name, confinement)
+        if known != name:
+            name = known  # as whoever is asked knows it, too
         elif confinement is not None and confinement.seen_at(name) != name:
             raise ToolError(
                 f"{place.given!r} is in the machine's temporary folder, which this session can only read; "
@@ -292,6 +293,13 @@ class Workspace:
                 raise ToolError(f"{path!r} goes through a broken link; remove the link first, or use another path")
             return posixpath.normpath(posixpath.join(info.path, rest))
         return path
+
+
+def _as_commands_know(name: str, confinement: Confinement) -> str:
+    """The path at which commands find a file: their temporary folder may be one of the session's own."""
+    if confinement.temp and name.startswith(f"{confinement.temp}/"):
+        return TEMP_FOLDERS[0] + name[len(confinement.temp) :]
+    return name
 
 
 def _known_name(path: str, home: str) -> str:
