@@ -225,10 +225,11 @@ def test_odd_bytes_in_the_question_are_no_trouble(environ: dict[str, str]) -> No
 
 
 def test_with_nobody_to_ask_a_command_is_denied_and_the_turn_goes_on(run: Run, tmp_path: Path) -> None:
-    with ServerThread([calls("terminal", command="rm -rf made && touch made"), says("I may not.")]) as server:
+    (tmp_path / "kept").mkdir()
+    with ServerThread([calls("terminal", command="rm -rf kept && touch made"), says("I may not.")]) as server:
         done = run("chat", "-q", "Touch it.", *model(server))
     assert (done.returncode, done.stdout) == (0, "I may not.\n")
-    assert not (tmp_path / "made").exists()
+    assert ((tmp_path / "kept").is_dir(), (tmp_path / "made").exists()) == (True, False)
 
 
 def test_control_c_stops_the_turn_with_its_own_code(environ: dict[str, str], tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ async def test_a_script_that_cannot_start_says_so_with_a_status(
         it.folder.rmdir()
         gone = await it.run("print(1)")
     assert (nowhere["status"], nowhere["output"], nowhere["tool_calls_made"]) == ("error", "", 0)
-    assert "no folder for the script could be made" in nowhere["error"]
+    assert "the session's own folder could not be made" in nowhere["error"]
     assert (gone["status"], "No such file or directory" in gone["error"]) == ("error", True)
 
 

@@ -17,7 +17,6 @@ from msgspec import Struct, field, structs
 from hermes.confinement.policy import (
     TEMP_FOLDERS,
     AfterCommand,
-    AnyConfinement,
     Confinement,
     PlanRequest,
     is_below,
@@ -29,7 +28,7 @@ from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files, shell_scripts
 from hermes.tools.environments.background import Background, BackgroundRequest
-from hermes.tools.environments.local_background import HeldProcesses, Holder
+from hermes.tools.environments.local_background import BackgroundLine, HeldProcesses, Holder
 from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.shell_state import ShellState, Start
@@ -461,7 +460,7 @@ class LocalEnvironment:
             confinement=outside("allowed outside") if start == "outside" else await self.confinement(),
         )
 
-    async def _background_line(self, order: BackgroundRequest) -> tuple[list[str], list[str], AnyConfinement]:
+    async def _background_line(self, order: BackgroundRequest) -> BackgroundLine:
         """The command with the shell state of this moment; what it changes stays its own."""
         from hermes.tools.supervisor.keeper.background_child import FIRST_FILE  # see `_plan`
 
@@ -473,7 +472,8 @@ class LocalEnvironment:
         text = f"exec {command}<&- {taken_up}<&-\nexport {settings}\n{order.command}"
         argv = [self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", f"/dev/fd/{command}"]
         argv += [self._absolute(order.cwd), f"/dev/fd/{taken_up}", "/dev/null", "/dev/null", "file"]
-        return argv, [text, snapshot.decode("utf-8", "surrogateescape")], self._for_background(await self.confinement())
+        texts = [text, snapshot.decode("utf-8", "surrogateescape")]
+        return BackgroundLine(argv, texts, self._for_background(await self.confinement()), state.lock)
 
     def _for_background(self, confined: Confinement) -> Confinement:
         """What outlives the session finds git's settings read-only: nobody would look at what it made of them."""

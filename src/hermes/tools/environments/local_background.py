@@ -11,7 +11,7 @@ import select
 import shutil
 import time
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -47,10 +47,19 @@ class Holder(Protocol):
     async def hold(self, decision: Decision, request: dict[str, object], confinement: AnyConfinement) -> int: ...
 
 
-class ShellLine(Protocol):
-    """How the environment runs a command in the background with the session's shell state: argv, texts, confinement."""
+class BackgroundLine(NamedTuple):
+    """A command in the background with the session's shell state."""
 
-    async def __call__(self, order: BackgroundRequest) -> tuple[list[str], list[str], AnyConfinement]: ...
+    argv: list[str]
+    texts: list[str]  # what it reads
+    confinement: AnyConfinement
+    in_use: str  # the lock of the session's folders, which stay as long as the process lives
+
+
+class ShellLine(Protocol):
+    """How the environment runs a command in the background."""
+
+    async def __call__(self, order: BackgroundRequest) -> BackgroundLine: ...
 
 
 class HeldProcesses:
@@ -88,19 +97,20 @@ class HeldProcesses:
         record = BackgroundRecord(id=ident, order=stored, pid=0, started_at=time.time())
         await self._run_blocking(_save, folder, record)
         try:
-            argv, texts, confinement = await self._line(order)
+            line = await self._line(order)
             request: dict[str, object] = {
                 "folder": str(folder),
-                "argv": argv,
+                "argv": line.argv,
                 "env": {},
-                "files": texts,
+                "files": line.texts,
+                "in_use": line.in_use,
                 "cwd": "/",
                 "pty": order.pty,
                 "log_bytes": LOG_BYTES,
             }
             if self._redactor.is_on:
                 request["secrets"] = list(self._redactor.known)
-            await self._holder.hold(decision, request, confinement)
+            await self._holder.hold(decision, request, line.confinement)
         except BaseException:
             await self._run_blocking(shutil.rmtree, folder, ignore_errors=True)
             raise

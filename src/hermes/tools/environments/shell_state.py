@@ -35,7 +35,8 @@ class ShellState:
             for each in (self.own, self.shared, self.temp):
                 each.mkdir(mode=0o700)
             self.temp.chmod(0o1777)  # programs look whether it is as they know it; the folder around it is shut
-        self._locks = [_locked(folder)]
+        self.lock = f"{folder}/{_LOCK}"  # whoever has it locked, shared, uses these folders
+        self._locks = [_locked(self.lock)]
         self._present = 0
         self._next = 1
         self._begun: dict[int, int] = {}  # call -> the snapshot it started from
@@ -55,9 +56,16 @@ class ShellState:
         return cls(Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=private_root)), is_private=True)
 
     def remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Let go; the folders go now, or when the last background process that was left running has ended."""
         while self._locks:
-            os.close(self._locks.pop())
+            fd = self._locks.pop()
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(self._folder, ignore_errors=True)
+            except BlockingIOError:
+                pass  # in use; `_sweep` of a later session finds them
+            finally:
+                os.close(fd)
 
     @property
     def login(self) -> str:
@@ -129,10 +137,10 @@ class ShellState:
         return f"{self.shared}/snapshot-{number}" if number else self._first
 
 
-def _locked(folder: Path) -> int:
-    """Mark `folder` as in use, for as long as this process lives."""
-    fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _locked(lock: str) -> int:
+    """Mark the folder of `lock` as in use while this process lives. Keepers of background children do so, too."""
+    fd = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return fd
 
 

@@ -33,6 +33,7 @@ def hold(request: start.Request, fds: list[int]) -> None:
     lock = os.open("lock", os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
+        _use(str(request.get("in_use", "")))
         child = Held(request)
     except OSError as error:
         facts = {"error": error.errno or 0, "text": error.strerror or str(error), "file": str(error.filename or "")}
@@ -43,6 +44,12 @@ def hold(request: start.Request, fds: list[int]) -> None:
     line.close()
     child.see_to_its_end()
     _write("exit", json.dumps({"exit_code": child.code, "ended_at": time.time()}))
+
+
+def _use(lock: str) -> None:
+    """Hold on to the folders that the child was given: its session may end before it, even before it has begun."""
+    if lock:
+        fcntl.flock(os.open(lock, os.O_RDWR), fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def _write(name: str, text: str) -> None:
