@@ -55,6 +55,7 @@ class Terminal:
 
 @contextmanager
 def chatting(server: ScriptedServer, environ: dict[str, str], cwd: Path) -> Iterator[Terminal]:
+    (cwd / "gone").mkdir(exist_ok=True)  # what is not there is no loss, and nobody would be asked
     master, slave = pty.openpty()
     words = ["chat", "-q", "Do it.", "--model", "scripted", "--base-url", server.base_url]
     process = subprocess.Popen(

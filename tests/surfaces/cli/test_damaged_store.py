@@ -101,8 +101,8 @@ def list_(home: Path, expected: Messages) -> None:
 
 def search(home: Path, expected: Messages) -> None:
     words = ("sessions", "search", "needle", "--limit", "1000", "--each", "1000", "--json")
-    found = json.loads(hermes(home, *words)[1] or "[]")
-    assert expected.keys() <= {hit["id"] for conversation in found for hit in conversation["hits"]}
+    found = [json.loads(hermes(home, *words, *more)[1] or "[]") for more in ((), ("--role", "tool"))]
+    assert expected.keys() <= {hit["id"] for each in found for conversation in each for hit in conversation["hits"]}
 
 
 def stats(home: Path, expected: Messages) -> None:

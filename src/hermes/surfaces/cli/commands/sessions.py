@@ -96,7 +96,11 @@ def show(cli: Cli, session: str, with_tools: bool, as_json: bool) -> None:
 @sessions.command("search")
 @click.argument("words", nargs=-1, required=True)
 @by_source
-@click.option("--role", type=click.Choice(["user", "assistant", "tool"]), help="Only what was said by these.")
+@click.option(
+    "--role",
+    type=click.Choice(["user", "assistant", "tool"]),
+    help="Only what one of them said; without it what you and the model said, not what tools printed.",
+)
 @click.option("--sort", type=click.Choice(["best", "newest", "oldest"]), default="best", show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many conversations.")
 @click.option("--each", type=click.IntRange(min=1), default=3, show_default=True, help="Lines of each, at most.")
