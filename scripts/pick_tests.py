@@ -144,6 +144,9 @@ class Graph:
         folder = self._mirror_folder(module)
         if not any(name.startswith(f"{folder}/") for name in found):
             found |= {test for test in self.tests if test.rpartition("/")[0] == folder}
+        own, _, file = self.files.get(module, "").removeprefix("src/hermes/").rpartition("/")
+        if file == "__init__.py" and not found & self.tests:  # a package whose tests are all in folders below
+            found |= self.below(f"tests/{own}")
         return found & self.tests
 
     def below(self, folder: str) -> set[str]:

@@ -105,7 +105,7 @@ def test_what_is_switched_off_is_off_in_sessions_that_exist_too() -> None:
 def test_every_key_that_is_said_to_act_is_read_somewhere() -> None:
     code = "\n".join(
         file.read_text(encoding="utf-8")
-        for file in SOURCE.rglob("*.py")
+        for file in (*SOURCE.rglob("*.py"), *SOURCE.rglob("*.json"))
         if "config/sections" not in str(file) and "testing" not in file.parts
     )
     acting = [key for key in KEYS if not is_idle(key) and key not in ONE_ANSWER]

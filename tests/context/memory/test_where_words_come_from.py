@@ -1,6 +1,6 @@
 """What comes from outside waits for a yes, whatever an obedient model tries; what the person said is kept at once."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hermes.context.memory.proposals import Proposals
 from hermes.context.origin import ForeignText, OutsideWords
 from hermes.errors import UserError
 from hermes.runtime.parts import PARTS, Part
+from hermes.runtime.setup.process import shared
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
@@ -47,9 +48,10 @@ class Outside(Part):
 
 
 @pytest.fixture(autouse=True)
-def _outside() -> Iterator[None]:
+async def _outside() -> AsyncIterator[None]:
     PARTS.add("outside", Outside)
     yield
+    await shared.close()
     PARTS.remove("outside")
     Outside.text = ""
 

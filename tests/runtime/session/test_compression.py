@@ -463,7 +463,7 @@ async def test_what_was_taken_back_after_a_compression_stays_so_for_who_follows_
     assert await grants.given(agent.session_id) == []
 
 
-async def test_what_was_allowed_for_the_session_stays_allowed(make_agent: MakeAgent) -> None:
+async def test_what_was_allowed_for_the_session_stays_allowed(make_agent: MakeAgent, tmp_path: Path) -> None:
     asked_of: list[str] = []
 
     def allow(command: str, *_: Any, **__: Any) -> str:
@@ -473,8 +473,10 @@ async def test_what_was_allowed_for_the_session_stays_allowed(make_agent: MakeAg
     removing = calls("terminal", command="rm -rf ./build")
     model = scripted(removing, says("gone"), *answers(6), removing, says("gone again"))
     agent = make_agent(model, approval_callback=allow)
+    (tmp_path / "build").mkdir()  # nobody is asked about what is not there
     await agent.arun_conversation("Clean up")
     assert len(asked_of) == 1
+    (tmp_path / "build").mkdir()
     await chat(agent, 6)
     assert (await agent.acompress())["status"] == "compressed"
     await agent.arun_conversation("Clean up again")

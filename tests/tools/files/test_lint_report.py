@@ -108,7 +108,8 @@ async def test_only_lines_that_are_new_are_told(tmp_path: Path, name: str, words
     )
     (tools / program).chmod(0o755)
     _path(tmp_path, f"{tools}:{os.environ['PATH']}")
-    async with task_in(tmp_path) as task:
+    # A PATH of the caller's that has a real one in it would come first.
+    async with task_in(tmp_path, {"PATH": "/usr/bin:/bin"}) as task:
         answer = await lint(task, f"/x/{name}", "one bad\n", "# more\none bad\ntwo bad\n")
 
     assert set((tmp_path / "asked").read_text().splitlines()) == {options}
