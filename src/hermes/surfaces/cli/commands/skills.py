@@ -51,7 +51,8 @@ def list_(cli: Cli, source: str = "all", enabled_only: bool = False, as_json: bo
         rows = [[one.head.place, one.origin, one.usage.loads, one.trouble or one.head.description] for one in found]
         cli.out.table(["SKILL", "FROM", "LOADED", "WHAT FOR"], rows, flexible=3)
     else:
-        cli.out.note(f"There are no such skills in {care.book.own}.")
+        what = "such skills" if source != "all" or enabled_only else "skills"
+        cli.out.note(f"There are no {what} in {care.book.own}.")
     unchosen = care.unchosen() if source in ("all", "bundled") else []
     if unchosen:
         cli.out.note(f"Come with Hermes, not chosen: {', '.join(head.name for head in unchosen)}")
