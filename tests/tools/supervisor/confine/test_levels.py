@@ -1,5 +1,6 @@
 """What the kernel refuses a confined program, at each level that works here."""
 
+import ctypes
 import os
 import shlex
 import socket
@@ -182,3 +183,19 @@ async def test_descriptors_of_any_number_reach_a_confined_program(
         child.release()
         for fd in fds:
             os.close(fd)
+
+
+async def test_shared_memory_of_the_persons_programs_is_out_of_sight_at_full(
+    confined: LocalEnvironment, level: Wish
+) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    key, create, remove = 0x48000000 + os.getpid(), 0o1600, 0  # IPC_CREAT and mode, IPC_RMID
+    made = libc.shmget(key, 4096, create)
+    assert made >= 0
+    try:
+        ask = f"import ctypes; print(ctypes.CDLL(None).shmget({key}, 0, 0))"
+        done = await run(confined, shlex.join([sys.executable, "-c", ask]))
+        assert done.exit_code == 0, done.output
+        assert (int(done.output) < 0) == (level == "full"), "docs/security.md says which level holds this"
+    finally:
+        libc.shmctl(made, remove, None)
