@@ -1,10 +1,24 @@
-"""What a person should know when a conversation begins: what waits for their yes."""
+"""What a person should know when a conversation begins: what still runs, and what waits for their yes."""
 
+import os
 from pathlib import Path
 
 from hermes.config import paths
 
 MOST = 3
+
+
+def left_running(home: Path) -> list[str]:
+    """A line about programs that a runtime which was killed has left; a look at one small folder where none was."""
+    try:
+        names = os.listdir(home / "run")  # noqa: PTH208 - names alone
+    except OSError:
+        return []
+    if not any(name.startswith("runtime-") for name in names):
+        return []
+    from hermes.tools.supervisor.left_processes import told_at_start
+
+    return told_at_start(home / "run")
 
 
 def start_notices(home: Path) -> list[str]:

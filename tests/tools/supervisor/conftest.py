@@ -23,7 +23,7 @@ class Runner:
     """Start bash under a supervisor, and read it to its end."""
 
     def __init__(self, supervisor: ProcessSupervisor) -> None:
-        self._supervisor = supervisor
+        self.supervisor = supervisor
 
     async def start(self, script: str, **options: object) -> CallChild:
         spec = SpawnSpec(
@@ -34,7 +34,7 @@ class Runner:
         )
         for name, value in options.items():
             spec = _with(spec, name, value)
-        return await self._supervisor.spawn(Decision.own("test"), spec)
+        return await self.supervisor.spawn(Decision.own("test"), spec)
 
     async def run(self, script: str, **options: object) -> tuple[int, bytes]:
         child = await self.start(script, **options)

@@ -33,7 +33,7 @@ from hermes.tools.environments.output_spool import Spool
 from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
-from hermes.tools.supervisor.keeper.start import in_memory_file
+from hermes.tools.supervisor.keeper.start import in_memory_file, out_of_the_way
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
 Mode: TypeAlias = Literal["auto", "on", "off"]
-_NEVER_BEGAN = "bwrap: Can't "  # its first words when a mount failed; what a command prints comes later, if at all
+_MOUNT_FAILED = "bwrap: Can't "  # its first words then
 
 
 class Border(Struct, frozen=True, kw_only=True):
@@ -251,30 +251,33 @@ class LocalEnvironment:
             raise ToolError("a command cannot hold a NUL character")
         state = await self._ready()
         self._git_variables()
-        result = await self._run_once(state, run, start)
-        if result.exit_code == 1 and result.output.startswith(_NEVER_BEGAN):
-            # A socket of the machine that was to be covered went away just then: the command itself has not begun.
-            result = await self._run_once(state, run, start)
+        result, has_begun = await self._run_once(state, run, start)
+        if not has_begun and result.output.startswith(_MOUNT_FAILED):
+            # A socket of the machine that was to be covered went away just then.
+            result, _ = await self._run_once(state, run, start)
         notes = await self.settled()
         return structs.replace(result, notes=notes) if notes else result
 
-    async def _run_once(self, state: ShellState, run: "LocalRun", start: Start) -> ExecResult:
+    async def _run_once(self, state: ShellState, run: "LocalRun", start: Start) -> tuple[ExecResult, bool]:
+        """The result, and whether the shell around the command was reached."""
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
+        began = out_of_the_way([in_memory_file(b"")], [])[0]  # written by the shell alone, before the command's turn
         spec: SpawnSpec | None = None
         try:
-            spec = await self._with_sudo(await self._spec(run, number, start), run.command)
+            spec = await self._with_sudo(await self._spec(run, number, start, began), run.command)
             child = await self._supervisor.spawn(run.decision, spec)
             ended = await run_child(child, spool, run.scope.limit(run.timeout_s), self._run_blocking)
         finally:
             # Here and not in a thread: a few calls on small files in a temporary folder, and a thread costs more.
             self._cwd = state.end(number, start) or self._cwd
-            for fd in spec.pass_fds if spec is not None else ():
+            has_begun = os.fstat(began).st_size > 0
+            for fd in spec.pass_fds if spec is not None else (began,):
                 os.close(fd)
         output = spool.finish().decode("utf-8", "replace")
         if isinstance(child, CallChild) and child.excess:
             output += f"\n[Command ended: it had {child.excess}]\n"
-        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind)
+        return result_of(ended, spool, output, cwd=self._cwd, backend=self.kind), has_begun
 
     async def stat(self, path: str) -> FileInfo | None:
         return await self._run_blocking(host_files.stat_path, self._seen_now(path))
@@ -436,7 +439,7 @@ class LocalEnvironment:
         self._git.attend()
         return self._git.variables
 
-    async def _spec(self, run: "LocalRun", number: int, start: Start) -> SpawnSpec:
+    async def _spec(self, run: "LocalRun", number: int, start: Start, began: int) -> SpawnSpec:
         from hermes.confinement.outside import outside  # see `_plan`
 
         assert self._state is not None
@@ -449,8 +452,9 @@ class LocalEnvironment:
         return SpawnSpec(
             argv=(
                 *(self._bash, "--noprofile", "--norc", "-c", shell_scripts.COMMAND, "bash", command, where),
-                *(*self._state.files(number, start), how),
+                *(*self._state.files(number, start), how, str(began)),
             ),
+            pass_fds=(began,),
             cwd="/",
             env={},
             stdin=run.stdin,
@@ -490,8 +494,8 @@ class LocalEnvironment:
         helper = self._state.own / "askpass"
         if not helper.exists():
             await self._run_blocking(_write_program, helper, shell_scripts.ASKPASS)
-        fd = in_memory_file(self.sudo_password.encode() + b"\n")
-        return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(fd,))
+        fd = out_of_the_way([in_memory_file(self.sudo_password.encode() + b"\n")], [])[0]
+        return structs.replace(spec, argv=(*spec.argv, f"{helper}:{fd}"), pass_fds=(*spec.pass_fds, fd))
 
     async def _private(self, path: str) -> str:
         """Where the runtime finds what commands find at `path`: their temporary folder may be one of their own."""

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct, structs
 
@@ -20,6 +20,13 @@ from hermes.tools.supervisor.threads import RunBlocking
 
 if TYPE_CHECKING:
     from hermes.tools.environments.local import Border
+
+
+@runtime_checkable
+class NotesItself(Protocol):
+    """A supervisor that leaves a note for the next start, in case nobody can end what it started."""
+
+    def note_in(self, folder: Path) -> None: ...
 
 
 class MadeBorder(Struct, frozen=True, kw_only=True):
@@ -46,6 +53,8 @@ async def make_border(
             note = f"commands are confined at level files: {found.why}"
     request = border.request if border is not None else PlanRequest(workspace=workspace)
     try:
+        if found.level != "full" and request.hermes_home and isinstance(supervisor, NotesItself):
+            await run_blocking(supervisor.note_in, Path(request.hermes_home) / "run")
         state = await run_blocking(ShellState.make, _private_root(request, found))
     except OSError as error:
         raise ToolError(f"the session's own folder could not be made: {error}") from error

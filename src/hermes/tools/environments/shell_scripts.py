@@ -13,11 +13,13 @@ INLINE_COMMAND_BYTES = 96 * 1024  # the kernel takes no argument over 128 KiB
 _DUMP = r"{ \export -p; \declare -f; \declare -Fx; \alias -p; }"
 
 # Arguments: what to run, where, the snapshot to take up, the one to write, the file for the folder it ends in, and
-# "file" when the first is the name of a file that holds the command. A seventh, `program:descriptor`, is how `sudo`
-# gets a password: the program prints what the descriptor holds, so it is in no file, argument or variable.
+# "file" when the first is the name of a file that holds the command. A seventh is a descriptor that hears that the
+# shell has begun, and is shut before anything of the command's could use it. An eighth, `program:descriptor`, is how
+# `sudo` gets a password: the program prints what the descriptor holds, so it is in no file, argument or variable.
 # The snapshot brings every exported variable, so the process itself is started with none: `unset` lasts, too.
 # The trap saves the state however the command ends: at its end, by `exit`, by `set -e`.
 COMMAND = rf"""
+[ -z "$7" ] || {{ printf b >&"$7"; eval "exec $7>&-"; }}
 shopt -s expand_aliases
 __hermes_owner=$HERMES_CHILD_OF
 [ -r "$3" ] && . "$3"
@@ -25,7 +27,7 @@ __hermes_owner=$HERMES_CHILD_OF
 __hermes_old=${{OLDPWD-}}
 \cd -- "$2" || \exit 126
 OLDPWD=$__hermes_old
-__hermes_command=$1 __hermes_next=$4 __hermes_where=$5 __hermes_ask=$7
+__hermes_command=$1 __hermes_next=$4 __hermes_where=$5 __hermes_ask=$8
 \[ "$6" = file ] && __hermes_command=$(<"$1")
 \set --
 if \[ -n "$__hermes_ask" ]; then

@@ -40,6 +40,11 @@ class KeeperLink:
         self._control: socket.socket | None = None
 
     @property
+    def was_killed(self) -> bool:
+        """Whether a keeper was lost on the way, and with it the sight of what it had started."""
+        return self._was_killed
+
+    @property
     def pid(self) -> int | None:
         """The keeper's pid while it has been started."""
         return self._process.pid if self._process else None
@@ -74,6 +79,7 @@ class KeeperLink:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            self._was_killed = self._was_killed or process.returncode < 0
 
     def _open(self) -> socket.socket:
         with self._lock:

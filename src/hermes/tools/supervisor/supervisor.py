@@ -5,6 +5,7 @@ import os
 import secrets
 import socket
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.confinement.policy import AnyConfinement, Confinement
@@ -32,6 +33,7 @@ class ProcessSupervisor:
         self._children: set[CallChild] = set()
         self._is_closed = False
         self._orders: Orders | None = None
+        self._notes: dict[Path, Path | None] = {}  # by folder: what tells of this runtime should it be killed
 
     @property
     def keeper_pid(self) -> int | None:
@@ -108,6 +110,14 @@ class ProcessSupervisor:
         finally:
             child.release()
 
+    def note_in(self, folder: Path) -> None:
+        """Have the next start on the home of `folder` look for what is left, should this runtime be killed."""
+        from hermes.tools.supervisor.left_processes import leave_note  # at level full nothing is left
+
+        with self._lock:
+            if folder not in self._notes:
+                self._notes[folder] = leave_note(folder, self.id)
+
     async def close(self) -> None:
         """End every call child and the keeper; returns when they are gone. Background children stay."""
         await in_daemon_thread(self.close_now)
@@ -120,6 +130,9 @@ class ProcessSupervisor:
         for child in children:
             child.hang_up()
         self._link.close()
+        for note in self._notes.values():
+            if note is not None and not self._link.was_killed:
+                note.unlink(missing_ok=True)
 
     def _confine(self, confinement: AnyConfinement | None) -> dict[str, object]:
         """The keeper's words for it. Here and not in a thread: after the first time it is a look at one small file."""

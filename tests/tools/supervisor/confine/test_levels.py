@@ -1,5 +1,6 @@
 """What the kernel refuses a confined program, at each level that works here."""
 
+import ctypes
 import os
 import shlex
 import socket
@@ -8,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes.seams import Decision, SpawnSpec
 from hermes.tools.environments.local import LocalEnvironment
+from hermes.tools.supervisor.confine import bubblewrap
 from hermes.tools.supervisor.confine.probe import Wish
 from hermes.tools.supervisor.confine.system_calls import MACHINES, SocketRules, filter_program
+from hermes.tools.supervisor.keeper.start import in_memory_file, out_of_the_way
+from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.environments.conformance import run
 
 pytestmark = pytest.mark.real
@@ -138,3 +143,59 @@ async def test_open_files_memory_and_the_temporary_folder_are_limited(confined: 
 async def test_the_callers_order_of_path_is_what_commands_get(confined: LocalEnvironment, root: Path) -> None:
     first = (await run(confined, "echo $PATH")).output.split(":")[0]
     assert first == os.environ["PATH"].split(":")[0]
+
+
+async def test_a_command_that_speaks_like_bubblewrap_runs_once(confined: LocalEnvironment, root: Path) -> None:
+    for words in ("", "exec "):
+        script = f"echo \"bwrap: Can't mount\"; echo ran >>count; {words}sh -c 'exit 1'"
+        done = await run(confined, script)
+        assert (done.exit_code, done.output.strip()) == (1, "bwrap: Can't mount")
+    assert (root / "work" / "count").read_text() == "ran\n" * 2
+
+
+async def test_a_command_whose_mounts_failed_once_is_begun_again(
+    confined: LocalEnvironment, level: Wish, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if level != "full":
+        pytest.skip("no mounts at this level")
+    await run(confined, "true")
+    gone = iter([[str(root / "elsewhere" / "a" / "socket")]])
+    monkeypatch.setattr(bubblewrap, "visible_sockets", lambda _: next(gone, []))
+    done = await run(confined, "echo here; ls /proc/self/fd | sort -n | tail -1")
+    assert done.exit_code == 0, done.output
+    assert done.output.split()[0] == "here"
+    assert int(done.output.split()[1]) < 10, "the descriptor that hears of the beginning is shut"
+    assert next(gone, None) is None, "the first try failed"
+
+
+async def test_descriptors_of_any_number_reach_a_confined_program(
+    supervisor: ProcessSupervisor, confined: LocalEnvironment
+) -> None:
+    await run(confined, "true")
+    fds = out_of_the_way([in_memory_file(b"x") for _ in range(12)], [])
+    script = " ".join(f"cat <&{fd};" for fd in fds)
+    spec = SpawnSpec(argv=("bash", "-c", script), cwd="/", env={"PATH": os.defpath}, pass_fds=tuple(fds))
+    child = await supervisor.spawn(Decision.own("test"), await confined.confined(spec))
+    try:
+        output = b"".join([chunk async for chunk in child.output()])
+        assert (await child.wait(), output) == (0, b"x" * 12)
+    finally:
+        child.release()
+        for fd in fds:
+            os.close(fd)
+
+
+async def test_shared_memory_of_the_persons_programs_is_out_of_sight_at_full(
+    confined: LocalEnvironment, level: Wish
+) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    key, create, remove = 0x48000000 + os.getpid(), 0o1600, 0  # IPC_CREAT and mode, IPC_RMID
+    made = libc.shmget(key, 4096, create)
+    assert made >= 0
+    try:
+        ask = f"import ctypes; print(ctypes.CDLL(None).shmget({key}, 0, 0))"
+        done = await run(confined, shlex.join([sys.executable, "-c", ask]))
+        assert done.exit_code == 0, done.output
+        assert (int(done.output) < 0) == (level == "full"), "docs/security.md says which level holds this"
+    finally:
+        libc.shmctl(made, remove, None)

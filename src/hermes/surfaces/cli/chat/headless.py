@@ -23,6 +23,7 @@ from hermes.host.host import Host
 from hermes.host.hosted_session import HostedSession, SessionStart
 from hermes.host.logs import logging_as_set, turn_log
 from hermes.host.session_end import close_session, prune_if_due
+from hermes.host.start_notices import left_running
 from hermes.host.turn_verdict import EMPTY
 from hermes.runtime.setup.process import shared
 from hermes.seams import Sink
@@ -86,6 +87,8 @@ def answer(cli: Cli, wish: Wish) -> int:
         note_unknown_toolsets(cli.out.note, settings)
     run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
     with logging_as_set(settings, cli.out.note), bound_settings(settings):
+        for line in left_running(cli.home):
+            cli.out.note(line)
         _remind(cli, wish, session_id)
         code = asyncio.run(_somewhere(run))
         if (pruned := prune_if_due(settings)) and not wish.quiet:

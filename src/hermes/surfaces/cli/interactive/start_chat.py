@@ -15,7 +15,7 @@ from hermes.host.command import SessionTarget
 from hermes.host.host import Host
 from hermes.host.logs import logging_as_set
 from hermes.host.session_end import prune_if_due
-from hermes.host.start_notices import start_notices
+from hermes.host.start_notices import left_running, start_notices
 from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.chat.hooks import consent_to_hooks
 from hermes.surfaces.cli.chat.resume import resumed_session
@@ -100,7 +100,7 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
     else:
         await chat.open()
         chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
-    for line in () if wish.ignore_rules else start_notices(chat.cli.home):
+    for line in (*left_running(chat.cli.home), *(() if wish.ignore_rules else start_notices(chat.cli.home))):
         chat.say(line, "yellow")
     if wish.image is not None:
         chat.face.offer(f'"{wish.image}" ')

@@ -59,17 +59,20 @@ def spawn_confined(
         assert isinstance(prefix, list)
         argv = [*prefix, *argv]
         if program:
-            opened = start.out_of_the_way([start.in_memory_file(program)], [])[0]
+            opened = start.out_of_the_way([start.in_memory_file(program)], list(given))[0]
             given[int(str(order["seccomp_fd"]))] = opened
     file = start.find_program(argv[0], env)
     said, word = os.pipe()  # closed by exec: what comes out of it is why there was none
     word = start.out_of_the_way([word], list(given))[0]
+    ruleset, aside = _ruleset(order), -1
+    if ruleset is not None and ruleset in given:  # the child gets another descriptor under that number
+        ruleset = aside = start.out_of_the_way([os.dup(ruleset)], list(given))[0]
     try:
         confining = Confining(
             places=given,
             terminal=terminal,
             word=word,
-            ruleset=_ruleset(order),
+            ruleset=ruleset,
             seccomp=b"" if is_full else program,
             open_files=int(limits.get("open_files", 0)),
             drops_capabilities=not is_full,
@@ -81,7 +84,7 @@ def spawn_confined(
         word = -1
         told = os.read(said, 512)
     finally:
-        for fd in (said, word, opened):
+        for fd in (said, word, opened, aside):
             if fd >= 0:
                 os.close(fd)
     if told:

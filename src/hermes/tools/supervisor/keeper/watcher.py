@@ -90,7 +90,7 @@ def _end_marked(mark: str, before: float) -> None:
     What was started since is a new keeper's, and none of ours.
     """
     for _ in range(3):
-        marked = [each for each in tree.marked(f"{mark}:".encode()) if _started(each.pid) <= before]
+        marked = [each for each in tree.marked(f"{mark}:".encode()) if started(each.pid) <= before]
         sessions = {each.session for each in marked} - {os.getsid(0)}
         found = [each for each in tree.table() if each.session in sessions]
         if not found:
@@ -99,7 +99,7 @@ def _end_marked(mark: str, before: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _started(pid: int) -> float:
+def started(pid: int) -> float:
     """When a process began, in seconds since the machine did."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
