@@ -20,11 +20,13 @@ from hermes.state.queries import (
     Glance,
     Lineage,
     MessageFilter,
+    Place,
     RecordTable,
     Row,
     Search,
     SearchFilter,
     SessionFilter,
+    Surroundings,
 )
 from hermes.state.schema import MESSAGE_COLUMNS, SESSION_COLUMNS, TABLES
 from hermes.testing.memory_store import (
@@ -116,6 +118,27 @@ class MemoryQueries:
         names = columns or tuple(MESSAGE_COLUMNS)
         return [{name: row[name] for name in names} for row in _page(rows, where.limit, where.offset)]
 
+    def surroundings(self, places: Sequence[Place], columns: Sequence[str]) -> list[Surroundings]:
+        return [self._around(place, tuple({"id": 0} | dict.fromkeys(columns))) for place in places]
+
+    def _around(self, place: Place, names: tuple[str, ...]) -> Surroundings:
+        def told(rows: list[Row]) -> list[Row]:
+            return [{name: row[name] for name in names} for row in rows]
+
+        session, at, window = place.session_id, place.message_id, place.window
+        earlier = sorted(self._rows(MessageFilter(session_id=session, below=at)), key=lambda row: row["id"])
+        later = sorted(self._rows(MessageFilter(session_id=session, above=at)), key=lambda row: row["id"])
+        cut = max(0, len(earlier) - window)
+        start = [row for row in earlier[:cut] if row["role"] in ("user", "assistant")]
+        end = [row for row in later[window:] if row["role"] in ("user", "assistant")]
+        return Surroundings(
+            told(earlier[cut:]),
+            told(self._rows(MessageFilter(session_id=session, ids=(at,), is_active=None))),
+            told(later[:window]),
+            told(start[: place.ends]),
+            told(end[max(0, len(end) - place.ends) :]),
+        )
+
     def count_messages(self, where: MessageFilter) -> int:
         return len(_page(self._rows(where), where.limit, where.offset))
 
@@ -139,7 +162,10 @@ class MemoryQueries:
                 hit = _hit(row, session, terms) | {"lineage_root": root}
                 del hit["context"]
                 groups.setdefault(root, []).append(hit)
-        chosen = _page(list(groups.values()), search.limit, search.offset)
+        looked_at = _page(list(groups.values()), search.offset + search.limit + search.spare, 0)
+        if search.last_source:
+            looked_at.sort(key=lambda members: members[0]["source"] == search.last_source)
+        chosen = _page(looked_at, search.limit, search.offset)
         return [hit for members in chosen for hit in members[: search.per_lineage]]
 
     def records(self, table: RecordTable, session_id: str | None, since: float, limit: int) -> list[Row]:

@@ -28,6 +28,7 @@ USAGE_GROUPS: dict[str, tuple[str, ...]] = {  # what a row of `usage` is about; 
     "session": ("session_id",),
     "all": ("provider", "model", "purpose"),
 }
+SPOKEN = ("user", "assistant")  # the roles of those who talk
 USAGE_SUMS = ("calls", *TOKENS, "cost_usd", "seconds", "failed", "uncounted", "unpriced")
 
 
@@ -87,6 +88,8 @@ class Search(Struct, frozen=True, kw_only=True):
     offset: int = 0
     per_lineage: int = 0  # with a number, `limit` counts conversations, of which each gives so many messages
     not_with: str = ""  # a session whose conversation is left out
+    last_source: str = ""  # conversations found in a session of it come last, and give way to so many
+    spare: int = 0  # others beyond `limit`
 
 
 class Glance(Struct, frozen=True):
@@ -94,6 +97,25 @@ class Glance(Struct, frozen=True):
 
     first_words: str  # of the person, on one line
     last_active: float | None  # None as long as nothing was said
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A message of a session, and how much around it."""
+
+    session_id: str
+    message_id: int
+    window: int  # messages before it, and as many after it
+    ends: int = 0  # spoken messages, of the session's start before the window and of its end after it
+
+
+class Surroundings(Struct, frozen=True):
+    """What was said around a message. All lists are oldest first, and none has a message of another."""
+
+    before: list[Row]
+    here: list[Row]  # the message, also when it was set aside; nothing when it is gone
+    after: list[Row]
+    start: list[Row]
+    end: list[Row]
 
 
 class Lineage(Struct, frozen=True):
@@ -122,6 +144,9 @@ class SessionQueries(Protocol):
 
     def messages(self, where: MessageFilter, columns: Sequence[str] = ()) -> list[Row]:
         """Their rows, with these columns or with all."""
+
+    def surroundings(self, places: Sequence[Place], columns: Sequence[str]) -> list[Surroundings]:
+        """One for each, of active messages with these columns and their id."""
 
     def count_messages(self, where: MessageFilter) -> int:
         """How many there are; with a limit, whether there are so many."""

@@ -12,7 +12,18 @@ from typing import Any, Final, Protocol, runtime_checkable
 from msgspec import Struct
 
 from hermes.dicts import storable
-from hermes.state.queries import MessageFilter, Row, Search, SearchFilter, SessionFilter, SessionQueries, Sort
+from hermes.state.queries import (
+    SPOKEN,
+    MessageFilter,
+    Place,
+    Row,
+    Search,
+    SearchFilter,
+    SessionFilter,
+    SessionQueries,
+    Sort,
+    Surroundings,
+)
 
 HIDDEN_SOURCES: Final = ("tool",)
 NEVER_LISTED: Final = ("subagent", "tool")
@@ -22,11 +33,9 @@ BOOKEND = 3
 READ_HEAD, READ_TAIL = 20, 10
 HIT_CHARS, NEAR_CHARS, END_CHARS = 700, 120, 90  # of the message that was found, of those around it, of the others
 READ_CHARS, ARGUMENT_CHARS, SNIPPET_CHARS, PREVIEW_CHARS = 500, 60, 400, 120
-SPOKEN: Final = ("user", "assistant")
-_SHOWN = ("id", "session_id", "role", "content", "timestamp", "tool_name", "tool_calls", "tool_call_id")
+_SHOWN = ("id", "role", "content", "timestamp", "tool_name", "tool_calls")
 _SESSION = ("id", "title", "source", "model", "started_at", "message_count", "end_reason")
 _ESCAPED = ('"', "\\", "\n")  # two characters each in JSON
-_AFTER_ALL = 2**62  # a row id that no message reaches
 _MARKED = re.compile(r">>>(.*?)<<<", re.DOTALL)
 
 
@@ -77,18 +86,17 @@ class Recall:
                 text=storable(request.query),
                 only=only,
                 sort=request.sort,
-                limit=request.limit + SPARE,
+                limit=request.limit,
                 per_lineage=each,
                 not_with=self._current,
+                last_source=LAST_SOURCE if request.sort == "best" else "",
+                spare=SPARE,
             )
         )
         groups: dict[str, list[Row]] = {}
         for row in rows:
             groups.setdefault(row["lineage_root"], []).append(row)
-        found = list(groups.values())
-        if request.sort == "best":
-            found.sort(key=lambda group: group[0]["source"] == LAST_SOURCE)
-        return found[: request.limit]
+        return list(groups.values())
 
     def conversations(self, request: RecallRequest, each: int) -> list[Row]:
         """The same for a person: conversations by title, each with its best lines and how to go on with it."""
@@ -110,9 +118,11 @@ class Recall:
         titled = self._titled(request)
         groups = [group for group in self.hits(request, 1) if group[0]["lineage_root"] not in titled]
         roots = {row["id"]: row for row in self._rows([group[0]["lineage_root"] for group in groups])}
-        groups = [group for group in groups if _source(roots, group[0]) not in NEVER_LISTED]
-        found = [*titled.values(), *(self._found(group[0], roots, request) for group in groups)]
-        results = found[: request.limit]
+        hits = [group[0] for group in groups if _source(roots, group[0]) not in NEVER_LISTED]
+        hits = hits[: max(0, request.limit - len(titled))]
+        around = self._around([(hit["session_id"], hit["id"]) for hit in hits], request.window, BOOKEND)
+        found = (self._found(hit, near, roots, request) for hit, near in zip(hits, around, strict=True))
+        results = [*titled.values(), *found][: request.limit]
         return {
             "success": True,
             "mode": "discover",
@@ -131,7 +141,7 @@ class Recall:
         root = self._queries.lineage(rows[0]["id"]).ancestors[0]
         if root == self._own_root():
             return {}
-        start, end = self._bookends(rows[0]["id"], _AFTER_ALL, 0)
+        start, end = self._bookends(rows[0]["id"])
         told = self._about(rows[0], rows[0]) | {
             "matched_role": "session_title",
             "match_message_id": None,
@@ -144,28 +154,24 @@ class Recall:
         }
         return {root: told}
 
-    def _found(self, hit: Row, roots: Mapping[str, Row], request: RecallRequest) -> Row:
+    def _found(self, hit: Row, around: Surroundings, roots: Mapping[str, Row], request: RecallRequest) -> Row:
         session_id, words = hit["session_id"], _MARKED.findall(hit["snippet"])
-        before, here, after = self._around(session_id, hit["id"], request.window)
         shrink = min(1.0, 15 / (request.limit * request.window))
         near = max(60, int(NEAR_CHARS * shrink))
-        window = [_told(row, near) for row in before]
-        window += [{**_told(row, HIT_CHARS, words), "anchor": True} for row in here]
-        window += [_told(row, near) for row in after]
-        first = window[0]["id"] if len(before) == request.window else None
-        last = window[-1]["id"] if len(after) == request.window else None
-        start, end = self._bookends(session_id, first, last)
+        window = [_told(row, near) for row in around.before]
+        window += [{**_told(row, HIT_CHARS, words), "anchor": True} for row in around.here]
+        window += [_told(row, near) for row in around.after]
         root = roots.get(hit["lineage_root"]) or {"id": hit["lineage_root"], "started_at": hit["session_started"]}
         return self._about(root, hit) | {
             "session_id": session_id,
             "matched_role": hit["role"],
             "match_message_id": hit["id"],
             "snippet": cut(hit["snippet"], SNIPPET_CHARS)[0],
-            "bookend_start": start,
+            "bookend_start": [_told(row, END_CHARS) for row in around.start],
             "messages": window,
-            "bookend_end": end,
-            "messages_before": len(before),
-            "messages_after": len(after),
+            "bookend_end": [_told(row, END_CHARS) for row in around.end],
+            "messages_before": len(around.before),
+            "messages_after": len(around.after),
             **({"parent_session_id": root["id"]} if root["id"] != session_id else {}),
         }
 
@@ -214,11 +220,11 @@ class Recall:
         """What was said around one message."""
         self._session(session_id)
         holder = self._holder(session_id, message_id)
-        before, here, after = self._around(holder, message_id, window)
+        (around,) = self._around([(holder, message_id)], window)
         share = max(READ_CHARS // 2, READ_CHARS * 10 // max(1, 2 * window))
-        told = [_told(row, share) for row in before]
-        told += [{**_told(row, 4 * READ_CHARS), "anchor": True} for row in here]
-        told += [_told(row, share) for row in after]
+        told = [_told(row, share) for row in around.before]
+        told += [{**_told(row, 4 * READ_CHARS), "anchor": True} for row in around.here]
+        told += [_told(row, share) for row in around.after]
         answer = {
             "success": True,
             "mode": "scroll",
@@ -227,8 +233,8 @@ class Recall:
             "session_meta": self._meta(holder),
             "window": window,
             "messages": told,
-            "messages_before": len(before),
-            "messages_after": len(after),
+            "messages_before": len(around.before),
+            "messages_after": len(around.after),
         }
         if holder != session_id:
             answer["warning"] = f"message {message_id} is in {holder}, which {session_id} was continued by"
@@ -270,19 +276,16 @@ class Recall:
             raise RecallError(f"around_message_id {message_id} not in session_id {session_id}")
         return holder
 
-    def _around(self, session_id: str, message_id: int, window: int) -> tuple[list[Row], list[Row], list[Row]]:
-        until = self._messages(session_id, below=message_id + 1, newest_first=True, limit=window + 1)[::-1]
-        here = [row for row in until if row["id"] == message_id]
-        if not here:  # set aside by a rewind since
-            here, until = self._messages(session_id, ids=(message_id,), is_active=None), until[1:]
-        before = [row for row in until if row["id"] != message_id]
-        return before, here, self._messages(session_id, above=message_id, limit=window)
+    def _around(self, places: Sequence[tuple[str, int]], window: int, ends: int = 0) -> list[Surroundings]:
+        return self._queries.surroundings(
+            [Place(session_id=session, message_id=message, window=window, ends=ends) for session, message in places],
+            _SHOWN,
+        )
 
-    def _bookends(self, session_id: str, first: int | None, last: int | None) -> tuple[list[Row], list[Row]]:
-        """How the session began before one message and ended after another; nothing where the window reaches so far."""
-        start = self._messages(session_id, below=first, roles=SPOKEN, limit=BOOKEND) if first else []
-        ends: Row = {"roles": SPOKEN, "newest_first": True, "limit": BOOKEND}
-        end = self._messages(session_id, above=last, **ends)[::-1] if last is not None else []
+    def _bookends(self, session_id: str) -> tuple[list[Row], list[Row]]:
+        """How the session began, and how it ended."""
+        start = self._messages(session_id, roles=SPOKEN, limit=BOOKEND)
+        end = self._messages(session_id, roles=SPOKEN, newest_first=True, limit=BOOKEND)[::-1]
         return [_told(row, END_CHARS) for row in start], [_told(row, END_CHARS) for row in end]
 
     def _messages(self, session_id: str, **where: Any) -> list[Row]:
@@ -328,6 +331,8 @@ def cut(text: str, limit: int, words: Sequence[str] = ()) -> tuple[str, bool]:
         return text, False
     if not text.isascii() or sum(map(text.count, _ESCAPED)) > len(text) // 10:
         limit = limit * 2 // 3  # such characters take more of a window
+    if not words:
+        return f"{text[:limit]}…", True
     lowered = text.lower()
     places = [place for word in words if (place := lowered.find(word.lower())) >= 0]
     start = max(0, min(min(places, default=0) - limit // 3, len(text) - limit))

@@ -44,8 +44,9 @@ def message_dicts(rows: Iterable[Sequence[Any]], columns: Sequence[str], fetch: 
         for name in parsed:
             if row[name] is not None:
                 row[name] = decode_json(row[name])
-        if "content" in row:
-            row["content"] = content_or_notice(row["content"], fetch)
+        content = row.get("content")
+        if isinstance(content, bytes) or (content and content[0] == "\0"):  # else it is the text itself
+            row["content"] = content_or_notice(content, fetch)
     return found
 
 

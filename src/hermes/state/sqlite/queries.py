@@ -20,6 +20,7 @@ from hermes.state.sqlite.message_sql import NewMessage, delete_messages, message
 from hermes.state.sqlite.read import full_text
 from hermes.state.sqlite.session_continuation import line_after, line_before
 from hermes.state.sqlite.store_ops_sql import TEXT_REF, change_session, change_where
+from hermes.state.sqlite.surroundings import surroundings
 
 if TYPE_CHECKING:
     from hermes.state.sqlite.store import SqliteStore
@@ -176,6 +177,9 @@ class SqliteQueries:
         order = "DESC" if where.newest_first else "ASC"
         sql = f"SELECT {', '.join(names)} FROM messages m{clause} ORDER BY m.id {order} LIMIT ? OFFSET ?"
         return message_dicts(self._all(sql, *values, where.limit, where.offset), names, self._blobs.get)
+
+    def surroundings(self, places: Sequence[queries.Place], columns: Sequence[str]) -> list[queries.Surroundings]:
+        return self._store.read(lambda conn: surroundings(conn, places, columns, self._blobs.get))
 
     def count_messages(self, where: queries.MessageFilter) -> int:
         clause, values = _of_messages(where)

@@ -5,8 +5,10 @@
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from hermes.state.codec import Fetch, read_text
@@ -21,19 +23,22 @@ NEWEST = 200
 SNIPPET_WORDS = 40
 CONTEXT_CHARS = 200
 
+_PIECE = re.compile(r"\S+")
 _ACCENTED = re.compile("[\u00c0-\u1fff]")
 _HITS = (
     "SELECT f.rowid FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid"
     " WHERE messages_fts MATCH ?{where} ORDER BY f.rowid {order} LIMIT ?"
 )
+_WORDS_OF = "m.id, m.role, m.content, m.tool_name, m.tool_calls, NULL"  # the source is no word of the message
 _RANKED = (
-    "SELECT f.rowid FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid"
-    " WHERE messages_fts MATCH ?{where} ORDER BY f.rank LIMIT ?"
+    f"SELECT {_WORDS_OF} FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid"
+    " WHERE messages_fts MATCH ?{where} ORDER BY f.rank LIMIT ?"  # streams: the index has them in this order
 )
 _NEWEST_MATCH = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
-_TEXTS = (
-    f"SELECT {search_index.ROW_FIELDS} FROM json_each(?) j CROSS JOIN messages m ON m.id = j.value"
-    " LEFT JOIN sessions s ON s.id = m.session_id"
+_TEXTS = f"SELECT {_WORDS_OF} FROM json_each(?) j CROSS JOIN messages m ON m.id = j.value"
+_SESSION_OF = (
+    "SELECT m.session_id, s.parent_session_id, s.source FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"
+    " WHERE m.id = ?"
 )
 _HIT_ROW = (
     "SELECT m.id, m.session_id, m.role, m.content, m.timestamp, m.tool_name, m.tool_calls, s.source, s.model,"
@@ -79,13 +84,16 @@ def _conversations(conn: sqlite3.Connection, query: Query, search: Search, fetch
     """The best messages of each conversation; more candidates are looked at where few conversations have them all."""
     root_of = _Roots(conn)
     hidden = root_of(search.not_with) if search.not_with else None
-    wanted, last = CANDIDATES, search.offset + search.limit
+    wanted, last = CANDIDATES, search.offset + search.limit + search.spare
     while True:
         ids = _ranked(conn, query, search, fetch, wanted)
         groups: dict[str, list[int]] = {}
+        late: set[str] = set()
         for message_id in ids:
-            found = conn.execute("SELECT session_id FROM messages WHERE id = ?", (message_id,)).fetchone()
-            root = root_of(found[0])
+            session_id, parent, source = conn.execute(_SESSION_OF, (message_id,)).fetchone()
+            root = session_id if parent is None else root_of(session_id)
+            if source == search.last_source and root not in groups:
+                late.add(root)
             if root != hidden and (root in groups or len(groups) < last):
                 groups.setdefault(root, []).append(message_id)
             if len(groups) == last and search.per_lineage == 1:
@@ -93,7 +101,8 @@ def _conversations(conn: sqlite3.Connection, query: Query, search: Search, fetch
         if len(groups) >= last or len(ids) < wanted or wanted >= MOST_CANDIDATES:
             break
         wanted *= 4
-    chosen = list(groups.items())[search.offset : last]
+    ordered = sorted(groups.items(), key=lambda group: group[0] in late) if search.last_source else [*groups.items()]
+    chosen = ordered[search.offset :][: search.limit]
     return [
         {**_result(conn, one, query.words, fetch), "lineage_root": root}
         for root, members in chosen
@@ -173,23 +182,30 @@ def _best(conn: sqlite3.Connection, query: Query, search: Search, fetch: Fetch, 
     scores: dict[int, float] = {}
     texts: dict[int, str] = {}
     for branch in query.branches:
-        hits = _candidates(conn, branch, search, fetch, wanted)
+        hits, known = _candidates(conn, branch, search, fetch, wanted)
         weight = 1.0 + (wanted - len(hits)) / wanted  # an alternative that few messages hold tells more
-        texts |= _texts_of(conn, [one for one in hits if one not in texts], fetch)
+        texts |= known
+        if others := [one for one in hits if one not in texts]:
+            texts |= _texts_of(conn.execute(_TEXTS, (str(others),)), fetch)
         for message_id in hits:
             scores[message_id] = scores.get(message_id, 0.0) + weight * _score(texts[message_id], query.words)
     return sorted(scores, key=lambda message_id: (-scores[message_id], -message_id))
 
 
-def _candidates(conn: sqlite3.Connection, match: str, search: Search, fetch: Fetch, wanted: int) -> list[int]:
-    """The best matches of one alternative as the index ranks them, which knows nothing of the length of a text."""
+def _candidates(
+    conn: sqlite3.Connection, match: str, search: Search, fetch: Fetch, wanted: int
+) -> tuple[list[int], dict[int, str]]:
+    """The best matches of one alternative as the index ranks them, which knows nothing of the length of a text.
+
+    With the texts that were read on the way.
+    """
     expression = filtered(match, search.only)
     if _is_common(conn, expression):
-        return _by_age(conn, match, search, fetch, max(NEWEST, wanted))[: max(NEWEST, wanted)]
+        return _by_age(conn, match, search, fetch, max(NEWEST, wanted))[: max(NEWEST, wanted)], {}
     late = _in_tail(conn, expression, search.only, fetch)[::-1][:wanted]
     where, values = _conditions(search.only)
-    early = [row[0] for row in conn.execute(_RANKED.format(where=where), (expression, *values, wanted))]
-    return late + early
+    early = _texts_of(conn.execute(_RANKED.replace("{where}", where), (expression, *values, wanted)), fetch)
+    return [*late, *early], early
 
 
 def _is_common(conn: sqlite3.Connection, expression: str) -> bool:
@@ -205,8 +221,7 @@ def _score(text: str, words: Sequence[Word]) -> float:
     return 1e-9 + sum(count / (count + length) for word in words if (count := text.count(_folded(word.text))))
 
 
-def _texts_of(conn: sqlite3.Connection, message_ids: Sequence[int], fetch: Fetch) -> dict[int, str]:
-    rows = conn.execute(_TEXTS, (str(list(message_ids)),))
+def _texts_of(rows: Iterable[tuple[Any, ...]], fetch: Fetch) -> dict[int, str]:
     return {row[0]: _folded(search_index.searchable(row, fetch)) for row in rows}
 
 
@@ -239,10 +254,7 @@ def snippet(text: str, words: Sequence[Word]) -> str:
     text = normal(text)
     pattern = _pattern(tuple(words))
     spans = [match.span() for match in pattern.finditer(_folded(text))] if pattern else []
-    pieces = [piece.span() for piece in re.finditer(r"\S+", text)]
-    # A long run without spaces (CJK, a URL) counts as many words.
-    first = spans[0][0] if spans else 0
-    start, end = _window(pieces, first, len(text))
+    start, end = _window(text, spans[0][0] if spans else 0)
     out, at = ["…" if start else ""], start
     for left, right in spans:
         if left >= at and right <= end:
@@ -251,13 +263,20 @@ def snippet(text: str, words: Sequence[Word]) -> str:
     return "".join([*out, text[at:end], "…" if end < len(text) else ""])
 
 
-def _window(pieces: list[tuple[int, int]], first: int, length: int) -> tuple[int, int]:
-    here = next((i for i, (_, right) in enumerate(pieces) if right > first), 0)
-    before = pieces[max(0, here - SNIPPET_WORDS // 4)][0] if pieces else 0
-    start = max(before, first - 100)
-    last = min(len(pieces), here + SNIPPET_WORDS * 3 // 4) - 1
-    end = min(pieces[last][1] if pieces else 0, first + 300)
-    return start, max(min(end, length), start)
+def _window(text: str, first: int) -> tuple[int, int]:
+    """Where the words around a place begin and end; a long run without spaces (CJK, a URL) counts as many words."""
+    pieces = _PIECE.finditer(text)
+    starts: deque[int] = deque(maxlen=SNIPPET_WORDS // 4 + 1)
+    end = 0
+    for piece in pieces:
+        starts.append(piece.start())
+        end = piece.end()
+        if end > first:
+            break
+    for piece in islice(pieces, SNIPPET_WORDS * 3 // 4 - 1):
+        end = piece.end()
+    start = max(starts[0] if starts else 0, first - 100)
+    return start, max(min(end, first + 300), start)
 
 
 @lru_cache(maxsize=64)

@@ -79,6 +79,8 @@ def searchable(row: tuple[Any, ...], fetch: Fetch) -> str:
     A search for earlier conversations and its results have none: they would be found in place of what they found.
     """
     _, role, content, tool_name, tool_calls, _ = row
+    if tool_calls is None and tool_name is None and role != "tool" and isinstance(content, str) and content[:1] != "\0":
+        return content[:TEXT_LIMIT]  # nearly all are so
     name, calls = read_text(tool_name) or "", decode_json(tool_calls)
     if is_earlier_search(name, calls):
         return ""
