@@ -17,16 +17,16 @@ from hermes.state.queries import (
     TOKENS,
     USAGE_GROUPS,
     USAGE_SUMS,
+    AroundMessage,
     Glance,
     Lineage,
     MessageFilter,
-    Place,
+    MessagePlace,
     RecordTable,
     Row,
     Search,
     SearchFilter,
     SessionFilter,
-    Surroundings,
 )
 from hermes.state.schema import MESSAGE_COLUMNS, SESSION_COLUMNS, TABLES
 from hermes.testing.memory_store import (
@@ -118,10 +118,10 @@ class MemoryQueries:
         names = columns or tuple(MESSAGE_COLUMNS)
         return [{name: row[name] for name in names} for row in _page(rows, where.limit, where.offset)]
 
-    def surroundings(self, places: Sequence[Place], columns: Sequence[str]) -> list[Surroundings]:
+    def surroundings(self, places: Sequence[MessagePlace], columns: Sequence[str]) -> list[AroundMessage]:
         return [self._around(place, tuple({"id": 0} | dict.fromkeys(columns))) for place in places]
 
-    def _around(self, place: Place, names: tuple[str, ...]) -> Surroundings:
+    def _around(self, place: MessagePlace, names: tuple[str, ...]) -> AroundMessage:
         def told(rows: list[Row]) -> list[Row]:
             return [{name: row[name] for name in names} for row in rows]
 
@@ -131,7 +131,7 @@ class MemoryQueries:
         cut = max(0, len(earlier) - window)
         start = [row for row in earlier[:cut] if row["role"] in ("user", "assistant")]
         end = [row for row in later[window:] if row["role"] in ("user", "assistant")]
-        return Surroundings(
+        return AroundMessage(
             told(earlier[cut:]),
             told(self._rows(MessageFilter(session_id=session, ids=(at,), is_active=None))),
             told(later[:window]),

@@ -99,7 +99,7 @@ class Glance(Struct, frozen=True):
     last_active: float | None  # None as long as nothing was said
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class MessagePlace(Struct, frozen=True, kw_only=True):
     """A message of a session, and how much around it."""
 
     session_id: str
@@ -108,7 +108,7 @@ class Place(Struct, frozen=True, kw_only=True):
     ends: int = 0  # spoken messages, of the session's start before the window and of its end after it
 
 
-class Surroundings(Struct, frozen=True):
+class AroundMessage(Struct, frozen=True):
     """What was said around a message. All lists are oldest first, and none has a message of another."""
 
     before: list[Row]
@@ -145,7 +145,7 @@ class SessionQueries(Protocol):
     def messages(self, where: MessageFilter, columns: Sequence[str] = ()) -> list[Row]:
         """Their rows, with these columns or with all."""
 
-    def surroundings(self, places: Sequence[Place], columns: Sequence[str]) -> list[Surroundings]:
+    def surroundings(self, places: Sequence[MessagePlace], columns: Sequence[str]) -> list[AroundMessage]:
         """One for each, of active messages with these columns and their id."""
 
     def count_messages(self, where: MessageFilter) -> int:

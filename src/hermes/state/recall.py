@@ -14,15 +14,15 @@ from msgspec import Struct
 from hermes.dicts import storable
 from hermes.state.queries import (
     SPOKEN,
+    AroundMessage,
     MessageFilter,
-    Place,
+    MessagePlace,
     Row,
     Search,
     SearchFilter,
     SessionFilter,
     SessionQueries,
     Sort,
-    Surroundings,
 )
 
 HIDDEN_SOURCES: Final = ("tool",)
@@ -154,7 +154,7 @@ class Recall:
         }
         return {root: told}
 
-    def _found(self, hit: Row, around: Surroundings, roots: Mapping[str, Row], request: RecallRequest) -> Row:
+    def _found(self, hit: Row, around: AroundMessage, roots: Mapping[str, Row], request: RecallRequest) -> Row:
         session_id, words = hit["session_id"], _MARKED.findall(hit["snippet"])
         shrink = min(1.0, 15 / (request.limit * request.window))
         near = max(60, int(NEAR_CHARS * shrink))
@@ -276,9 +276,12 @@ class Recall:
             raise RecallError(f"around_message_id {message_id} not in session_id {session_id}")
         return holder
 
-    def _around(self, places: Sequence[tuple[str, int]], window: int, ends: int = 0) -> list[Surroundings]:
+    def _around(self, places: Sequence[tuple[str, int]], window: int, ends: int = 0) -> list[AroundMessage]:
         return self._queries.surroundings(
-            [Place(session_id=session, message_id=message, window=window, ends=ends) for session, message in places],
+            [
+                MessagePlace(session_id=session, message_id=message, window=window, ends=ends)
+                for session, message in places
+            ],
             _SHOWN,
         )
 

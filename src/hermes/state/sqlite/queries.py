@@ -178,7 +178,9 @@ class SqliteQueries:
         sql = f"SELECT {', '.join(names)} FROM messages m{clause} ORDER BY m.id {order} LIMIT ? OFFSET ?"
         return message_dicts(self._all(sql, *values, where.limit, where.offset), names, self._blobs.get)
 
-    def surroundings(self, places: Sequence[queries.Place], columns: Sequence[str]) -> list[queries.Surroundings]:
+    def surroundings(
+        self, places: Sequence[queries.MessagePlace], columns: Sequence[str]
+    ) -> list[queries.AroundMessage]:
         return self._store.read(lambda conn: surroundings(conn, places, columns, self._blobs.get))
 
     def count_messages(self, where: queries.MessageFilter) -> int:

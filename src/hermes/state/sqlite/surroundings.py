@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from hermes.state.codec import Fetch
-from hermes.state.queries import SPOKEN, Place, Row, Surroundings
+from hermes.state.queries import SPOKEN, AroundMessage, MessagePlace, Row
 from hermes.state.sqlite.message_sql import message_dicts
 
 _LINES = (
@@ -20,8 +20,8 @@ _Line = list[tuple[int, int]]  # ids, and whether they are spoken
 
 
 def surroundings(
-    conn: sqlite3.Connection, places: Sequence[Place], columns: Sequence[str], fetch: Fetch
-) -> list[Surroundings]:
+    conn: sqlite3.Connection, places: Sequence[MessagePlace], columns: Sequence[str], fetch: Fetch
+) -> list[AroundMessage]:
     """Those of each place, in their order."""
     names = ("id", *(name for name in columns if name != "id"))
     lines: list[_Line] = [[] for _ in places]
@@ -33,10 +33,10 @@ def surroundings(
         f"SELECT {', '.join(f'm.{name}' for name in names)} FROM json_each(?) j CROSS JOIN messages m ON m.id = j.value"
     )
     rows = {row["id"]: row for row in message_dicts(conn.execute(sql, (str(list(wanted)),)), names, fetch)}
-    return [Surroundings(*(_present(rows, part) for part in one)) for one in parts]
+    return [AroundMessage(*(_present(rows, part) for part in one)) for one in parts]
 
 
-def _parts(line: _Line, place: Place) -> tuple[Sequence[int], ...]:
+def _parts(line: _Line, place: MessagePlace) -> tuple[Sequence[int], ...]:
     """The ids of what is before, here, after, at the start and at the end."""
     at = bisect_left(line, (place.message_id, 0))
     is_there = at < len(line) and line[at][0] == place.message_id  # else it was set aside by a rewind
