@@ -35,7 +35,6 @@ from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.start import in_memory_file, out_of_the_way
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
-from hermes.tools.terminal.simple_commands import calls_sudo
 from hermes.tools.terminal.sudo import AskPassword
 
 if TYPE_CHECKING:
@@ -488,7 +487,11 @@ class LocalEnvironment:
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
         """Let `sudo` find the password, when there is one and the command needs it."""
-        if self.sudo_password is None or not calls_sudo(command):
+        if self.sudo_password is None:
+            return spec
+        from hermes.tools.terminal.simple_commands import calls_sudo  # for who has given a password
+
+        if not calls_sudo(command):
             return spec
         assert self._state is not None
         helper = self._state.own / "askpass"

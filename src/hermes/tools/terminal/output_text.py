@@ -2,8 +2,6 @@
 
 import re
 
-from hermes.tools.terminal.simple_commands import program, segments
-
 MAX_CHARS = 50_000
 HEAD_SHARE = 0.4
 
@@ -66,6 +64,8 @@ def meaning_of(command: str, exit_code: int) -> str | None:
     """What `exit_code` says, judged on the last command of the line; None when it says nothing special."""
     if exit_code == 0:
         return None
+    from hermes.tools.terminal.simple_commands import program, segments  # background processes do without
+
     parts = segments(command)
     name = program(parts[-1].words)[0] if parts else ""
     return _MEANINGS.get((name, exit_code)) or _OF_ANY.get(exit_code)

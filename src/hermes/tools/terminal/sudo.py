@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from hermes.seams import Decision, ToolContext
-from hermes.tools.terminal.simple_commands import calls_sudo
 
 AskPassword: TypeAlias = Callable[[str], Awaitable[str | None]]  # what was typed, or None when nobody answered
 ASK_LIMIT_S = 45.0
@@ -25,6 +24,8 @@ async def provide_password(command: str, ctx: ToolContext) -> None:
 
     Without one the command runs as it is, and `sudo` itself says that it cannot ask. Nobody is asked twice.
     """
+    from hermes.tools.terminal.simple_commands import calls_sudo  # a session without commands does without
+
     environment = ctx.environment
     if not calls_sudo(command) or not isinstance(environment, TakesPassword):
         return
