@@ -94,6 +94,8 @@ def _nothing_left_behind() -> Iterator[None]:
     _refused.clear()
     yield
     left = [child for child in _children() if child not in before]
+    if left and _ends_keeper({child.pid for child in left}):
+        left = [child for child in _children() if child not in before]
     if left:
         left = psutil.wait_procs(left, timeout=LEFTOVER_GRACE_S)[1]
     described = [_describe(process) for process in left]
@@ -101,6 +103,22 @@ def _nothing_left_behind() -> Iterator[None]:
         process.kill()
     assert not described, f"processes left running: {described}"
     assert not _refused, f"traffic beyond loopback was refused: {_refused}"
+
+
+def _ends_keeper(started: set[int]) -> bool:
+    """End the keeper of this process if the test started it: it lives as long as the process, whatever a test closes.
+
+    The first file tool of a process starts it, to find out what can be enforced here; which test that is, is chance.
+    """
+    process = sys.modules.get("hermes.runtime.setup.process")
+    if process is None:
+        return False
+    supervisor = process.shared._supervisor
+    if supervisor is None or supervisor.keeper_pid not in started:
+        return False
+    process.shared._supervisor = None
+    supervisor.close_now()
+    return True
 
 
 def _children() -> set[psutil.Process]:
