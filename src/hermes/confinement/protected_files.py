@@ -32,6 +32,9 @@ class _Memory(Struct):
     rule: PathRule
     entries: dict[str, _Entry]
     signs: dict[str, tuple[int, int, int]]
+    above: dict[
+        str, tuple[int, int]
+    ]  # the folders on the way that a command can rename, outermost first: device, inode
 
 
 class ProtectedFiles:
@@ -42,7 +45,7 @@ class ProtectedFiles:
         held = set(covered)
         rules = {rule.path: rule for rule in confined.rules}
         self._memories = [
-            _remembered(rule)
+            _remembered(rule, _folders_above(rule.path, confined))
             for rule in rules.values()
             if rule.kind in ("protected", "self-running", "git-config")
             and rule.access == "read"
@@ -61,7 +64,9 @@ class ProtectedFiles:
 
     def accept(self, rule: PathRule) -> None:
         """From now on the present state of `rule.path` is the right one."""
-        self._memories = [_remembered(rule) if each.rule.path == rule.path else each for each in self._memories]
+        self._memories = [
+            _remembered(rule, each.above) if each.rule.path == rule.path else each for each in self._memories
+        ]
 
     def forget(self, path: str) -> None:
         """Look at `path` no more: something else holds it."""
@@ -77,10 +82,7 @@ class ProtectedFiles:
             if _entries(path) == memory.entries:
                 memory.signs = _signs(path)
                 continue
-            if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):  # noqa: PTH120
-                # A link was put in the place of a folder on the way: what is restored must not land where it leads.
-                told.append(f"{path} cannot be put back, since a link was put in the place of a folder above it")
-                continue
+            _free_the_way(memory.above)
             _restore(path, memory.entries)
             memory.signs = _signs(path)
             if _entries(path) != memory.entries:
@@ -90,8 +92,42 @@ class ProtectedFiles:
         return told
 
 
-def _remembered(rule: PathRule) -> _Memory:
-    return _Memory(rule, _entries(rule.path), _signs(rule.path))
+def _remembered(rule: PathRule, above: dict[str, tuple[int, int]]) -> _Memory:
+    return _Memory(rule, _entries(rule.path), _signs(rule.path), above)
+
+
+def _folders_above(path: str, confined: Confinement) -> dict[str, tuple[int, int]]:
+    found: list[tuple[str, tuple[int, int]]] = []
+    folder = os.path.dirname(path)  # noqa: PTH120
+    while confined.may_write(parent := os.path.dirname(folder)) and parent != folder:  # noqa: PTH120
+        with contextlib.suppress(OSError):
+            state = os.lstat(folder)
+            found.append((folder, (state.st_dev, state.st_ino)))
+        folder = parent
+    return dict(reversed(found))
+
+
+def _free_the_way(above: dict[str, tuple[int, int]]) -> None:
+    """Give each folder on the way its name back where a link or a file stands there now, or nothing.
+
+    Another folder of that name stays: what is protected is put into it. A file in the place of a folder is kept beside
+    it, since it may be all that a command made; a link is only a name.
+    """
+    for folder, known in above.items():
+        with contextlib.suppress(OSError):
+            if os.path.isdir(folder) and not os.path.islink(folder):  # noqa: PTH112, PTH114
+                continue
+            if os.path.islink(folder):  # noqa: PTH114
+                os.unlink(folder)  # noqa: PTH108
+            elif os.path.lexists(folder):
+                os.rename(folder, f"{folder}.replaced")  # noqa: PTH104
+            parent = os.path.dirname(folder)  # noqa: PTH120
+            with os.scandir(parent) as beside:
+                moved = [entry.path for entry in beside if entry.inode() == known[1]]
+            for path in moved:
+                state = os.lstat(path)
+                if (state.st_dev, state.st_ino) == known:
+                    os.rename(path, folder)  # noqa: PTH104
 
 
 def _has_second_names(path: str) -> bool:
@@ -143,6 +179,21 @@ def _entries(path: str) -> dict[str, _Entry]:
 
 
 def _restore(path: str, entries: dict[str, _Entry]) -> None:
+    """Make `path` what it was. The folder that holds it is held open meanwhile: a process that a command left behind
+    cannot swap it for a link between the look and the write."""
+    parent, name = os.path.split(path)
+    with contextlib.suppress(OSError):
+        os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+        folder = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            here = f"/proc/self/fd/{folder}"
+            if os.readlink(here) == parent:  # noqa: PTH115
+                _restore_entries(f"{here}/{name}", entries)
+        finally:
+            os.close(folder)
+
+
+def _restore_entries(path: str, entries: dict[str, _Entry]) -> None:
     now = _entries(path)
     for name in sorted(now.keys() - entries.keys(), reverse=True):
         _remove(f"{path}/{name}" if name else path)
