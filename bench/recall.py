@@ -1,8 +1,8 @@
 """session_search over a hundred thousand messages, against the bare index: `python bench/recall.py [--small]`.
 
-Each shape is asked two hundred times; a discovery and the bare FTS5 query take turns in one run. The bare query is the ten
-best rowids for the words alone: no filter, and no row of a message or session is looked at. What as many candidates as
-a discovery reads take is told beside it. A prefix that more than a tenth of all messages match is apart.
+Each shape is asked two hundred times; a discovery and the bare FTS5 query take turns in one run. The bare query is the
+ten best rowids for the words alone: no filter, and no row of a message or session is looked at. What as many candidates
+as a discovery reads take is told beside it. A prefix that more than a tenth of all messages match is apart.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def _all(conn: sqlite3.Connection, match: str, limit: int) -> list[object]:
 
 
 def _without_common(file: Path, asked: list[str], most: int) -> list[tuple[str, str]]:
-    """With what the index is asked; counted over a connection of its own, or the bare query would find its pages read."""
+    """With what the index is asked. Counted over another connection: the bare query must not find its pages read."""
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as conn:
         found = [(words, query.match) for words in asked if (query := parse(words)) is not None]
         return [(words, match) for words, match in found if conn.execute(COUNT, (match,)).fetchone()[0] <= most]

@@ -217,7 +217,9 @@ def test_a_file_as_it_was_left_is_not_looked_through(tmp_path: Path) -> None:
 
 def test_a_commit_of_many_pages_does_not_cost_the_search_index(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    texts = [{"role": "user", "content": f"needle{number} " + "x" * 12_000, "timestamp": 1.0} for number in range(3_000)]
+    texts = [
+        {"role": "user", "content": f"needle{number} " + "x" * 12_000, "timestamp": 1.0} for number in range(3_000)
+    ]
     with SessionDB(path) as db:
         head = {"id": "s", "source": "cli", "model": "m", "started_at": 1.0}
         db.queries.add_session(head, [message_row(text, 1.0) for text in texts])

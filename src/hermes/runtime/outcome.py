@@ -59,6 +59,10 @@ class Outcome(Struct):
         """Close the turn; the first ending stands."""
         if self.exit_reason:
             return
+        if "<memory-context>" in text:
+            from hermes.state.message_rows import without_memory  # paid by answers that repeat what was recalled
+
+            text = without_memory(text)
         self.exit_reason, self.final_response, self.completed, self.partial = reason, text, completed, partial
         for name, value in more.items():
             setattr(self, name, value)

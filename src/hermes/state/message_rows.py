@@ -25,7 +25,8 @@ TEXT_COLUMNS = (
     "status",
 )
 
-_MEMORY_CONTEXT = re.compile(r"<memory-context>.*?</memory-context>\s*", re.DOTALL)
+MEMORY_OPENING, MEMORY_CLOSING = "<memory-context>", "</memory-context>"  # around what was recalled for a message
+_MEMORY_CONTEXT = re.compile(rf"{MEMORY_OPENING}.*?{MEMORY_CLOSING}\s*", re.DOTALL)
 _NO_CALLS: Row = {"tool_calls": ()}
 _ROLES = ("system", "user", "assistant", "tool")
 _json_of, _NO_JSON = itemgetter(*JSON_COLUMNS), (None,) * len(JSON_COLUMNS)
@@ -121,9 +122,14 @@ def _without_memory(message: Row) -> Row:
 
 def _without_memory_in(holder: Row, name: str) -> Row:
     text = holder.get(name)
-    if isinstance(text, str) and "<memory-context>" in text:
-        return {**holder, name: _MEMORY_CONTEXT.sub("", text)}
+    if isinstance(text, str) and MEMORY_OPENING in text:
+        return {**holder, name: without_memory(text)}
     return holder
+
+
+def without_memory(text: str) -> str:
+    """The text without what was recalled for it."""
+    return _MEMORY_CONTEXT.sub("", text) if MEMORY_OPENING in text else text
 
 
 def _without_replay(before: Sequence[Row], messages: list[Row]) -> list[Row]:

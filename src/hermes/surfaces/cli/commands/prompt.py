@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from hermes import AIAgent
     from hermes.runtime.prompt import PromptReport
     from hermes.scope import TurnScope
-    from hermes.types import ModelEvent, ModelRequest
+    from hermes.seams import ModelRequest
+    from hermes.types import ModelEvent
 
 
 @click.group("prompt", cls=Menu)
