@@ -1,6 +1,6 @@
 """Recall by `memory.provider: local`: what it finds in the recall set, and what a question costs with many turns.
 
-Run: python bench/memory.py recall [SEED]     (the set of bench/recall_set.py, or one drawn anew: full-text, vectors, both)
+Run: python bench/memory.py recall [SEED]     (the set of bench/recall_set.py, or one drawn anew: words, vectors, both)
      python bench/memory.py prefetch [TURNS]  (one question against its floor, in turns; 100,000 by default)
      python bench/memory.py index [SECONDS]   (the share of a core that building the index takes; 30 s by default)
 

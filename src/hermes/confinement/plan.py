@@ -53,6 +53,12 @@ def plan(request: PlanRequest, found: Enforcement) -> Confinement:
     )
 
 
+def opened(confined: Confinement, folder: str, why: str) -> Confinement:
+    """The same with one more real folder, protected inside as the workspace is; nothing else is planned again."""
+    root = PathRule(folder, "write", "granted", why)
+    return confined.with_rules(root, *_protected(confined.workspace, confined.home, [root]))
+
+
 def own_root(folder: str, workspace: str) -> str | None:
     """The real path of a folder that was named by the person; None when the workspace has led it elsewhere."""
     spelled = os.path.abspath(folder)  # noqa: PTH100 - links are what this is about

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hermes.confinement.policy import OpensFolders
 from hermes.errors import SessionInUse, SessionMoved, StoreError, UserError
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import IterationBudget
@@ -144,6 +145,25 @@ class AIAgent:
         """The model that the next call goes to, and what it reads at once; None before the first turn."""
         made = self._session.assembly
         return (made.client.model.name, made.client.window) if made is not None else None
+
+    async def aopen_folder(self, folder: str) -> bool:
+        """Let commands and file tools of this session write below a real folder; False before there is a plan."""
+        environment = self._environment()
+        if environment is None:
+            return False
+        await environment.open_folder(folder)
+        return True
+
+    @property
+    def opened_folders(self) -> tuple[str, ...]:
+        """The folders that a person has opened in this session, by a yes or by name."""
+        environment = self._environment()
+        return () if environment is None else environment.opened_folders
+
+    def _environment(self) -> OpensFolders | None:
+        made = self._session.assembly
+        environment: object = None if made is None else made.services.environment
+        return environment if isinstance(environment, OpensFolders) else None
 
     def close(self, *, keep_background: bool = False) -> None:
         """Stop what runs and release what is held. The session stays resumable.

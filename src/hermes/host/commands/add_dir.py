@@ -12,8 +12,9 @@ async def run(call: CommandCall) -> CommandResult:
         raise UserError("name one folder: /add-dir DIR")
     session = call.session
     folder = real_folder(named[0], session.start.launched_in)
-    known = session.settings.of(terminal.Section).sandbox_writable
-    await session.reconfigure(terminal__sandbox_writable=[*known, folder])
+    if not await session.open_folder(folder):
+        known = session.settings.of(terminal.Section).sandbox_writable
+        await session.reconfigure(terminal__sandbox_writable=[*known, folder])
     return CommandResult(text=f"This session may write below {folder} from now on.", data={"folder": folder})
 
 

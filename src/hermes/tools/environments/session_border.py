@@ -64,7 +64,7 @@ async def make_border(
     if request.caches:
         await run_blocking(_make_caches, request)
     confined = await run_blocking(plan, request, found)
-    protected = await run_blocking(_protected_files, confined)
+    protected = await run_blocking(protected_files, confined)
     return MadeBorder(state=state, confinement=confined, protected=protected, note=note)
 
 
@@ -92,7 +92,8 @@ def _make_caches(request: PlanRequest) -> None:
             link.symlink_to(theirs)
 
 
-def _protected_files(confined: Confinement) -> ProtectedFiles:
+def protected_files(confined: Confinement) -> ProtectedFiles:
+    """What is compared after each command, as it is now."""
     covered: frozenset[str] = frozenset()
     if confined.level == "full":
         covered = bubblewrap.covered(confined, bubblewrap.mount_plan(confined))
