@@ -8,6 +8,7 @@ import pytest
 
 from hermes import AIAgent
 from hermes.extensions.skills.usage_log import UsageLog
+from hermes.testing.fakes import KeepLast
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
@@ -96,6 +97,21 @@ async def test_variables_reach_commands_after_the_skill_was_loaded_and_in_this_s
         *("length 7", "length 7."),
     ]
     assert "tea-pot" not in str([request.units for request in model.full_requests])
+
+
+async def test_a_cold_start_after_compressions_knows_what_was_loaded(tmp_path: Path, home: Path) -> None:
+    store, session = MemoryStore(), "one"
+    begins = [calls("skill_view", name="cooking"), calls("terminal", command=SHOW), calls("terminal", command=SHOW)]
+    for number, call in enumerate(begins):
+        model = ScriptedModel(call, *(says(f"{turn}") for turn in range(5)))
+        one = agent(model, store, tmp_path, session, context_engine=KeepLast())  # another process would see the same
+        for turn in range(5):
+            await one.arun_conversation(f"question {turn}")
+        assert number == 0 or results(model)[0]["output"].strip() == "length 7."
+        assert "skill_view" not in str(model.full_requests[0].units)
+        assert (await one.acompress())["status"] == "compressed"
+        session = one.session_id
+        await one.aclose()
 
 
 async def test_a_name_with_a_slash_loads_the_skill_whoever_says_it(tmp_path: Path, home: Path) -> None:

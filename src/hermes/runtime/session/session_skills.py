@@ -72,9 +72,14 @@ class SessionSkills:
         """What goes to the model beside a message that begins with `/name`."""
         return await self._loading(self._desk().slash_words, said)
 
-    async def begun(self, turn: TurnFacts) -> str:
+    @property
+    def loaded(self) -> Sequence[str]:
+        """The names of what was loaded so far."""
+        return tuple(self._made.loaded) if self._made is not None else ()
+
+    async def begun(self, turn: TurnFacts, carried: Sequence[str]) -> str:
         """The first turn here of a session that went on elsewhere: it has what it had loaded, and what it names now."""
-        await self._in_thread(self._desk().restore, _loaded_in(turn.history))
+        await self._in_thread(self._desk().restore, [*carried, *_loaded_in(turn.history)])
         words = await self.invoked(turn.said) if turn.said.startswith("/") else ""
         await self._lend()
         return words
