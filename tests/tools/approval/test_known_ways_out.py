@@ -32,12 +32,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / ".bashrc").write_text("# mine\n")
     monkeypatch.setenv("HOME", str(folder))
     set_key(hermes_home(), "terminal.sandbox", "off")
+    (tmp_path / "w").mkdir()
     return folder
 
 
 async def answers(workspace: Path, toolset: str, *script: object) -> list[dict[str, object]]:
     """What the model is told about its calls, in a conversation where nobody can be asked."""
-    workspace.mkdir(exist_ok=True)
     model = ScriptedModel(*script, says("Done."))
     agent = AIAgent(model=model, store=MemoryStore(), cwd=str(workspace), enabled_toolsets=[toolset])
     result = await agent.arun_conversation("Go.")
@@ -47,7 +47,7 @@ async def answers(workspace: Path, toolset: str, *script: object) -> list[dict[s
 
 async def test_code_that_ends_its_own_here_document_is_judged_as_the_python_it_is(tmp_path: Path, home: Path) -> None:
     (told,) = await answers(tmp_path / "w", "code_execution", calls("execute_code", code=CODE))
-    plain = CODE.split("cat <<x\n")[1].split("\nx\n")[0]
+    plain = CODE.partition("cat <<x\n")[2].partition("\nx\n")[0]
     (same,) = await answers(tmp_path / "w", "code_execution", calls("execute_code", code=plain))
     assert (home / "precious").is_dir()
     assert (home / ".bashrc").read_text() == "# mine\n"
