@@ -11,7 +11,7 @@ from hermes.config.paths import hermes_home
 from hermes.config.write import set_key
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
-from hermes.testing.replies import calls, says
+from hermes.testing.replies import Reply, calls, says
 
 # A line that is Python, and the end of the here-document by which code was once judged.
 CODE = """cat = x = HERMES_CODE_END = 1
@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-async def answers(workspace: Path, toolset: str, *script: object) -> list[dict[str, object]]:
+async def answers(workspace: Path, toolset: str, *script: Reply) -> list[dict[str, object]]:
     """What the model is told about its calls, in a conversation where nobody can be asked."""
     model = ScriptedModel(*script, says("Done."))
     agent = AIAgent(model=model, store=MemoryStore(), cwd=str(workspace), enabled_toolsets=[toolset])
