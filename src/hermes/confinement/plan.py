@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from hermes.confinement import places
 from hermes.confinement.policy import (
@@ -27,6 +28,15 @@ _MOST_BYTES = 256 << 10
 _MOST_FOLDERS = 3000  # looked through for repositories in the workspace
 _DEEPEST = 5
 _NOT_LOOKED_INTO = frozenset({"node_modules", ".git", "__pycache__", ".venv", "venv", "target", ".tox"})
+
+
+@runtime_checkable
+class OpensFolders(Protocol):
+    """An environment in which a person can open one more folder, between two commands."""
+
+    @property
+    def opened_folders(self) -> tuple[str, ...]: ...
+    async def open_folder(self, folder: str) -> None: ...
 
 
 def plan(request: PlanRequest, found: Enforcement) -> Confinement:

@@ -189,15 +189,6 @@ class ConfinedEnvironment(Protocol):
 
 
 @runtime_checkable
-class OpensFolders(Protocol):
-    """An environment in which a person can open one more folder, between two commands."""
-
-    @property
-    def opened_folders(self) -> tuple[str, ...]: ...
-    async def open_folder(self, folder: str) -> None: ...
-
-
-@runtime_checkable
 class SaysWhatIsWritable(Protocol):
     """An environment that knows, before anything is planned, what to tell the model about writing."""
 

@@ -248,13 +248,6 @@ class LiveSession(HostedSession):
         self.agent = self._make_agent(self.session_id)
         await self.look_up()
 
-    async def open_folder(self, folder: str) -> bool:
-        """Let what runs in this session write below a real folder from now on; False before it has run anything."""
-        from hermes.host.session_changes import refuse_when_busy  # rare
-
-        refuse_when_busy(self)
-        return await self.agent.aopen_folder(folder)
-
     async def close(self, reason: str = "", *, keep_background: bool = False, limit_s: float | None = STOP_S) -> None:
         if self._rest is not None:
             self._rest.cancel()

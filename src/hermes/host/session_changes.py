@@ -31,9 +31,9 @@ def changed_settings(session: "LiveSession", flags: Mapping[str, Any]) -> Settin
     """The settings with these keys on top, dots as two underscores; `SessionBusy` while a turn runs."""
     refuse_when_busy(session)
     changed = {name.replace("__", "."): value for name, value in flags.items()}
-    if opened := session.agent.opened_folders:  # the border is planned anew, and what a person has opened stays open
+    if (border := session.agent.border) is not None and (opened := border.opened_folders):
         known = changed.get(_WRITABLE) or session.settings.of(terminal.Section).sandbox_writable
-        changed[_WRITABLE] = list(dict.fromkeys([*known, *opened]))
+        changed[_WRITABLE] = list(dict.fromkeys([*known, *opened]))  # planned anew, what a person opened stays open
     settings = replace(session.settings, flags={**session.settings.flags, **changed}, _made={})
     resolve(settings, ModelQuery())
     return settings

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.confinement.policy import OpensFolders
 from hermes.errors import SessionInUse, SessionMoved, StoreError, UserError
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import IterationBudget
@@ -21,6 +20,7 @@ from hermes.seams import Sink
 from hermes.types import JsonObject
 
 if TYPE_CHECKING:
+    from hermes.confinement.plan import OpensFolders
     from hermes.models.providers.windows import Window
     from hermes.runtime.prompt import PromptReport
 
@@ -146,21 +146,11 @@ class AIAgent:
         made = self._session.assembly
         return (made.client.model.name, made.client.window) if made is not None else None
 
-    async def aopen_folder(self, folder: str) -> bool:
-        """Let commands and file tools of this session write below a real folder; False before there is a plan."""
-        environment = self._environment()
-        if environment is None:
-            return False
-        await environment.open_folder(folder)
-        return True
-
     @property
-    def opened_folders(self) -> tuple[str, ...]:
-        """The folders that a person has opened in this session, by a yes or by name."""
-        environment = self._environment()
-        return () if environment is None else environment.opened_folders
+    def border(self) -> "OpensFolders | None":
+        """Where one more folder can be opened for this session; None before its first turn, or where there is none."""
+        from hermes.confinement.plan import OpensFolders  # rarely asked for
 
-    def _environment(self) -> OpensFolders | None:
         made = self._session.assembly
         environment: object = None if made is None else made.services.environment
         return environment if isinstance(environment, OpensFolders) else None

@@ -87,24 +87,17 @@ class FairLock:
         if self._number is not None:
             self._leave_line()
 
-    def hold_file(self) -> None:
-        """Wait until nobody else writes to the state file itself, and keep others from it; apart from the line.
+    def hold_file(self, *, waits: bool = True) -> bool:
+        """Keep others from writing to the state file itself, apart from the line; False where one would have to wait.
 
         Whoever moves the log into the file does it without the lock. Two of them at once would each find the other's
         broken seal, and leave it broken for good (test_processes.py).
         """
-        if _WAIT is not None:
-            self._byte(_WAIT, fcntl.F_WRLCK, _FILE_BYTE)
-
-    def try_hold_file(self) -> bool:
-        """`hold_file` if nobody has to be waited for."""
         try:
-            if _SET is not None:
-                self._byte(_SET, fcntl.F_WRLCK, _FILE_BYTE)
-        except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EACCES):
-                return False
-            raise
+            if (how := _WAIT if waits else _SET) is not None:
+                self._byte(how, fcntl.F_WRLCK, _FILE_BYTE)
+        except (BlockingIOError, PermissionError):
+            return False
         return True
 
     def let_file_go(self) -> None:

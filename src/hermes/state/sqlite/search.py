@@ -18,7 +18,7 @@ from hermes.state.queries import Search, SearchFilter
 from hermes.state.sqlite import search_index, tables
 from hermes.state.sqlite.search_query import CJK_RUN, Query, Word, filtered, normal, parse
 
-CANDIDATES = 24  # of each alternative, that are read to find the best of them
+CANDIDATES = 32  # of each alternative, that are read to find the best of them
 MOST_CANDIDATES = 8_192  # to find as many conversations as were asked for
 MOST_RANKED = 20_000  # matches; of more the newest are candidates, so that the cost has a bound
 NEWEST = 200

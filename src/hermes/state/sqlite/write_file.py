@@ -195,7 +195,7 @@ class WriteFile:
     def _checkpoint(self, conn: sqlite3.Connection) -> None:
         """Move the log into the file. Here, not in a commit, so that no waiter pays for it."""
         self._checkpointed = self._commits
-        if self.mode != "wal" or not self._lock.try_hold_file():  # else another process is at it
+        if self.mode != "wal" or not self._lock.hold_file(waits=False):  # else another process is at it
             return
         try:
             self._is_sealed = self._seal.is_unbroken()

@@ -21,7 +21,7 @@ from hermes.confinement.policy import (
     PlanRequest,
     is_below,
 )
-from hermes.errors import ToolError, UserError
+from hermes.errors import ToolError
 from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
@@ -181,29 +181,18 @@ class LocalEnvironment:
 
     async def open_folder(self, folder: str) -> None:
         """Let later programs write below a real folder that the person named; the plan stays as it is otherwise."""
-        from hermes.confinement.plan import opened  # see `_plan`
-        from hermes.tools.environments.session_border import protected_files
+        from hermes.tools.environments.session_border import with_folder  # see `_plan`
 
-        confined = await self.confinement()
-        if (safe := self._safe_roots()) and not any(is_below(folder, root) for root in safe):
-            raise UserError(f"HERMES_WRITE_SAFE_ROOT keeps writes below {', '.join(safe)}")
-        self.widen(await self._run_blocking(opened, confined, folder, "opened by the person"))
-        if self._protected is not None:
-            self._protected = await self._run_blocking(protected_files, self._confinement)
+        wider = with_folder(await self.confinement(), self._options.border, folder)
+        self._confinement, protected = await self._run_blocking(wider)
+        self._protected = self._protected and protected
 
     @property
     def opened_folders(self) -> tuple[str, ...]:
         """What was opened beyond the settings so far, by a yes or by name."""
-        confined, border = self._confinement, self._options.border
-        if confined is None or border is None:
-            return ()
-        known = {*map(os.path.realpath, border.request.writable), *self._safe_roots(), "/"}
-        found = (rule.path for rule in confined.of_kind("granted") if rule.access == "write")
-        return tuple(dict.fromkeys(path for path in found if path not in known))
+        from hermes.tools.environments.session_border import opened_folders  # rarely asked
 
-    def _safe_roots(self) -> list[str]:
-        border = self._options.border
-        return [os.path.realpath(root) for root in border.request.safe_roots] if border is not None else []
+        return opened_folders(self._confinement, self._options.border)
 
     @cached_property
     def remotes(self) -> "StartRemotes":
