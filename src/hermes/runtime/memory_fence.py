@@ -12,17 +12,19 @@ class MemoryFence:
     def __init__(self) -> None:
         self._held = ""  # may be a tag that is not whole yet, or stands behind one that is not closed yet
         self._is_inside = False
-        self._is_behind = False  # spaces after a fence belong to it
+        self._is_behind = False  # spaces after a fence belong to it, where there were some before it
+        self._last = " "  # of what was shown
 
     def add(self, text: str) -> str:
         """What can be shown now."""
         if "<" not in text and not self._held and not self._is_behind:
+            self._last = text[-1:] or self._last
             return text
         text, self._held = self._held + text, ""
         shown = []
         while text:
             if self._is_behind:
-                text = text.lstrip()
+                text = text.lstrip() if self._last.isspace() else text
                 self._is_behind = not text
             tag = MEMORY_CLOSING if self._is_inside else MEMORY_OPENING
             at = text.find(tag)
@@ -32,11 +34,14 @@ class MemoryFence:
                 text, self._is_behind = text[at + len(tag) :], True
             else:
                 shown.append(text[:at])
+                self._last = text[:at][-1:] or self._last
                 text = text[at:]
             self._is_inside = not self._is_inside
         waits = len(text) if self._is_inside else _begun(text)
         self._held = text[len(text) - waits :]
-        return "".join([*shown, text[: len(text) - waits]])
+        shown.append(text[: len(text) - waits])
+        self._last = shown[-1][-1:] or self._last
+        return "".join(shown)
 
     def rest(self) -> str:
         """What is left at the end of the answer."""

@@ -60,9 +60,10 @@ class Outcome(Struct):
         if self.exit_reason:
             return
         if "<memory-context>" in text:
-            from hermes.state.message_rows import without_memory  # paid by answers that repeat what was recalled
+            from hermes.runtime.memory_fence import MemoryFence  # paid by answers that repeat what was recalled
 
-            text = without_memory(text)
+            fence = MemoryFence()
+            text = fence.add(text) + fence.rest()
         self.exit_reason, self.final_response, self.completed, self.partial = reason, text, completed, partial
         for name, value in more.items():
             setattr(self, name, value)

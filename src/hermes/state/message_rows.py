@@ -123,13 +123,8 @@ def _without_memory(message: Row) -> Row:
 def _without_memory_in(holder: Row, name: str) -> Row:
     text = holder.get(name)
     if isinstance(text, str) and MEMORY_OPENING in text:
-        return {**holder, name: without_memory(text)}
+        return {**holder, name: _MEMORY_CONTEXT.sub("", text)}
     return holder
-
-
-def without_memory(text: str) -> str:
-    """The text without what was recalled for it."""
-    return _MEMORY_CONTEXT.sub("", text) if MEMORY_OPENING in text else text
 
 
 def _without_replay(before: Sequence[Row], messages: list[Row]) -> list[Row]:

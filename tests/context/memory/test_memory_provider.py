@@ -19,7 +19,6 @@ from hermes.config.write import set_key
 from hermes.context.memory.provider import PROVIDERS, MemoryProvider, ProviderHome
 from hermes.context.memory.provider_faults import kept_faults
 from hermes.runtime.memory_fence import MemoryFence
-from hermes.state.message_rows import without_memory
 from hermes.testing.fakes import KeepLast
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
@@ -201,7 +200,7 @@ async def test_a_model_that_repeats_what_was_recalled_does_not_show_it(diary: Ca
     agent = diary(ScriptedModel(says(said)), stream_delta_callback=lambda text: shown.append(text or ""))
     result = await agent.arun_conversation("Who?")
     await agent.aclose()
-    assert "".join(shown) == result["final_response"] == "Ada.It is a <b>cat</b>."
+    assert "".join(shown) == result["final_response"] == "Ada.\n It is a <b>cat</b>."
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -214,7 +213,7 @@ def test_a_fence_is_found_wherever_the_pieces_end(seed: int) -> None:
         size = rng.randint(1, 1 + seed)
         out += fence.add(said[at : at + size])
         at += size
-    assert out + fence.rest() == without_memory(said) == "a < b c <memory <memory-contextd <mem"
+    assert out + fence.rest() == "a < b c <memory <memory-context d <mem"
     unclosed = MemoryFence()
     assert unclosed.add("The tag <memory-context> opens it") + unclosed.rest() == "The tag <memory-context> opens it"
 
