@@ -279,7 +279,7 @@ def snippet(text: str, words: Sequence[Word]) -> str:
 
 def _window(text: str, first: int) -> tuple[int, int]:
     """Where the words around a place begin and end; a long run without spaces (CJK, a URL) counts as many words."""
-    pieces = _PIECE.finditer(text)
+    pieces = _PIECE.finditer(text, max(0, first - 100))  # what is shown begins there at the earliest
     starts: deque[int] = deque(maxlen=SNIPPET_WORDS // 4 + 1)
     end = 0
     for piece in pieces:
