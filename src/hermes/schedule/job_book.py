@@ -124,6 +124,8 @@ class JobBook:
         name = fields.pop("name", "") or " ".join(fields.get("prompt", "").split())[:NAME_CHARS].strip()
         name = name or " ".join(fields.get("skills", ())) or fields.get("script", "") or "job"
         schedule = fields["schedule"]
+        if fields.get("deliver") == "origin" and not fields.get("origin", {}).get("session_id"):
+            raise UserError("origin is the session that a job was made in, and this is none; use local or command:NAME")
         if schedule.kind == "once":
             fields["repeat"] = 1
         mark = min(now, schedule.at - 1) if schedule.kind == "once" else now

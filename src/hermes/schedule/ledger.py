@@ -12,8 +12,9 @@ from datetime import tzinfo
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hermes.schedule.decide import MomentFacts, Passed, Step, decide, first_plan, month_start, start_of
+from hermes.schedule.decide import BUDGET, MISSED, MomentFacts, Passed, Step, decide, first_plan, month_start, start_of
 from hermes.schedule.due_moments import due_between, next_due
+from hermes.schedule.grammar import shown
 from hermes.state import owner as owners
 from hermes.state.schedule_rows import Delivery, Job, Moment, ScheduleRows, ScheduleTx, TickerLease
 
@@ -51,7 +52,7 @@ class ScheduleLedger:
         self.rows = rows
         self.zone_of = zone_of
         self.owner = owner or owners.this_process()
-        self._is_alive = is_alive
+        self.is_alive = is_alive
 
     # -- who keeps the time ------------------------------------------------------------------------------------------
 
@@ -91,7 +92,7 @@ class ScheduleLedger:
 
     def _is_held(self, owner: str, renewed_at: float, now: float) -> bool:
         """Silent for long, or certainly gone. A clock that was changed tells nothing about a process that is there."""
-        if not owner or not self._is_alive(owner):
+        if not owner or not self.is_alive(owner):
             return False
         return abs(now - renewed_at) < LEASE_S or owners.is_alive_here(owner)
 
@@ -126,8 +127,8 @@ class ScheduleLedger:
         tx.put_job(job)
         if step.run_at != moment.due_at:
             tx.drop_moment(moment.id)
-        if step.passed is not None:
-            pass_over(tx, job, step.passed, now)
+        if step.passed is not None and pass_over(tx, job, step.passed, now):
+            self._tell_passed(tx, job, step.passed, now)
         run = None
         if step.run_at is not None:
             run = replace(
@@ -148,6 +149,17 @@ class ScheduleLedger:
         if step.plan_at is not None:
             plan(tx, job, step.plan_at)
         return run
+
+    def _tell_passed(self, tx: ScheduleTx, job: Job, passed: Passed, now: float) -> None:
+        """Who waits for words of this job is told that there will be none, once for each stretch."""
+        if job.deliver == "local" or passed.reason not in (MISSED, BUDGET):
+            return
+        zone, span = self.zone_of(job), passed.span
+        when = f"at {shown(span.first, zone)}"
+        if span.count > 1:
+            when = f"{span.count} times, from {shown(span.first, zone)} to {shown(span.last, zone)}"
+        text = f"Job {job.name!r} (job_id: {job.id}) did not run {when}: {passed.reason}."
+        tx.add_delivery(Delivery(job_id=job.id, target=job.deliver, origin=job.origin, text=text, at=now))
 
     def adopt_lost(self, now: float, mine: Collection[int] = ()) -> list[ClaimedMoment]:
         """Take over the runs whose runner is gone; `mine` are the fences of those that run here."""
@@ -325,13 +337,16 @@ def drop_plan(tx: ScheduleTx, job_id: str) -> None:
             tx.drop_moment(row.id)
 
 
-def pass_over(tx: ScheduleTx, job: Job, passed: Passed, now: float) -> None:
-    """Write that these moments are passed over; one after the other for one reason, they are one row."""
+def pass_over(tx: ScheduleTx, job: Job, passed: Passed, now: float) -> bool:
+    """Write that these moments are passed over; one after the other for one reason, they are one row.
+
+    Whether that row is new.
+    """
     span, reason = passed.span, passed.reason
     before = tx.last_before(job.id, span.first)
     if before is not None and before.state == "skipped" and before.reason == reason:
         tx.put_moment(replace(before, last_at=span.last, count=before.count + span.count, finished_at=now))
-        return
+        return False
     tx.add_moment(
         Moment(
             job_id=job.id,
@@ -344,6 +359,7 @@ def pass_over(tx: ScheduleTx, job: Job, passed: Passed, now: float) -> None:
             finished_at=now,
         )
     )
+    return True
 
 
 def pass_until(tx: ScheduleTx, job: Job, now: float, reason: str, zone: tzinfo) -> Job:
