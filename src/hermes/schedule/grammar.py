@@ -138,7 +138,7 @@ def _moment(words: str, zone: tzinfo) -> float:
 
 
 def _in_zone(when: datetime, zone: tzinfo) -> datetime:
-    if not 1971 <= when.year <= 9990:
+    if when.year < 1971:
         raise ValueError("out of range")
     return when.replace(tzinfo=zone)
 
