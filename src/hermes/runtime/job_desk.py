@@ -18,6 +18,7 @@ from hermes.schedule.job_book import JobBook
 from hermes.schedule.job_order import JobOrder
 from hermes.seams import Action, Decision, SpawnSpec, ToolContext
 from hermes.state.schedule_rows import Job, Moment
+from hermes.tools.approval.effects_model import PLUGIN_RULE
 from hermes.tools.builtin.cronjob import Cronjob
 
 SHOWN_RUNS = 5
@@ -118,7 +119,7 @@ class JobDesk:
                 route=ctx.route,
                 session_id=ctx.session_id,
                 task_id=ctx.task_id,
-                details={"rule": f"scheduled job {mark}", "why": why},
+                details={"rule": f"{PLUGIN_RULE}cronjob:{mark}", "why": why},
             ),
             ctx.scope,
         )
