@@ -13,7 +13,7 @@ class Section(SectionBase, frozen=True):
     wrap_response: Annotated[
         bool, key("Deliver an answer with the job's name and how to stop it; false: the answer alone.")
     ] = True
-    max_parallel_jobs: Annotated[Positive | None, key("Runs at once, further ones wait. null: no limit.")] = None
+    max_parallel_jobs: Annotated[Positive | None, key("Runs at once; further ones wait. null: 64.")] = None
     output_retention: Annotated[int, key("Output files that are kept of each job.", ge=1)] = 50
     history_days: Annotated[int, key("Days after which due moments are folded into counts.", ge=32)] = 90
     pause_after_failures: Annotated[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 1.0  # how often the clock is looked at
 BEAT_S = 10.0  # how often runs say that they go on
-MOST_RUNS = 1_000  # at once, where the settings name no limit: what waits for the model costs little
+MOST_RUNS = 64  # at once, where the settings name no limit: as many as turns; who is due waits, and is not lost
 log = logging.getLogger(__name__)
 
 
