@@ -16,7 +16,7 @@ from hermes.schedule.decide import first_plan
 from hermes.schedule.job_book import JobBook
 from hermes.schedule.ledger import plan
 from hermes.state import SqliteStore
-from hermes.state.schedule_rows import Job, Moment, Schedule, ScheduleTx
+from hermes.state.schedule_rows import DueMoment, Job, Schedule, ScheduleTx
 
 KILLS = 300 if os.environ.get("HERMES_TEST_FULL") else 5
 SOURCE = Path(hermes.__file__).parents[1]
@@ -123,7 +123,7 @@ def test_no_moment_is_lost_or_run_twice_however_often_schedulers_are_killed(tmp_
     assert sum(outcomes.values()) >= len(ran)
 
 
-def check(job: Job, rows: list[Moment], ran: Counter[str]) -> Counter[str]:
+def check(job: Job, rows: list[DueMoment], ran: Counter[str]) -> Counter[str]:
     """Each second from the first to the last has its one row, and who says that it ran has run."""
     assert {row.state for row in rows} <= {"done", "skipped"}
     seconds = Counter(second for row in rows for second in range(int(row.due_at), int(row.last_at) + 1))

@@ -17,7 +17,7 @@ from hermes.schedule.decide import PAUSED, after_run, first_plan
 from hermes.schedule.grammar import parse_schedule
 from hermes.schedule.ledger import ClaimedMoment, MomentResult, ScheduleLedger, drop_plan, pass_until, plan
 from hermes.schedule.tick import TickState
-from hermes.state.schedule_rows import Delivery, Job, Moment, ScheduleRows, ScheduleTx
+from hermes.state.schedule_rows import Delivery, DueMoment, Job, ScheduleRows, ScheduleTx
 
 START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 END = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
@@ -229,7 +229,7 @@ class SimulatedYear:
             total += len(wanted)
         return total
 
-    def _history(self, job_id: str) -> list[Moment]:
+    def _history(self, job_id: str) -> list[DueMoment]:
         return self.rows.read(lambda tx: tx.history(job_id, 100_000))
 
 
@@ -243,7 +243,7 @@ def _concluded(job: Job) -> tuple[Job, list[Delivery]]:
     return after_run(job, zone_of(job)), []
 
 
-def _moments(row: Moment, wanted: list[float]) -> list[float]:
+def _moments(row: DueMoment, wanted: list[float]) -> list[float]:
     if row.state == "done":
         return [row.due_at]
     assert row.state == "skipped", row

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from hermes.state.schedule_rows import (
     Delivery,
     DeliveryState,
+    DueMoment,
     Job,
-    Moment,
     MomentState,
     ScheduleTx,
     TickerLease,
@@ -49,7 +49,7 @@ class MemoryScheduleTx:
     def __init__(self) -> None:
         self.undo: list[Callable[[], object]] = []
         self._jobs: dict[str, Job] = {}
-        self._moments: dict[int, Moment] = {}
+        self._moments: dict[int, DueMoment] = {}
         self._of_job: dict[str, dict[int, None]] = {}
         self._planned: dict[int, None] = {}
         self._deliveries: dict[int, Delivery] = {}
@@ -70,37 +70,37 @@ class MemoryScheduleTx:
         self._keep(self._jobs, job_id)
         self._jobs.pop(job_id, None)
 
-    def due(self, now: float, limit: int) -> list[Moment]:
+    def due(self, now: float, limit: int) -> list[DueMoment]:
         found = [self._moments[each] for each in self._planned if self._moments[each].start_at <= now]
         return sorted(found, key=lambda row: (row.start_at, row.id))[:limit]
 
     def next_start(self) -> float | None:
         return min((self._moments[each].start_at for each in self._planned), default=None)
 
-    def moment(self, moment_id: int) -> Moment | None:
+    def moment(self, moment_id: int) -> DueMoment | None:
         return self._moments.get(moment_id)
 
-    def of_job(self, job_id: str, *states: MomentState) -> list[Moment]:
+    def of_job(self, job_id: str, *states: MomentState) -> list[DueMoment]:
         rows = (self._moments[each] for each in self._of_job.get(job_id, ()))
         return by_moment([row for row in rows if row.state in states])
 
-    def last_before(self, job_id: str, due_at: float) -> Moment | None:
+    def last_before(self, job_id: str, due_at: float) -> DueMoment | None:
         rows = self.of_job(job_id, "planned", "claimed", "done", "skipped")
         found = [row for row in rows if row.kind == "schedule" and row.due_at < due_at]
         return found[-1] if found else None
 
-    def in_state(self, state: MomentState) -> list[Moment]:
+    def in_state(self, state: MomentState) -> list[DueMoment]:
         return [row for row in self._moments.values() if row.state == state]
 
-    def history(self, job_id: str | None, limit: int) -> list[Moment]:
+    def history(self, job_id: str | None, limit: int) -> list[DueMoment]:
         rows = [row for row in self._moments.values() if row.state != "planned" and job_id in (None, row.job_id)]
         return sorted(rows, key=lambda row: (-row.last_at, -row.id))[:limit]
 
-    def ended_before(self, at: float, limit: int) -> list[Moment]:
+    def ended_before(self, at: float, limit: int) -> list[DueMoment]:
         rows = [row for row in self._moments.values() if row.state in ("done", "skipped") and row.last_at < at]
         return sorted(rows, key=lambda row: row.last_at)[:limit]
 
-    def add_moment(self, moment: Moment) -> int:
+    def add_moment(self, moment: DueMoment) -> int:
         key = (moment.kind, moment.due_at)
         taken = (row for each in self._of_job.get(moment.job_id, ()) if (row := self._moments[each]).state != "folded")
         if moment.state != "folded" and any((row.kind, row.due_at) == key for row in taken):
@@ -109,7 +109,7 @@ class MemoryScheduleTx:
         self._set(replace(moment, id=self._newest))
         return self._newest
 
-    def put_moment(self, moment: Moment) -> None:
+    def put_moment(self, moment: DueMoment) -> None:
         if moment.id in self._moments:
             self._set(moment)
 
@@ -153,7 +153,7 @@ class MemoryScheduleTx:
         self.undo.append(lambda: setattr(self, "_lease", before))
         self._lease = lease
 
-    def _set(self, row: Moment) -> None:
+    def _set(self, row: DueMoment) -> None:
         before = self._moments.get(row.id)
         self.undo.append(lambda: self._set(before) if before is not None else self._unset(row.id))
         self._moments[row.id] = row

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
 from hermes.seams import EventStore
 from hermes.state.schedule_rows import (
     Delivery,
+    DueMoment,
     Job,
-    Moment,
     Schedule,
     ScheduleRows,
     ScheduleTx,
@@ -30,10 +30,9 @@ def job(number: int) -> Job:
     return Job(id=f"{number:012x}", name=f"jöb {number}", schedule=schedule, created_at=100.0 + number, mark=0.0)
 
 
-def moment(job_id: str, due_at: float, **fields: object) -> Moment:
-    return Moment(
-        **{"job_id": job_id, "due_at": due_at, "last_at": due_at, "start_at": due_at, "state": "planned", **fields}
-    )  # type: ignore[arg-type]  # fields by name
+def moment(job_id: str, due_at: float, **fields: Any) -> DueMoment:
+    given: dict[str, Any] = {"last_at": due_at, "start_at": due_at, "state": "planned", **fields}
+    return DueMoment(job_id=job_id, due_at=due_at, **given)
 
 
 def put(rows: ScheduleRows, *works: Callable[[ScheduleTx], object]) -> list[object]:

@@ -17,7 +17,7 @@ from hermes.runtime.setup.schedule_setup import job_book
 from hermes.schedule.job_book import JobBook
 from hermes.schedule.job_order import JobOrder
 from hermes.seams import Action, Decision, SpawnSpec, ToolContext
-from hermes.state.schedule_rows import Job, Moment
+from hermes.state.schedule_rows import DueMoment, Job
 from hermes.tools.approval.effects_model import PLUGIN_RULE
 from hermes.tools.builtin.cronjob import Cronjob
 
@@ -153,7 +153,7 @@ class JobDesk:
             return {"success": False, "job": view, **facts, "error": row.error}
         return {"success": True, "job": view, **facts, "message": f"Ran {job.name!r}: {row.outcome}."}
 
-    def _row(self, moment_id: int) -> Moment | None:
+    def _row(self, moment_id: int) -> DueMoment | None:
         return self._book.ledger.rows.read(lambda tx: tx.moment(moment_id))
 
     async def _tick(self, ctx: ToolContext) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.schedule.due_moments import DueSpan, due_between, next_due
-from hermes.state.schedule_rows import Job, Moment
+from hermes.state.schedule_rows import DueMoment, Job
 
 GRACE_S = 120.0  # as long a moment counts as met: a machine may wake up, a scheduler may start
 WAIT_S = 1.0  # when one that has to wait is looked at again
@@ -35,7 +35,7 @@ class Passed(Struct, frozen=True):
     reason: str
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class MomentStep(Struct, frozen=True, kw_only=True):
     """What is written for a moment that was planned, all at once. With `defer_to` nothing else is."""
 
     job: Job
@@ -45,11 +45,11 @@ class Step(Struct, frozen=True, kw_only=True):
     defer_to: float | None = None
 
 
-def decide(job: Job, moment: Moment, now: float, facts: MomentFacts, zone: tzinfo) -> Step:
+def decide(job: Job, moment: DueMoment, now: float, facts: MomentFacts, zone: tzinfo) -> MomentStep:
     """What becomes of a planned moment whose start has come."""
-    wait = Step(job=job, defer_to=now + WAIT_S)
+    wait = MomentStep(job=job, defer_to=now + WAIT_S)
     if moment.kind == "manual":
-        return wait if facts.running and job.overlap != "parallel" else Step(job=job, run_at=moment.due_at)
+        return wait if facts.running and job.overlap != "parallel" else MomentStep(job=job, run_at=moment.due_at)
     if job.expires_at is not None and moment.due_at > job.expires_at:
         return _ended(job, due_between(job.schedule, job.mark, now, zone), EXPIRED)
     if job.month_usd is not None and facts.month_usd >= job.month_usd:
@@ -88,7 +88,7 @@ def after_run(job: Job, zone: tzinfo) -> Job:
     return replace(job, state="completed") if job.state == "scheduled" and first_plan(job, zone) is None else job
 
 
-def _run(job: Job, moment: Moment, now: float, zone: tzinfo) -> Step:
+def _run(job: Job, moment: DueMoment, now: float, zone: tzinfo) -> MomentStep:
     """Run a moment, and with all but `all` pass over those before it: many that were missed are one run at most."""
     if job.catch_up == "all":
         return _step(job, None, moment.due_at, zone)
@@ -102,21 +102,21 @@ def _run(job: Job, moment: Moment, now: float, zone: tzinfo) -> Step:
     return _step(job, Passed(before, MISSED) if before is not None else None, span.last, zone)
 
 
-def _pass_all(job: Job, now: float, reason: str, zone: tzinfo) -> Step:
+def _pass_all(job: Job, now: float, reason: str, zone: tzinfo) -> MomentStep:
     span = due_between(job.schedule, job.mark, now, zone)
     return _step(job, Passed(span, reason) if span is not None else None, None, zone)
 
 
-def _ended(job: Job, span: DueSpan | None, reason: str) -> Step:
+def _ended(job: Job, span: DueSpan | None, reason: str) -> MomentStep:
     mark = span.last if span is not None else job.mark
     passed = Passed(span, reason) if span is not None else None
-    return Step(job=replace(job, mark=mark, state="completed"), passed=passed)
+    return MomentStep(job=replace(job, mark=mark, state="completed"), passed=passed)
 
 
-def _step(job: Job, passed: Passed | None, run_at: float | None, zone: tzinfo) -> Step:
+def _step(job: Job, passed: Passed | None, run_at: float | None, zone: tzinfo) -> MomentStep:
     mark = run_at if run_at is not None else passed.span.last if passed is not None else job.mark
     moved = replace(job, mark=mark, completed=job.completed + (run_at is not None))
     plan_at = first_plan(moved, zone)
     if plan_at is None and run_at is None:
         moved = replace(moved, state="completed")
-    return Step(job=moved, passed=passed, run_at=run_at, plan_at=plan_at)
+    return MomentStep(job=moved, passed=passed, run_at=run_at, plan_at=plan_at)

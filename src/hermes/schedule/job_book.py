@@ -13,7 +13,7 @@ from hermes.schedule.due_moments import next_dues
 from hermes.schedule.grammar import shown
 from hermes.schedule.job_order import NAME_CHARS, JobChecks, JobOrder, job_fields, refuse_contradiction
 from hermes.schedule.ledger import ScheduleLedger, drop_plan, pass_until, plan
-from hermes.state.schedule_rows import Job, Moment, ScheduleTx
+from hermes.state.schedule_rows import DueMoment, Job, ScheduleTx
 
 MIN_PREFIX = 3
 PREVIEW_CHARS = 100
@@ -60,7 +60,7 @@ class JobBook:
                 raise AmbiguousJob(wanted, [{key: view[key] for key in keys} for view in views])
         raise UserError(f"there is no job {wanted!r}; see: hermes cron list")
 
-    def history(self, job_id: str | None, limit: int) -> list[Moment]:
+    def history(self, job_id: str | None, limit: int) -> list[DueMoment]:
         """What came of due moments, the newest first."""
         return self.ledger.rows.read(lambda tx: tx.history(job_id, limit))
 
@@ -233,7 +233,7 @@ class JobBook:
                 if row.kind == "manual":
                     return row.id
             return tx.add_moment(
-                Moment(job_id=job.id, kind="manual", due_at=now, last_at=now, start_at=now, state="planned")
+                DueMoment(job_id=job.id, kind="manual", due_at=now, last_at=now, start_at=now, state="planned")
             )
 
         return job, self.ledger.rows.write(work)

@@ -12,11 +12,21 @@ from datetime import tzinfo
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hermes.schedule.decide import BUDGET, MISSED, MomentFacts, Passed, Step, decide, first_plan, month_start, start_of
+from hermes.schedule.decide import (
+    BUDGET,
+    MISSED,
+    MomentFacts,
+    MomentStep,
+    Passed,
+    decide,
+    first_plan,
+    month_start,
+    start_of,
+)
 from hermes.schedule.due_moments import due_between, next_due
 from hermes.schedule.grammar import shown
 from hermes.state import owner as owners
-from hermes.state.schedule_rows import Delivery, Job, Moment, ScheduleRows, ScheduleTx, TickerLease
+from hermes.state.schedule_rows import Delivery, DueMoment, Job, ScheduleRows, ScheduleTx, TickerLease
 
 LEASE_S = 30.0  # a ticker or run that was not heard of for so long counts as gone
 BACK_S = 2.0  # a clock that stands further behind than it was seen was put back
@@ -30,7 +40,7 @@ class ClaimedMoment(Struct, frozen=True):
     """A moment that is to be run by whoever holds this, and the job as it was then."""
 
     job: Job
-    moment: Moment
+    moment: DueMoment
 
 
 class MomentResult(Struct, frozen=True, kw_only=True):
@@ -119,7 +129,7 @@ class ScheduleLedger:
         spent = tx.cost_since(job.id, month_start(now, zone)) if job.month_usd is not None else 0.0
         return MomentFacts(len(tx.of_job(job.id, "claimed")), spent)
 
-    def _apply(self, tx: ScheduleTx, moment: Moment, step: Step, now: float) -> Moment | None:
+    def _apply(self, tx: ScheduleTx, moment: DueMoment, step: MomentStep, now: float) -> DueMoment | None:
         if step.defer_to is not None:
             tx.put_moment(replace(moment, start_at=step.defer_to))
             return None
@@ -183,7 +193,7 @@ class ScheduleLedger:
 
         return self.rows.write(work)
 
-    def renew(self, moments: Sequence[Moment], now: float) -> list[int]:
+    def renew(self, moments: Sequence[DueMoment], now: float) -> list[int]:
         """Say that these still run; the ids of those that others have taken over."""
 
         def work(tx: ScheduleTx) -> list[int]:
@@ -298,7 +308,7 @@ class ScheduleLedger:
 
         def work(tx: ScheduleTx) -> int:
             old = tx.ended_before(before, FOLDED_AT_ONCE)
-            sums: dict[tuple[str, str, str], Moment] = {}
+            sums: dict[tuple[str, str, str], DueMoment] = {}
             for job_id in {row.job_id for row in old}:
                 for row in tx.of_job(job_id, "folded"):
                     sums[job_id, row.outcome, row.reason] = row
@@ -327,7 +337,9 @@ def new_fence() -> int:
 
 def plan(tx: ScheduleTx, job: Job, due_at: float) -> None:
     """Write the row of the next moment."""
-    tx.add_moment(Moment(job_id=job.id, due_at=due_at, last_at=due_at, start_at=start_of(job, due_at), state="planned"))
+    tx.add_moment(
+        DueMoment(job_id=job.id, due_at=due_at, last_at=due_at, start_at=start_of(job, due_at), state="planned")
+    )
 
 
 def drop_plan(tx: ScheduleTx, job_id: str) -> None:
@@ -348,7 +360,7 @@ def pass_over(tx: ScheduleTx, job: Job, passed: Passed, now: float) -> bool:
         tx.put_moment(replace(before, last_at=span.last, count=before.count + span.count, finished_at=now))
         return False
     tx.add_moment(
-        Moment(
+        DueMoment(
             job_id=job.id,
             due_at=span.first,
             last_at=span.last,
@@ -376,12 +388,12 @@ def upcoming(job: Job, zone: tzinfo, now: float) -> float | None:
     return next_due(job.schedule, max(job.mark, now), zone) if job.state == "scheduled" else None
 
 
-def _folded(known: Moment | None, row: Moment) -> Moment:
+def _folded(known: DueMoment | None, row: DueMoment) -> DueMoment:
     cost = None if row.cost_usd is None and (known is None or known.cost_usd is None) else 0.0
     if cost is not None:
         cost = (row.cost_usd or 0.0) + ((known.cost_usd or 0.0) if known is not None else 0.0)
     if known is None:
-        return Moment(
+        return DueMoment(
             job_id=row.job_id,
             due_at=row.due_at,
             last_at=row.last_at,

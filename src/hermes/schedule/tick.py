@@ -1,7 +1,7 @@
 """One look at the clock: who ticks, which runs are to be taken over, which moments are due. Blocking, and short."""
 
 from hermes.schedule.ledger import ClaimedMoment, ScheduleLedger, new_fence
-from hermes.state.schedule_rows import Moment
+from hermes.state.schedule_rows import DueMoment
 
 PORTION = 50  # moments that are decided upon in one transaction
 RENEW_S = 10.0
@@ -15,7 +15,7 @@ class TickState:
     def __init__(self, ledger: ScheduleLedger, history_days: float) -> None:
         self.ledger = ledger
         self.is_leader = False
-        self.running: dict[int, Moment] = {}  # what runs here, by its row
+        self.running: dict[int, DueMoment] = {}  # what runs here, by its row
         self._fence = new_fence()
         self._history_days = history_days
         self._renewed_at = self._folded_at = self._seen_at = float("-inf")

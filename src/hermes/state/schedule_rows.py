@@ -72,7 +72,7 @@ class Job(Struct, frozen=True, kw_only=True):
     failures: int = 0  # in a row
 
 
-class Moment(Struct, frozen=True, kw_only=True):
+class DueMoment(Struct, frozen=True, kw_only=True):
     """One row: a due moment that was run or is to be run, or `count` that were passed over one after the other."""
 
     job_id: str
@@ -135,29 +135,29 @@ class ScheduleTx(Protocol):
     def put_job(self, job: Job) -> None: ...
     def drop_job(self, job_id: str) -> None: ...
 
-    def due(self, now: float, limit: int) -> list[Moment]:
+    def due(self, now: float, limit: int) -> list[DueMoment]:
         """Planned ones whose start has come, the longest overdue first."""
 
     def next_start(self) -> float | None: ...
 
-    def moment(self, moment_id: int) -> Moment | None: ...
-    def of_job(self, job_id: str, *states: MomentState) -> list[Moment]:
+    def moment(self, moment_id: int) -> DueMoment | None: ...
+    def of_job(self, job_id: str, *states: MomentState) -> list[DueMoment]:
         """Its rows in these states, in the order of their moments."""
 
-    def last_before(self, job_id: str, due_at: float) -> Moment | None:
+    def last_before(self, job_id: str, due_at: float) -> DueMoment | None:
         """The newest row of its schedule, folded ones apart, whose moments come before this one."""
 
-    def in_state(self, state: MomentState) -> list[Moment]: ...
-    def history(self, job_id: str | None, limit: int) -> list[Moment]:
+    def in_state(self, state: MomentState) -> list[DueMoment]: ...
+    def history(self, job_id: str | None, limit: int) -> list[DueMoment]:
         """What is no longer planned, the newest first."""
 
-    def ended_before(self, at: float, limit: int) -> list[Moment]:
+    def ended_before(self, at: float, limit: int) -> list[DueMoment]:
         """Done and skipped ones whose last moment is older."""
 
-    def add_moment(self, moment: Moment) -> int:
+    def add_moment(self, moment: DueMoment) -> int:
         """Its id. `ValueError` where the job has a row of this kind for this moment already."""
 
-    def put_moment(self, moment: Moment) -> None: ...
+    def put_moment(self, moment: DueMoment) -> None: ...
     def drop_moment(self, moment_id: int) -> None: ...
     def cost_since(self, job_id: str, at: float) -> float: ...
 
@@ -183,6 +183,6 @@ class ScheduleRows(Protocol):
     def write(self, work: Callable[[ScheduleTx], Answer]) -> Answer: ...
 
 
-def by_moment(rows: Sequence[Moment]) -> list[Moment]:
+def by_moment(rows: Sequence[DueMoment]) -> list[DueMoment]:
     """Rows in the order of their moments."""
     return sorted(rows, key=lambda row: (row.due_at, row.id))

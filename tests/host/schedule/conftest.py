@@ -15,7 +15,7 @@ from hermes.runtime.setup.process import shared
 from hermes.runtime.setup.schedule_setup import job_book
 from hermes.schedule.job_book import JobBook
 from hermes.schedule.job_order import JobOrder
-from hermes.state.schedule_rows import Delivery, DeliveryState, Job, Moment, ScheduleTx
+from hermes.state.schedule_rows import Delivery, DeliveryState, DueMoment, Job, ScheduleTx
 from hermes.testing.server import ScriptedServer, ServerThread
 
 NOW = 1_772_439_300.0  # 2026-03-02 08:15 UTC
@@ -78,7 +78,7 @@ class Bureau:
         assert found is not None
         return found
 
-    def rows(self, job: Job) -> list[Moment]:
+    def rows(self, job: Job) -> list[DueMoment]:
         """What became of its moments, oldest first."""
         return self.book.history(job.id, 1_000)[::-1]
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hermes.confinement.outside import outside
 from hermes.confinement.policy import Outside
-from hermes.host.schedule.job_text import ScriptOutput
+from hermes.host.schedule.job_text import JobScriptOutput
 from hermes.programs import find_program
 from hermes.runtime.setup.process import shared
 from hermes.seams import Decision, SpawnSpec
@@ -32,17 +32,19 @@ class JobProgram(Struct, frozen=True, kw_only=True):
 
 async def run_script(
     file: Path, cwd: str, environ: Mapping[str, str], facts: Mapping[str, str], timeout_s: float
-) -> ScriptOutput:
+) -> JobScriptOutput:
     """Run a job's script to its end: `.sh` and `.bash` by bash, others by Python."""
     program = (_bash(environ, cwd),) if file.suffix in (".sh", ".bash") else (sys.executable,)
     wanted = JobProgram(argv=(*program, str(file)), cwd=cwd, environ=environ, facts=facts, timeout_s=timeout_s)
     try:
         return await _run(wanted, outside("job script"))
     except TimeoutError:
-        return ScriptOutput("", f"it took longer than {timeout_s:g} s and was stopped", 124)
+        return JobScriptOutput("", f"it took longer than {timeout_s:g} s and was stopped", 124)
 
 
-async def run_delivery(command: str, text: str, environ: Mapping[str, str], facts: Mapping[str, str]) -> ScriptOutput:
+async def run_delivery(
+    command: str, text: str, environ: Mapping[str, str], facts: Mapping[str, str]
+) -> JobScriptOutput:
     """Hand words to a command of the settings."""
     cwd = environ.get("HOME") or "/"
     argv = (_bash(environ, cwd), "-c", command)
@@ -50,10 +52,10 @@ async def run_delivery(command: str, text: str, environ: Mapping[str, str], fact
     try:
         return await _run(wanted, outside("delivery command"))
     except TimeoutError:
-        return ScriptOutput("", f"it took longer than {DELIVERY_S:g} s and was stopped", 124)
+        return JobScriptOutput("", f"it took longer than {DELIVERY_S:g} s and was stopped", 124)
 
 
-async def _run(program: JobProgram, start: Outside) -> ScriptOutput:
+async def _run(program: JobProgram, start: Outside) -> JobScriptOutput:
     spec = SpawnSpec(
         argv=program.argv,
         cwd=program.cwd,
@@ -75,7 +77,7 @@ async def _run(program: JobProgram, start: Outside) -> ScriptOutput:
         raise
     finally:
         child.release()
-    return ScriptOutput(kept.decode("utf-8", "replace"), child.stderr_tail().decode("utf-8", "replace"), code)
+    return JobScriptOutput(kept.decode("utf-8", "replace"), child.stderr_tail().decode("utf-8", "replace"), code)
 
 
 def _bash(environ: Mapping[str, str], cwd: str) -> str:

@@ -29,7 +29,7 @@ from hermes.host.hosted_session import HostedSession, SessionStart
 from hermes.host.schedule.job_program import run_script
 from hermes.host.schedule.job_text import (
     GO_ON,
-    ScriptOutput,
+    JobScriptOutput,
     delivered_text,
     failed_text,
     is_silent,
@@ -116,7 +116,7 @@ class JobRunner:
         stamp = datetime.fromtimestamp(moment.due_at, self._ledger.zone_of(job)).strftime("%Y%m%d_%H%M%S")
         return await self._ask(claimed, f"cron_{job.id}_{stamp}", prompt)
 
-    async def _run_script(self, job: Job, file: Path, claimed: ClaimedMoment) -> ScriptOutput:
+    async def _run_script(self, job: Job, file: Path, claimed: ClaimedMoment) -> JobScriptOutput:
         environ = self._settings.environ
         facts = {"HERMES_CRON_SESSION": "1", "HERMES_CRON_JOB": job.id, "HERMES_HOME": str(self._settings.home)}
         facts["HERMES_CRON_DUE_AT"] = f"{claimed.moment.due_at:.0f}"

@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 
 from msgspec import Struct
 
-from hermes.state.schedule_rows import Job, Moment
+from hermes.state.schedule_rows import DueMoment, Job
 
 CONTEXT_CHARS = 8_000
 MAX_SCRIPT_CHARS = 60_000
@@ -22,7 +22,7 @@ GO_ON = (
 _SILENT = frozenset({"[silent]", "silent", "no_reply", "no reply"})
 
 
-class ScriptOutput(Struct, frozen=True):
+class JobScriptOutput(Struct, frozen=True):
     """What a job's script left."""
 
     stdout: str
@@ -52,7 +52,7 @@ class ScriptOutput(Struct, frozen=True):
         return f"the script ended with exit code {self.exit_code}" + (f": {said[-2_000:]}" if said else "")
 
 
-def prompt_of(job: Job, script: ScriptOutput | None, contexts: Sequence[tuple[str, str]]) -> str:
+def prompt_of(job: Job, script: JobScriptOutput | None, contexts: Sequence[tuple[str, str]]) -> str:
     """The message of a run: the note, what the script said, what other jobs said, and the job's own words."""
     parts = [NOTE]
     if script is not None:
@@ -94,7 +94,7 @@ def failed_text(job: Job, error: str, pauses: str) -> str:
     )
 
 
-def output_page(job: Job, moment: Moment, prompt: str, answer: str, error: str, zone: tzinfo) -> str:
+def output_page(job: Job, moment: DueMoment, prompt: str, answer: str, error: str, zone: tzinfo) -> str:
     """The page that is kept of a run."""
     when = datetime.fromtimestamp(moment.due_at, zone).strftime("%Y-%m-%d %H:%M:%S %z")
     lines = [

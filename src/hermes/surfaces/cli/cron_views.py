@@ -8,7 +8,7 @@ from hermes.schedule.grammar import shown
 from hermes.schedule.job_book import JobBook
 from hermes.schedule.ledger import ZoneOf
 from hermes.state import owner
-from hermes.state.schedule_rows import Job, Moment
+from hermes.state.schedule_rows import DueMoment, Job
 
 LATE_S = 120.0  # a moment that should have started this long ago was noticed by nobody
 
@@ -30,7 +30,7 @@ def job_rows(views: Sequence[Mapping[str, Any]]) -> list[list[object]]:
 
 
 def moment_facts(
-    moments: Sequence[Moment], jobs: Mapping[str, Job], zone_of: ZoneOf, zone: tzinfo
+    moments: Sequence[DueMoment], jobs: Mapping[str, Job], zone_of: ZoneOf, zone: tzinfo
 ) -> list[dict[str, Any]]:
     """What came of due moments, as plain data."""
     found = []
