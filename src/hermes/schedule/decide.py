@@ -51,7 +51,7 @@ def decide(job: Job, moment: DueMoment, now: float, facts: MomentFacts, zone: tz
     if moment.kind == "manual":
         return wait if facts.running and job.overlap != "parallel" else MomentStep(job=job, run_at=moment.due_at)
     if job.expires_at is not None and moment.due_at > job.expires_at:
-        return _ended(job, due_between(job.schedule, job.mark, now, zone), EXPIRED)
+        return _ended(job, due_between(job.schedule, job.mark, horizon(job, now), zone), EXPIRED)
     if job.month_usd is not None and facts.month_usd >= job.month_usd:
         return _pass_all(job, now, BUDGET, zone)
     if facts.running and job.overlap != "parallel":
@@ -65,8 +65,21 @@ def first_plan(job: Job, zone: tzinfo) -> float | None:
     """The due moment after `job.mark` that is to be planned; None when the job has come to its end."""
     if job.repeat is not None and job.completed >= job.repeat:
         return None
-    at = next_due(job.schedule, job.mark, zone)
+    at = next_due(job.schedule, settled(job, zone).mark, zone)
     return at if at is None or job.expires_at is None or at <= job.expires_at else None
+
+
+def settled(job: Job, zone: tzinfo) -> Job:
+    """The job with its mark behind the moments that have come and ran before their time."""
+    mark, ahead = job.mark, job.ahead
+    while ahead and (at := next_due(job.schedule, mark, zone)) is not None and at >= ahead[0]:
+        mark, ahead = (at if at == ahead[0] else mark), ahead[1:]
+    return job if ahead == job.ahead else replace(job, mark=mark, ahead=ahead)
+
+
+def horizon(job: Job, now: float) -> float:
+    """Up to when moments can be looked at together: not beyond one that has its row already."""
+    return min(now, job.ahead[0] - 0.5) if job.ahead else now
 
 
 def start_of(job: Job, due_at: float) -> float:
@@ -92,7 +105,7 @@ def _run(job: Job, moment: DueMoment, now: float, zone: tzinfo) -> MomentStep:
     """Run a moment, and with all but `all` pass over those before it: many that were missed are one run at most."""
     if job.catch_up == "all":
         return _step(job, None, moment.due_at, zone)
-    until = now if job.expires_at is None else min(now, job.expires_at)
+    until = horizon(job, now if job.expires_at is None else min(now, job.expires_at))
     span = due_between(job.schedule, job.mark, until, zone) or DueSpan(moment.due_at, moment.due_at, 1)
     if job.catch_up == "skip" and now - start_of(job, span.last) > GRACE_S:
         return _step(job, Passed(span, MISSED), None, zone)
@@ -103,7 +116,7 @@ def _run(job: Job, moment: DueMoment, now: float, zone: tzinfo) -> MomentStep:
 
 
 def _pass_all(job: Job, now: float, reason: str, zone: tzinfo) -> MomentStep:
-    span = due_between(job.schedule, job.mark, now, zone)
+    span = due_between(job.schedule, job.mark, horizon(job, now), zone)
     return _step(job, Passed(span, reason) if span is not None else None, None, zone)
 
 
@@ -115,7 +128,7 @@ def _ended(job: Job, span: DueSpan | None, reason: str) -> MomentStep:
 
 def _step(job: Job, passed: Passed | None, run_at: float | None, zone: tzinfo) -> MomentStep:
     mark = run_at if run_at is not None else passed.span.last if passed is not None else job.mark
-    moved = replace(job, mark=mark, completed=job.completed + (run_at is not None))
+    moved = settled(replace(job, mark=mark, completed=job.completed + (run_at is not None)), zone)
     plan_at = first_plan(moved, zone)
     if plan_at is None and run_at is None:
         moved = replace(moved, state="completed")

@@ -5,6 +5,7 @@ it is passed over, with the reason. Whoever ends a moment has to know its fence,
 meantime can neither end it nor tell of it.
 """
 
+import logging
 import secrets
 from collections.abc import Callable, Collection, Sequence
 from datetime import tzinfo
@@ -20,7 +21,9 @@ from hermes.schedule.decide import (
     Passed,
     decide,
     first_plan,
+    horizon,
     month_start,
+    settled,
     start_of,
 )
 from hermes.schedule.due_moments import due_between, next_due
@@ -28,6 +31,7 @@ from hermes.schedule.grammar import shown
 from hermes.state import owner as owners
 from hermes.state.schedule_rows import Delivery, DueMoment, Job, ScheduleRows, ScheduleTx, TickerLease
 
+log = logging.getLogger(__name__)
 LEASE_S = 30.0  # a ticker or run that was not heard of for so long counts as gone
 BACK_S = 2.0  # a clock that stands further behind than it was seen was put back
 FOLDED_AT_ONCE = 500
@@ -71,7 +75,7 @@ class ScheduleLedger:
 
         def work(tx: ScheduleTx) -> tuple[bool, float]:
             held = tx.lease()
-            if held is not None and held.fence != fence and self._is_held(held.owner, held.renewed_at, now):
+            if held is not None and held.fence != fence and self._is_ticking(held, now):
                 return False, 0.0
             since = held.since if held is not None and held.fence == fence else now
             seen = held.seen_at if held is not None else now
@@ -98,13 +102,19 @@ class ScheduleLedger:
     def ticker(self, now: float) -> TickerLease | None:
         """Who ticks just now; None when nobody does."""
         held = self.rows.read(lambda tx: tx.lease())
-        return held if held is not None and self._is_held(held.owner, held.renewed_at, now) else None
+        return held if held is not None and self._is_ticking(held, now) else None
 
-    def _is_held(self, owner: str, renewed_at: float, now: float) -> bool:
-        """Silent for long, or certainly gone. A clock that was changed tells nothing about a process that is there."""
-        if not owner or not self.is_alive(owner):
+    def _is_ticking(self, lease: TickerLease, now: float) -> bool:
+        """Whether it was heard of lately. One that was stopped for a while, or whose clock was changed, may be taken
+        for gone by mistake: two that tick do no harm, since each moment is claimed once."""
+        return bool(lease.owner) and abs(now - lease.renewed_at) < LEASE_S and self.is_alive(lease.owner)
+
+    def _is_run(self, moment: DueMoment, now: float) -> bool:
+        """Whether its runner may be there. A process that is there counts, however long it was silent: a clock that was
+        changed must not end what goes on."""
+        if not moment.owner or not self.is_alive(moment.owner):
             return False
-        return abs(now - renewed_at) < LEASE_S or owners.is_alive_here(owner)
+        return abs(now - moment.renewed_at) < LEASE_S or owners.is_alive_here(moment.owner)
 
     # -- moments -----------------------------------------------------------------------------------------------------
 
@@ -119,11 +129,26 @@ class ScheduleLedger:
             if job is None:
                 tx.drop_moment(moment.id)
                 continue
-            zone = self.zone_of(job)
-            step = decide(job, moment, now, self._facts(tx, job, now, zone), zone)
-            if (made := self._apply(tx, moment, step, now)) is not None:
+            try:
+                zone = self.zone_of(job)
+                step = decide(job, moment, now, self._facts(tx, job, now, zone), zone)
+                made = self._apply(tx, moment, step, now)
+            except Exception as error:  # the border between jobs: one that nobody can decide on must not hold up others
+                log.exception("job %s cannot be decided on", job.id)
+                self._set_aside(tx, job, moment, error)
+                continue
+            if made is not None:
                 claimed.append(ClaimedMoment(step.job, made))
         return claimed
+
+    def _set_aside(self, tx: ScheduleTx, job: Job, moment: DueMoment, error: Exception) -> None:
+        """A job that a person has to look at."""
+        why = f"the schedule of this job cannot be worked out ({type(error).__name__}: {error}); change or remove it"
+        tx.put_job(replace(job, state="error", last_status="error", last_error=why))
+        tx.drop_moment(moment.id)
+        if job.deliver != "local":
+            text = f"Job {job.name!r} (job_id: {job.id}) no longer runs: {why}"
+            tx.add_delivery(Delivery(job_id=job.id, target=job.deliver, origin=job.origin, text=text, at=moment.due_at))
 
     def _facts(self, tx: ScheduleTx, job: Job, now: float, zone: tzinfo) -> MomentFacts:
         spent = tx.cost_since(job.id, month_start(now, zone)) if job.month_usd is not None else 0.0
@@ -178,7 +203,7 @@ class ScheduleLedger:
             found: list[ClaimedMoment] = []
             for moment in tx.in_state("claimed"):
                 is_own = moment.owner == self.owner
-                if moment.fence in mine or (not is_own and self._is_held(moment.owner, moment.renewed_at, now)):
+                if moment.fence in mine or (not is_own and self._is_run(moment, now)):
                     continue
                 job = tx.job(moment.job_id)
                 taken = replace(
@@ -284,18 +309,16 @@ class ScheduleLedger:
         job = tx.job(job_id)
         if job is None or job.mark <= now:
             return False
-        zone, mark = self.zone_of(job), now
-        rows = tx.of_job(job_id, "claimed", "done", "skipped")
-        for row in (row for row in rows if row.kind == "schedule" and row.last_at > now):
-            if row.state != "skipped":
-                mark = max(mark, row.due_at)
-        for row in (row for row in rows if row.kind == "schedule" and row.state == "skipped" and row.last_at > mark):
-            left = due_between(job.schedule, row.due_at - 0.5, mark, zone) if row.due_at <= mark else None
+        zone = self.zone_of(job)
+        rows = [row for row in tx.of_job(job_id, "claimed", "done", "skipped") if row.kind == "schedule"]
+        for row in (row for row in rows if row.state == "skipped" and row.last_at > now):
+            left = due_between(job.schedule, row.due_at - 0.5, now, zone) if row.due_at <= now else None
             if left is None:
                 tx.drop_moment(row.id)
             else:
                 tx.put_moment(replace(row, last_at=left.last, count=left.count))
-        moved = replace(job, mark=mark)
+        ran = {row.due_at for row in rows if row.state != "skipped" and row.due_at > now}
+        moved = settled(replace(job, mark=now, ahead=tuple(sorted(ran | set(job.ahead)))), zone)
         drop_plan(tx, job_id)
         if job.state in ("scheduled", "completed") and (at := first_plan(moved, zone)) is not None:
             moved = replace(moved, state="scheduled")
@@ -376,11 +399,11 @@ def pass_over(tx: ScheduleTx, job: Job, passed: Passed, now: float) -> bool:
 
 def pass_until(tx: ScheduleTx, job: Job, now: float, reason: str, zone: tzinfo) -> Job:
     """Pass over all that has no row yet and was due until now; the job with its mark there."""
-    span = due_between(job.schedule, job.mark, now, zone)
-    if span is None:
-        return job
-    pass_over(tx, job, Passed(span, reason), now)
-    return replace(job, mark=span.last)
+    moved = settled(job, zone)
+    while (span := due_between(moved.schedule, moved.mark, horizon(moved, now), zone)) is not None:
+        pass_over(tx, moved, Passed(span, reason), now)
+        moved = settled(replace(moved, mark=span.last), zone)
+    return moved
 
 
 def upcoming(job: Job, zone: tzinfo, now: float) -> float | None:

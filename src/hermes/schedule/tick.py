@@ -53,6 +53,8 @@ class TickState:
         return self.is_leader and 0 <= now - self._renewed_at < RENEW_S and now >= self._seen_at
 
     def _renew(self, now: float) -> list[ClaimedMoment]:
+        if not self.is_leader and self.ledger.ticker(now) is not None:
+            return []  # others tick, and to know that needs no write
         self.is_leader, back_s = self.ledger.take_lease(self._fence, now)
         if not self.is_leader:
             return []

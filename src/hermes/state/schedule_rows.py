@@ -70,6 +70,7 @@ class Job(Struct, frozen=True, kw_only=True):
     last_delivery_error: str = ""
     last_cost_usd: float | None = None
     failures: int = 0  # in a row
+    ahead: tuple[float, ...] = ()  # moments to come that have their row: they ran while the clock was wrong
 
 
 class DueMoment(Struct, frozen=True, kw_only=True):

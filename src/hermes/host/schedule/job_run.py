@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace as with_fields
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,8 +113,10 @@ class JobRunner:
             if not script.wakes_agent:
                 return RunAnswer(answer="(the script has nothing for the model)", is_quiet=True, prompt=job.prompt)
         prompt = prompt_of(job, script, await self._in_thread(self._contexts, job))
-        stamp = datetime.fromtimestamp(moment.due_at, self._ledger.zone_of(job)).strftime("%Y%m%d_%H%M%S")
-        return await self._ask(claimed, f"cron_{job.id}_{stamp}", prompt)
+        # In UTC: an hour that a clock shows twice has moments with one name.
+        stamp = datetime.fromtimestamp(moment.due_at, UTC).strftime("%Y%m%d_%H%M%S")
+        by_hand = f"_{moment.id}" if moment.kind == "manual" else ""
+        return await self._ask(claimed, f"cron_{job.id}_{stamp}{by_hand}", prompt)
 
     async def _run_script(self, job: Job, file: Path, claimed: ClaimedMoment) -> JobScriptOutput:
         environ = self._settings.environ
@@ -281,6 +283,8 @@ class JobRunner:
         folder = paths.made(output_folder(self._settings.home, job.id))
         name = datetime.fromtimestamp(moment.due_at, zone).strftime("%Y-%m-%d_%H-%M-%S")
         file = folder / f"{name}.md"
+        if moment.tries <= 1 and file.exists():  # of another moment that the clock shows by the same name
+            file = folder / f"{name}_{moment.id}.md"
         paths.write_private(file, output_page(job, moment, self._redact(came.prompt), came.answer, came.error, zone))
         for old in sorted(folder.glob("*.md"), reverse=True)[self._section.output_retention :]:
             os.unlink(old)  # noqa: PTH108 - as Path.unlink

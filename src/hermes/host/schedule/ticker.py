@@ -76,10 +76,10 @@ class Ticker:
     async def _look(self, group: asyncio.TaskGroup, *, is_strict: bool = False) -> int:
         try:
             found = await shared.pool.run(self.state.tick, self._clock.now(), self._most - len(self._runs))
-        except HermesError as error:
+        except Exception as error:  # the border: whatever fails now is looked at again in a moment
             if is_strict:
                 raise
-            log.warning("the schedule could not be looked at: %s", error)
+            log.warning("the schedule could not be looked at: %s", error, exc_info=not isinstance(error, HermesError))
             return 0
         for claimed in found:
             task = group.create_task(self._run(claimed), name=f"job {claimed.job.id}")
