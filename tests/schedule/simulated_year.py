@@ -57,6 +57,7 @@ class SimulatedYear:
         self.is_calm = False
         self.alive: set[str] = set()
         self.schedulers: list[TickState] = []
+        self.stalled: set[TickState] = set()  # stopped for a while: their time goes on without them
         self.under_way: list[tuple[TickState, ClaimedMoment, float]] = []
         self.ran: Counter[tuple[str, float]] = Counter()
         self.begun: Counter[tuple[str, float, int]] = Counter()
@@ -98,28 +99,32 @@ class SimulatedYear:
         self.schedulers.append(TickState(ledger, history_days=10_000))
 
     def run(self) -> None:
-        """Let the year pass, in steps between a few seconds and some days."""
-        latest = self.now
+        """Let the year pass, often just to the next moment, now and then for hours or days."""
         while self.now < END:
             self._happening()
-            for state in list(self.schedulers):
-                self._tick(state)
+            self._round()
             self._finish()
-            latest = max(latest, self.now)
-            self.now += self.chance.choices([7, 61, 600, 3_600, 5_400, 40_000, 3 * DAY_S], [1, 2, 4, 40, 30, 3, 0.2])[0]
+            self.now = self._next_time()
         self._settle()
+
+    def _next_time(self) -> float:
+        start = self.rows.read(lambda tx: tx.next_start())
+        if self.chance.random() < 0.9 and start is not None and self.now < start < self.now + DAY_S / 4:
+            return start + self.chance.choice([0, 0.4, 2])
+        return self.now + self.chance.choices([7, 61, 600, 3_600, 40_000, 3 * DAY_S], [1, 2, 4, 20, 0.5, 0.05])[0]
 
     def _settle(self) -> None:
         """The end: everybody is there, nobody crashes, and all that is due and was resumed gets its row."""
         self.now, self.is_calm = END, True
+        self.stalled.clear()
+        self._drop_lost()
         for job in self.jobs:
             self._resume(job.id)
         self.rows.write(_without_jitter)
         while len(self.schedulers) < 1:
             self._start_one()
         for _ in range(10_000):
-            for state in list(self.schedulers):
-                self._tick(state)
+            self._round()
             if not self.under_way and not self.rows.read(lambda tx: tx.due(END, 1)):
                 return
             self._finish(everything=True)
@@ -130,16 +135,31 @@ class SimulatedYear:
 
     def _happening(self) -> None:
         chance = self.chance
-        if chance.random() < 0.03 and self.schedulers:
+        if chance.random() < 0.01 and self.schedulers:
             self._kill(chance.choice(self.schedulers))
-        if chance.random() < 0.05 and len(self.schedulers) < 3:
+        if chance.random() < 0.02 and len(self.schedulers) < 3:
             self._start_one()
-        if chance.random() < 0.02:
+        if chance.random() < 0.005:
             self._pause(chance.choice(self.jobs).id)
-        if chance.random() < 0.04:
+        if chance.random() < 0.01:
             self._resume(chance.choice(self.jobs).id)
-        if chance.random() < 0.004:
+        if chance.random() < 0.002:
             self._jump()
+        if chance.random() < 0.005 and self.schedulers:
+            self.events["stall"] += 1
+            self.stalled.add(chance.choice(self.schedulers))
+        if chance.random() < 0.02 and self.stalled:
+            self.stalled.clear()
+            self._drop_lost()
+
+    def _drop_lost(self) -> None:
+        """Whoever was stopped for a while learns what others have taken over, and lets it go."""
+        for state in self.schedulers:
+            lost = set(state.lost(self.now))
+            self.events["taken over"] += len(lost)
+            for moment_id in lost:
+                state.ended(moment_id)
+            self.under_way = [each for each in self.under_way if each[0] is not state or each[1].moment.id not in lost]
 
     def _jump(self) -> None:
         """Somebody sets the clock: a little, or to another month and back."""
@@ -149,8 +169,7 @@ class SimulatedYear:
             return
         true = self.now
         self.now = min(END - 1, self.now + self.chance.choice([3_600, 20 * DAY_S]))
-        for state in list(self.schedulers):
-            self._tick(state)
+        self._round()
         self._finish()
         self.now = true + 60
 
@@ -158,6 +177,7 @@ class SimulatedYear:
         self.events["kill"] += 1
         self.alive.discard(state.ledger.owner)
         self.schedulers.remove(state)
+        self.stalled.discard(state)
         self.under_way = [each for each in self.under_way if each[0] is not state]
 
     def _pause(self, job_id: str) -> None:
@@ -185,14 +205,23 @@ class SimulatedYear:
 
     # -- schedulers ----------------------------------------------------------------------------------------------------
 
+    def _round(self) -> None:
+        """All that live say so, as they do every few seconds, and then look at the clock."""
+        for state in self.schedulers:
+            assert state in self.stalled or not state.lost(self.now)
+        for state in list(self.schedulers):
+            self._tick(state)
+
     def _tick(self, state: TickState) -> None:
+        if state in self.stalled:
+            return
         for claimed in state.tick(self.now):
             moment, held = claimed.moment, claimed
             if not moment.phase:
                 self.begun[moment.job_id, moment.due_at, moment.tries] += 1
             else:
                 self.events["went on"] += 1
-            if not self.is_calm and self.chance.random() < 0.02:  # killed between the claim and the run
+            if not self.is_calm and self.chance.random() < 0.005:  # killed between the claim and the run
                 self._kill(state)
                 return
             if not moment.phase:
@@ -201,11 +230,9 @@ class SimulatedYear:
                 self.ran[moment.job_id, moment.due_at] += 1
                 held = reached
             self.under_way.append((state, held, self.now + self.chance.choice([1, 60, 4_000, 90_000])))
-        lost = state.lost(self.now) if state in self.schedulers else []
-        assert not lost
 
     def _finish(self, *, everything: bool = False) -> None:
-        ready = [each for each in self.under_way if everything or each[2] <= self.now]
+        ready = [each for each in self.under_way if everything or (each[2] <= self.now and each[0] not in self.stalled)]
         self.under_way = [each for each in self.under_way if each not in ready]
         for state, claimed, _ in ready:
             ok = state.ledger.finish(claimed, MomentResult(outcome="ok"), self.now, _concluded)
@@ -263,25 +290,47 @@ def due_by_hand(job: Job) -> list[float]:
 
 def _by_clock(expr: str, zone: ZoneInfo) -> Iterator[float]:
     minute, hour, *_ = expr.split()
-    for each in range(24) if hour == "*" else map(int, hour.split(",")):
-        for at, wall in _shown(zone.key)[each, int(minute)]:
-            if _is_day(expr, wall):
-                yield at
+    hours = set(range(24)) if hour == "*" else set(map(int, hour.split(",")))
+    usual, odd = _shown(zone.key)
+    for at, wall in usual:
+        later = (int(minute) - wall.minute) % 60
+        shown = wall + timedelta(minutes=later)
+        if shown.hour in hours and _is_day(expr, shown):
+            yield at + 60.0 * later
+    for at, wall in odd:
+        if wall.minute == int(minute) and wall.hour in hours and _is_day(expr, wall):
+            yield at
+
+
+Shown = list[tuple[float, datetime]]
 
 
 @cache
-def _shown(zone: str) -> dict[tuple[int, int], list[tuple[float, datetime]]]:
-    """Every minute that the clock of a place shows, the first time; a minute that it skips, when it goes on."""
-    found: dict[tuple[int, int], list[tuple[float, datetime]]] = {}
+def _shown(zone: str) -> tuple[Shown, Shown]:
+    """What the clock of a place shows: each hour of the year, and around its changes each minute.
+
+    Of a minute that it shows twice the first counts; one that it skips is due when it goes on.
+    """
+    place = ZoneInfo(zone)
+    hours = range(int(START) - DAY_S, int(END) + 3_600, 3_600)
+    offsets = [datetime.fromtimestamp(at, place).utcoffset() for at in hours]
+    usual: Shown = []
+    odd: Shown = []
     latest: datetime | None = None
-    for at in range(int(START) - DAY_S, int(END) + 60, 60):
-        wall = datetime.fromtimestamp(at, ZoneInfo(zone)).replace(tzinfo=None, fold=0)
-        each = wall if latest is None else latest + timedelta(minutes=1)
-        while each <= wall:
-            found.setdefault((each.hour, each.minute), []).append((float(at), each))
-            latest = each
-            each += timedelta(minutes=1)
-    return found
+    for number, at in enumerate(hours):
+        wall = datetime.fromtimestamp(at, place).replace(tzinfo=None, fold=0)
+        if len(set(offsets[max(0, number - 3) : number + 4])) == 1:
+            usual.append((float(at), wall))
+            latest = wall + timedelta(minutes=59)
+            continue
+        for minute in range(at, at + 3_600, 60):
+            wall = datetime.fromtimestamp(minute, place).replace(tzinfo=None, fold=0)
+            each = wall if latest is None else latest + timedelta(minutes=1)
+            while each <= wall:
+                odd.append((float(minute), each))
+                latest = each
+                each += timedelta(minutes=1)
+    return usual, odd
 
 
 _NAMES = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}

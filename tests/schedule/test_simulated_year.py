@@ -17,7 +17,9 @@ def test_a_year_of_jobs_is_accounted_for_moment_by_moment() -> None:
     year.run()
     total = year.check()
     assert 15_000 < total < 30_000
-    assert min(year.events[name] for name in ("kill", "jump", "pause", "went on")) > 5, year.events
+    assert min(year.events[name] for name in ("kill", "jump", "pause", "went on", "stall", "taken over")) > 5, (
+        year.events
+    )
 
 
 @pytest.mark.parametrize("seed", range(2, 12 if IS_FULL else 3))

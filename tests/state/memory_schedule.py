@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import copy
 from threading import RLock
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from msgspec.structs import replace
 
@@ -51,7 +51,9 @@ class MemoryScheduleTx:
         self._jobs: dict[str, Job] = {}
         self._moments: dict[int, DueMoment] = {}
         self._of_job: dict[str, dict[int, None]] = {}
-        self._planned: dict[int, None] = {}
+        self._in_state: dict[str, dict[int, None]] = {state: {} for state in get_args(MomentState)}
+        self._planned = self._in_state["planned"]
+        self._oldest = float("inf")  # no row that has ended is older
         self._deliveries: dict[int, Delivery] = {}
         self._lease: TickerLease | None = None
         self._newest = 0
@@ -81,8 +83,12 @@ class MemoryScheduleTx:
         return self._moments.get(moment_id)
 
     def of_job(self, job_id: str, *states: MomentState) -> list[DueMoment]:
-        rows = (self._moments[each] for each in self._of_job.get(job_id, ()))
-        return by_moment([row for row in rows if row.state in states])
+        mine, wanted = self._of_job.get(job_id, {}), [self._in_state[state] for state in states]
+        if sum(map(len, wanted)) < len(mine):
+            found = [each for one in wanted for each in one if each in mine]
+        else:
+            found = [each for each in mine if self._moments[each].state in states]
+        return by_moment([self._moments[each] for each in found])
 
     def last_before(self, job_id: str, due_at: float) -> DueMoment | None:
         rows = self.of_job(job_id, "planned", "claimed", "done", "skipped")
@@ -90,13 +96,15 @@ class MemoryScheduleTx:
         return found[-1] if found else None
 
     def in_state(self, state: MomentState) -> list[DueMoment]:
-        return [row for row in self._moments.values() if row.state == state]
+        return [self._moments[each] for each in sorted(self._in_state[state])]
 
     def history(self, job_id: str | None, limit: int) -> list[DueMoment]:
         rows = [row for row in self._moments.values() if row.state != "planned" and job_id in (None, row.job_id)]
         return sorted(rows, key=lambda row: (-row.last_at, -row.id))[:limit]
 
     def ended_before(self, at: float, limit: int) -> list[DueMoment]:
+        if at <= self._oldest:
+            return []
         rows = [row for row in self._moments.values() if row.state in ("done", "skipped") and row.last_at < at]
         return sorted(rows, key=lambda row: row.last_at)[:limit]
 
@@ -158,14 +166,16 @@ class MemoryScheduleTx:
         self.undo.append(lambda: self._set(before) if before is not None else self._unset(row.id))
         self._moments[row.id] = row
         self._of_job.setdefault(row.job_id, {})[row.id] = None
-        self._planned.pop(row.id, None)
-        if row.state == "planned":
-            self._planned[row.id] = None
+        if before is not None:
+            self._in_state[before.state].pop(row.id, None)
+        self._in_state[row.state][row.id] = None
+        if row.state in ("done", "skipped"):
+            self._oldest = min(self._oldest, row.last_at)
 
     def _unset(self, moment_id: int) -> None:
         row = self._moments.pop(moment_id)
         self._of_job[row.job_id].pop(moment_id, None)
-        self._planned.pop(moment_id, None)
+        self._in_state[row.state].pop(moment_id, None)
 
     def _keep(self, table: dict[Answer, Job] | dict[Answer, Delivery], key: Answer) -> None:
         """Remember a row as it is, for the case that the write fails."""
