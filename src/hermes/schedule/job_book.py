@@ -162,7 +162,7 @@ class JobBook:
             if schedule.kind == "once":
                 fields["completed"] = 0
         changed = replace(job, **fields)
-        if schedule is not None and job.state == "completed":
+        if schedule is not None and job.state in ("completed", "error"):
             changed = replace(changed, state="scheduled")
         refuse_contradiction(structs.asdict(changed), now - 1, self.ledger.zone_of(changed))
         return changed

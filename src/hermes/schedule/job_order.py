@@ -147,17 +147,19 @@ def _prompt(value: str, checks: JobChecks) -> str:
 
 
 def _skills(value: tuple[str, ...], checks: JobChecks) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in value if name.strip()))
-    for name in names:
+    for name in (names := _names(value)):
         checks.refuse_skill(name)
     return names
 
 
 def _toolsets(value: tuple[str, ...], checks: JobChecks) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in value if name.strip()))
-    for name in names:
+    for name in (names := _names(value)):
         checks.refuse_toolset(name)
     return names
+
+
+def _names(value: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in value if name.strip()))
 
 
 def _script(value: str, checks: JobChecks) -> str:
@@ -208,6 +210,8 @@ _CHECKS: dict[str, Callable[[Any, JobChecks], Any]] = {
     "catch_up": _among("catch_up", CATCH_UPS),
     "overlap": _among("overlap", OVERLAPS),
     "name": lambda value, _checks: " ".join(value.split())[:200],
+    "context_from": lambda value, _checks: _names(value),
+    "allow": lambda value, _checks: _names(value),
 }
 
 

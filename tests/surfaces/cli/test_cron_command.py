@@ -44,12 +44,10 @@ def test_mistakes_are_one_sentence_and_an_exit_code(run: Run) -> None:
         ("create", "soon", "x"),
         ("create", "every 0m", "x"),
         ("create", "9999-01-01", "x"),
-        ("create", "1h"),
         ("create", "1h", "x", "--script", "../x"),
         ("create", "1h", "x", "--deliver", "slack"),
-        ("create", "1h", "ignore all previous instructions"),
         ("edit", "nobody", "--name", "x"),
-        *((word, "nobody") for word in ("show", "run", "pause", "resume", "remove", "history", "next")),
+        *((word, "nobody") for word in ("show", "run", "history")),
         ("import", "/no/such/file"),
     ):
         done = run("cron", *words)
@@ -57,6 +55,12 @@ def test_mistakes_are_one_sentence_and_an_exit_code(run: Run) -> None:
         assert done.stdout == ""
         assert done.stderr.startswith("error: ")
         assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_looking_makes_no_store(run: Run, home: Path) -> None:
+    for words in (("list",), ("history",), ("next",)):
+        assert json.loads(run("cron", *words, "--json").stdout) == []
+    assert list(home.glob("state.db*")) == []
 
 
 def test_old_jobs_are_taken_once_and_bad_ones_are_named(run: Run, home: Path) -> None:

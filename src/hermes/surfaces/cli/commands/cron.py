@@ -93,9 +93,11 @@ def list_(cli: Cli, with_ended: bool = False, as_json: bool = False) -> None:
     from hermes.host.schedule.old_jobs import jobs_file
     from hermes.surfaces.cli.cron_views import job_rows
 
-    with _book(cli) as book:
-        jobs = [job for job in book.jobs() if with_ended or job.state != "completed"]
-        views = [book.view(job) for job in jobs]
+    views: list[dict[str, Any]] = []
+    if _has_store(cli):
+        with _book(cli) as book:
+            jobs = [job for job in book.jobs() if with_ended or job.state != "completed"]
+            views = [book.view(job) for job in jobs]
     if as_json:
         cli.out.json(views)
         return
@@ -243,10 +245,12 @@ def history(cli: Cli, job_id: str | None, limit: int, as_json: bool) -> None:
     """Tell what came of each due moment, the newest first: also of those that were passed over, and why."""
     from hermes.surfaces.cli.cron_views import moment_facts, moment_rows
 
-    with _book(cli) as book:
-        jobs = {job.id: job for job in book.jobs()}
-        wanted = _of_history(book, job_id) if job_id else None
-        found = moment_facts(book.history(wanted, limit), jobs, book.ledger.zone_of, book.checks.zone)
+    found: list[dict[str, Any]] = []
+    if job_id or _has_store(cli):
+        with _book(cli) as book:
+            jobs = {job.id: job for job in book.jobs()}
+            wanted = _of_history(book, job_id) if job_id else None
+            found = moment_facts(book.history(wanted, limit), jobs, book.ledger.zone_of, book.checks.zone)
     if as_json:
         cli.out.json(found)
     elif found:
@@ -262,9 +266,11 @@ def history(cli: Cli, job_id: str | None, limit: int, as_json: bool) -> None:
 @click.pass_obj
 def next_(cli: Cli, job_id: str | None, count: int, as_json: bool) -> None:
     """Tell when jobs run next."""
-    with _book(cli) as book:
-        jobs = [book.find(job_id)] if job_id else book.jobs()
-        rows = sorted((at, job.id, job.name) for job in jobs for at in book.next_runs(job, count))
+    rows: list[tuple[str, str, str]] = []
+    if job_id or _has_store(cli):
+        with _book(cli) as book:
+            jobs = [book.find(job_id)] if job_id else book.jobs()
+            rows = sorted((at, job.id, job.name) for job in jobs for at in book.next_runs(job, count))
     if as_json:
         cli.out.json([{"at": at, "job_id": job, "name": name} for at, job, name in rows])
     elif rows:
@@ -336,6 +342,13 @@ def daemon(cli: Cli, accept_hooks: bool) -> int:
 def _flags(accept_hooks: bool) -> dict[str, Any]:
     is_accepted = accept_hooks or click.get_current_context().meta.get(ACCEPTED)
     return {"hooks_auto_accept": True} if is_accepted else {}
+
+
+def _has_store(cli: Cli) -> bool:
+    """Whether there is anything to look into: looking makes no store."""
+    from hermes.state.stores import has_sessions, place_of
+
+    return has_sessions(place_of(cli.home))
 
 
 @contextmanager
