@@ -41,6 +41,7 @@ from hermes.testing.memory_store import (
     titles_like,
 )
 from tests.state.memory_line import MemoryMessageLine
+from tests.state.memory_schedule import MemoryScheduleRows
 
 _TERM = re.compile(r'"([^"]*)"?(\*?)|(\S+)')
 _ANSWERED = ("ok", "partial")
@@ -52,6 +53,7 @@ class MemorySessionStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.message_line = MemoryMessageLine(self._newest, self._line_of)
+        self.schedule = MemoryScheduleRows()
 
     @property
     def queries(self) -> "MemoryQueries":

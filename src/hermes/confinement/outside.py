@@ -16,6 +16,9 @@ STARTS: dict[str, str] = {
     "shell hook": "from the person's own configuration, and its program lies in no folder that commands may write",
     "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
     "terminal program": "started by the person at the prompt",
+    "job script": "a file of HERMES_HOME/scripts that a person named for a scheduled job; commands may not write there",
+    "own scheduler": "Hermes itself, to run a scheduled job that a person has said yes to; its sessions have borders",
+    "delivery command": "from the person's own configuration (cron.commands); it is given words on its stdin",
     "allowed outside": "a command that a person or a rule sent outside, in so many words",
 }
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from hermes.ops import Lease, SessionRecord, StoreOp
 from hermes.seams import EventStore
 from hermes.state.message_line import MessageLine
+from hermes.state.schedule_rows import ScheduleRows
 
 Row: TypeAlias = dict[str, Any]
 RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals"]
@@ -248,6 +249,8 @@ class SessionStore(EventStore, Protocol):
     def queries(self) -> SessionQueries: ...
     @property
     def message_line(self) -> MessageLine: ...
+    @property
+    def schedule(self) -> ScheduleRows: ...
 
     def close_sync(self) -> None:
         """`close` for a plain thread; a second time does nothing."""

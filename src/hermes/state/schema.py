@@ -1,6 +1,6 @@
 """What a store of sessions keeps: its tables and their columns, in the words of SQL that all databases share."""
 
-SCHEMA_VERSION = 5  # a new one is also an entry in sqlite/schema_history.py
+SCHEMA_VERSION = 6  # a new one is also an entry in sqlite/schema_history.py
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
@@ -164,6 +164,27 @@ TABLES: dict[str, dict[str, str]] = {
         "kind": "TEXT NOT NULL",
         "about": "TEXT NOT NULL",
         "body": "TEXT NOT NULL",  # JSON
+    },
+    # The schedule; `schedule_rows` says what the words mean. A body is JSON and holds the whole row.
+    "scheduled_jobs": {"id": "TEXT PRIMARY KEY", "created_at": "REAL NOT NULL", "body": "TEXT NOT NULL"},
+    "due_moments": {
+        "id": "INTEGER PRIMARY KEY",
+        "job_id": "TEXT NOT NULL",
+        "kind": "TEXT NOT NULL CHECK (kind IN ('schedule', 'manual'))",
+        "state": "TEXT NOT NULL CHECK (state IN ('planned', 'claimed', 'done', 'skipped', 'folded'))",
+        "due_at": "REAL NOT NULL",
+        "last_at": "REAL NOT NULL",
+        "start_at": "REAL NOT NULL",
+        "cost_usd": "REAL",
+        "body": "TEXT NOT NULL",
+    },
+    "outbox": {
+        "id": "INTEGER PRIMARY KEY",
+        "job_id": "TEXT NOT NULL",
+        "state": "TEXT NOT NULL CHECK (state IN ('waiting', 'sending', 'sent', 'failed'))",
+        "at": "REAL NOT NULL",
+        "next_try_at": "REAL NOT NULL",
+        "body": "TEXT NOT NULL",
     },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {

@@ -18,6 +18,7 @@ from hermes.state.session_versions import Version
 
 if TYPE_CHECKING:
     from hermes.state.queries import SessionQueries
+    from hermes.state.schedule_rows import ScheduleRows
 
 MAX_SESSIONS = 64
 MAX_CHARS = 16_000_000
@@ -98,6 +99,11 @@ class RedactingStore:
     def queries(self) -> "SessionQueries | None":
         """What can be asked about all sessions; None of a store that answers nothing but its events."""
         return getattr(self._inner, "queries", None)
+
+    @property
+    def schedule(self) -> "ScheduleRows | None":
+        """Jobs and their due moments; None of a store that keeps none."""
+        return getattr(self._inner, "schedule", None)
 
     async def commit(self, *ops: store_ops.StoreOp) -> tuple[int, ...]:
         """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.

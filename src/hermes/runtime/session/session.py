@@ -239,6 +239,7 @@ class AgentSession:
             scope=scope,
             sink=sink,
             user_task=text_of(said.message),
+            route="cron" if self.options.session.platform == "cron" else "foreground",
         )
         if self._outcome is not None:
             ctx.outcome.totals, ctx.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd

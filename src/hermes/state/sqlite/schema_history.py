@@ -51,6 +51,11 @@ HISTORY: tuple[dict[str, str], ...] = (
     {  # schema 5: what listeners of a session were told
         "session_events": "id session_id at kind about body",
     },
+    {  # schema 6: the schedule
+        "scheduled_jobs": "id created_at body",
+        "due_moments": "id job_id kind state due_at last_at start_at cost_usd body",
+        "outbox": "id job_id state at next_try_at body",
+    },
 )
 
 

@@ -23,6 +23,7 @@ from hermes.state.stores import Durability
 if TYPE_CHECKING:
     from hermes.state.message_line import MessageLine
     from hermes.state.queries import Search
+    from hermes.state.schedule_rows import ScheduleRows
     from hermes.state.sqlite.queries import SqliteQueries
     from hermes.state.sqlite.salvage import Salvaged
 
@@ -212,6 +213,13 @@ class SqliteStore:
         from hermes.state.sqlite.message_line import SqliteMessageLine  # a start does not pay for it
 
         return SqliteMessageLine(self)
+
+    @property
+    def schedule(self) -> "ScheduleRows":
+        """Jobs, their due moments, and what is to be delivered."""
+        from hermes.state.sqlite.schedule_rows import SqliteScheduleRows  # a start does not pay for it
+
+        return SqliteScheduleRows(self)
 
     @property
     def notes(self) -> list[str]:

@@ -27,6 +27,12 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_taken ON queued_messages(session_id) WHERE state = 'taken'",
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_ended ON queued_messages(at) WHERE content IS NULL",
     "CREATE INDEX IF NOT EXISTS idx_session_events ON session_events(session_id, id)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx_due_moments ON due_moments(job_id, kind, due_at) WHERE state != 'folded'",
+    "CREATE INDEX IF NOT EXISTS idx_due_moments_planned ON due_moments(start_at, id) WHERE state = 'planned'",
+    "CREATE INDEX IF NOT EXISTS idx_due_moments_job ON due_moments(job_id, state, due_at)",
+    "CREATE INDEX IF NOT EXISTS idx_due_moments_claimed ON due_moments(id) WHERE state = 'claimed'",
+    "CREATE INDEX IF NOT EXISTS idx_due_moments_last ON due_moments(last_at)",
+    "CREATE INDEX IF NOT EXISTS idx_outbox ON outbox(next_try_at) WHERE state IN ('waiting', 'sending')",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
 )
 

@@ -1,0 +1,1 @@
+"""Scheduled jobs at work: the ticker that keeps the time, the runs, and what is delivered."""
