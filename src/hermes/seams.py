@@ -188,7 +188,7 @@ class EventStore(Protocol):
 # -- approval and processes --------------------------------------------------------------------------------------
 
 Route: TypeAlias = Literal[
-    "foreground", "background", "pty", "code", "mcp", "plugin", "cron", "subagent", "batch", "acp"
+    "foreground", "background", "pty", "code", "mcp", "plugin", "cron", "subagent", "batch", "acp", "person"
 ]
 
 
@@ -215,6 +215,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     scope: str = "once"
     decided_by: str = "policy"
     outside: bool = False  # a rule or a yes sends it outside the border
+    read_only: bool = False  # what runs by it may change nothing of the person's
 
     @classmethod
     def own(cls, purpose: str) -> "Decision":

@@ -48,9 +48,11 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     if place.info is not None and new.data == before.data and place.info.size == len(new.data):
         result["_hint"] = "the file already had exactly this content; nothing was changed"
     else:
-        await workspace.write(place, new.data)
         shown = display_path(place.path, ctx.environment.cwd)
-        await ctx.note("diff", workspace.veil.hide(unified_diff(shown, before.text, new.text)))
+        diff = workspace.veil.hide(unified_diff(shown, before.text, new.text))
+        await workspace.agree(place, diff)
+        await workspace.write(place, new.data)
+        await ctx.note("diff", diff)
         await ctx.note("files_changed", [place.resolved])
     result["lint"] = await lint(ctx, place.path, before.text, new.text)
     return tool_result(result)

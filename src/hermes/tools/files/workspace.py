@@ -70,6 +70,7 @@ class Workspace:
         self._tool = tool
         self._cross_profile = cross_profile
         self._known_rules: PathRules | None = None
+        self._agreed: set[str] = set()  # what a person was asked about and allowed in this call
         self.memo = FileMemo.of(ctx.memo)
         security = ctx.settings.get("security") or {}
         self.veil = Veil(self.memo.redactor, is_on=bool(security.get("redact_secrets", True)))
@@ -110,17 +111,32 @@ class Workspace:
         return None
 
     async def check_write(self, place: WorkspacePath) -> None:
-        """Raise `ToolError` unless the rules and the gate let this path be written."""
+        """Raise `ToolError` unless the rules let this path be written; the gate is asked by `agree`, with the edit.
+
+        Of what the model may not read nothing is looked at before the gate has said yes: an edit that does not fit
+        tells what it was compared with.
+        """
         refusal = paths.refuse_write(place.path, place.resolved, place.info, await self._rules())
         if refusal:
             raise ToolError(f"{refusal}; write elsewhere, or ask the user to do it")
+        if place.info is not None and await self.refuse_read(place) is not None:
+            await self._ask(place, None)
+
+    async def agree(self, place: WorkspacePath, diff: str) -> None:
+        """Raise `ToolError` unless the gate lets this edit be made; `diff` shows it, without secrets."""
+        await self._ask(place, diff)
+        now = await self._ctx.environment.stat(place.path) if self._agreed else place.info
+        if _stamp(now) != _stamp(place.info):
+            raise ToolError(f"{place.given!r} changed while a person was asked, so nothing was written; read it again")
+
+    async def _ask(self, place: WorkspacePath, diff: str | None) -> None:
         names = [place.resolved]
         if place.info is not None and place.info.is_link:  # which a patch may remove, wherever it leads
             names.append(await self._own_place(place))
-        for name in names:
-            await self._ask_to_write(place, name)
+        for name in (each for each in names if each not in self._agreed):
+            await self._ask_to_write(place, name, {} if diff is None else {"diff": diff})
 
-    async def _ask_to_write(self, place: WorkspacePath, name: str) -> None:
+    async def _ask_to_write(self, place: WorkspacePath, name: str, details: dict[str, Any]) -> None:
         confinement = await self._confinement()
         known = name if confinement is None else _as_commands_know(name, confinement)
         if known != name:
@@ -139,8 +155,11 @@ class Workspace:
             route=self._ctx.route,
             session_id=self._ctx.session_id,
             task_id=self._ctx.task_id,
+            details=details,
         )
         decision = await self._ctx.gate.decide(action, self._ctx.scope)
+        if decision.decided_by == "person":
+            self._agreed.add(name)
         if not decision.allowed:
             raise ToolError(f"writing {place.given!r} was not allowed: {decision.reason or 'denied'}")
         if decision.decided_by == "person" and decision.scope in ("task", "session", "always"):
@@ -293,6 +312,10 @@ class Workspace:
                 raise ToolError(f"{path!r} goes through a broken link; remove the link first, or use another path")
             return posixpath.normpath(posixpath.join(info.path, rest))
         return path
+
+
+def _stamp(info: FileInfo | None) -> tuple[object, ...]:
+    return () if info is None else (info.path, info.size, info.mtime_ns, info.mode)
 
 
 def _as_commands_know(name: str, confinement: Confinement) -> str:
