@@ -17,16 +17,22 @@ _GO = frozenset({"go", "go.", "go!"})
 class WorkMode:
     """The mode of one session. Whoever holds it reads the newest word; `changed` is called after each change."""
 
-    __slots__ = ("_name", "_resumes", "changed")
+    __slots__ = ("_name", "_resumes", "changed", "watched")
 
     def __init__(self, name: str = "edits", changed: Callable[[WorkModeName], None] | None = None) -> None:
         self._name = checked(name)
         self._resumes: WorkModeName = "edits"  # where "go" leads
         self.changed = changed
+        self.watched: Callable[[str], bool] | None = None  # files whose edits are asked about in *edits*, too
 
     @property
     def name(self) -> WorkModeName:
         return self._name
+
+    def for_file(self, path: str) -> WorkModeName:
+        """The mode as it is for an edit of this file."""
+        is_asked = self._name == "edits" and self.watched is not None and self.watched(path)
+        return "ask" if is_asked else self._name
 
     def change(self, name: str) -> bool:
         """Take another mode from now on; False when it is the present one. `UserError` when there is none such."""

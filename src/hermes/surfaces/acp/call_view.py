@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.surfaces.acp.protocol import (
-    CallBegun,
     CallContent,
     CallMoved,
+    CallTold,
     Location,
     PlanEntry,
     PlanTold,
@@ -82,10 +82,10 @@ def locations_of(name: str, args: Mapping[str, Any], cwd: str) -> tuple[Location
     return (Location(whole, line if isinstance(line, int) and line > 0 else None),)
 
 
-def begun(event: CallStarted, cwd: str) -> CallBegun:
+def begun(event: CallStarted, cwd: str) -> CallTold:
     """A call that starts."""
     call, args = event.call, event.args
-    return CallBegun(
+    return CallTold(
         tool_call_id=call.id,
         title=title_of_call(call.name, args),
         kind=kind_of_tool(call.name),

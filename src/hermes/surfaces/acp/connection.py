@@ -42,7 +42,7 @@ class EditorGone(Exception):
     """The other end has closed, or does not read any more."""
 
 
-class Pipes(Struct, frozen=True):
+class EditorPipes(Struct, frozen=True):
     """Where lines come from, and where frames go."""
 
     lines: AsyncIterator[bytes]
@@ -97,7 +97,7 @@ async def lines_of(fd: int) -> AsyncIterator[bytes]:
 class EditorConnection:
     """One editor. `run` returns when it has gone; every request it sent has its reply by then, or nobody to read it."""
 
-    def __init__(self, pipes: Pipes) -> None:
+    def __init__(self, pipes: EditorPipes) -> None:
         self._pipes = pipes
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._number = 0

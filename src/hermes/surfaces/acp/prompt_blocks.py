@@ -14,10 +14,7 @@ MOST_IMAGE_BYTES = 20_000_000
 
 def content_of(blocks: list[JsonObject]) -> Content:
     """Words alone are a string; with pictures, parts. Blocking: links to files are read."""
-    parts: list[Part] = []
-    for block in blocks:
-        if (part := _part(block)) is not None:
-            parts.append(part)
+    parts = [part for block in blocks if (part := _part(block)) is not None]
     if any(isinstance(part, ImagePart) for part in parts):
         return tuple(parts)
     return "\n\n".join(part.text for part in parts if isinstance(part, TextPart))

@@ -133,7 +133,7 @@ class ThoughtChunk(_Update, frozen=True, tag="agent_thought_chunk"):
     content: TextBlock
 
 
-class CallBegun(_Update, frozen=True, kw_only=True, tag="tool_call"):
+class CallTold(_Update, frozen=True, kw_only=True, tag="tool_call"):
     tool_call_id: str
     title: str
     kind: ToolKind
@@ -200,7 +200,7 @@ Update: TypeAlias = (
     UserChunk
     | AnswerChunk
     | ThoughtChunk
-    | CallBegun
+    | CallTold
     | CallMoved
     | PlanTold
     | CommandsTold

@@ -139,7 +139,8 @@ class ApprovalGate:
             verdict = structs.replace(verdict, reason=str(action.details["why"]))  # what it says, not its key
         if action.kind == "command" and border is not None and border.stands and not action.details.get("sandbox"):
             verdict = _leaving(verdict, analysis)
-        verdict = in_mode(self.work_mode.name, verdict, action, analysis, border)
+        mode = self.work_mode.for_file(action.text) if action.kind == "write" else self.work_mode.name
+        verdict = in_mode(mode, verdict, action, analysis, border)
         question = ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
         decision = await self._decide(question, context, policy, scope)
         if decision.allowed and verdict.rule == "grant":

@@ -50,7 +50,7 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     else:
         shown = display_path(place.path, ctx.environment.cwd)
         diff = workspace.veil.hide(unified_diff(shown, before.text, new.text))
-        await workspace.agree(place, diff)
+        await workspace.agree(place, diff, lambda: (before.text if place.info is not None else None, new.text))
         await workspace.write(place, new.data)
         await ctx.note("diff", diff)
         await ctx.note("files_changed", [place.resolved])

@@ -2,10 +2,10 @@
 
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
 from hermes.confinement.deciding_rule import deciding_rule
@@ -51,6 +51,9 @@ class TextFile:
     @property
     def text(self) -> str | None:
         return self.decoded.text if self.decoded else None
+
+
+EditTexts: TypeAlias = Callable[[], tuple[str | None, str | None]]  # a file before and after; None: there is none
 
 
 @runtime_checkable
@@ -120,21 +123,28 @@ class Workspace:
         if refusal:
             raise ToolError(f"{refusal}; write elsewhere, or ask the user to do it")
         if place.info is not None and await self.refuse_read(place) is not None:
-            await self._ask(place, None)
+            await self._ask(place, {})
 
-    async def agree(self, place: WorkspacePath, diff: str) -> None:
-        """Raise `ToolError` unless the gate lets this edit be made; `diff` shows it, without secrets."""
-        await self._ask(place, diff)
+    async def agree(self, place: WorkspacePath, diff: str, texts: EditTexts) -> None:
+        """Raise `ToolError` unless the gate lets this edit be made; `diff` shows it, without secrets.
+
+        `texts` are the file before and after, made only for whoever shows them.
+        """
+        await self._ask(place, {"diff": diff, "edit": lambda: self._edit(place, texts)})
         now = await self._ctx.environment.stat(place.path) if self._agreed else place.info
         if _stamp(now) != _stamp(place.info):
             raise ToolError(f"{place.given!r} changed while a person was asked, so nothing was written; read it again")
 
-    async def _ask(self, place: WorkspacePath, diff: str | None) -> None:
+    def _edit(self, place: WorkspacePath, texts: EditTexts) -> dict[str, Any]:
+        before, after = (self.veil.hide(text) if text else text for text in texts())
+        return {"path": place.resolved, "old_text": before, "new_text": after or ""}
+
+    async def _ask(self, place: WorkspacePath, details: dict[str, Any]) -> None:
         names = [place.resolved]
         if place.info is not None and place.info.is_link:  # which a patch may remove, wherever it leads
             names.append(await self._own_place(place))
         for name in (each for each in names if each not in self._agreed):
-            await self._ask_to_write(place, name, {} if diff is None else {"diff": diff})
+            await self._ask_to_write(place, name, details)
 
     async def _ask_to_write(self, place: WorkspacePath, name: str, details: dict[str, Any]) -> None:
         confinement = await self._confinement()
