@@ -102,6 +102,14 @@ class Editor:
                 self.news.clear()
                 await self.news.wait()
 
+    async def stray(self) -> dict[str, Any]:
+        """The first frame that answers nothing it asked."""
+        async with asyncio.timeout(WAIT_S):
+            while not self.strays:
+                self.news.clear()
+                await self.news.wait()
+        return self.strays[0]
+
     def told(self, kind: str) -> list[dict[str, Any]]:
         return [update for update in self.updates if update["sessionUpdate"] == kind]
 

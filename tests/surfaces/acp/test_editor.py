@@ -10,14 +10,16 @@ import pytest
 from hermes.config.write import set_key
 from hermes.testing.replies import Reply, calls, says
 from hermes.testing.server import ServerThread
-from tests.surfaces.acp.editor import ALLOW, DENY, Editor, Refused, editor_at
+from tests.surfaces.acp.editor import ALLOW, DENY, Refused, editor_at
 from tests.surfaces.cli.interactive.terminal import answering
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 TURNS: dict[str, list[Reply]] = {
     "Write": [calls("write_file", path="note.txt", content="new words\n"), says("Written.")],
     "Script": [
-        calls("execute_code", code="from hermes_tools import write_file\nprint(write_file('note.txt', 'new words\\n'))"),
+        calls(
+            "execute_code", code="from hermes_tools import write_file\nprint(write_file('note.txt', 'new words\\n'))"
+        ),
         says("Done."),
     ],
     "Secret": [calls("write_file", path=".env", content="A=1\n"), says("Written.")],
@@ -81,7 +83,10 @@ async def test_a_configured_provider_is_the_first_way_to_authenticate(home: Path
         (b'{"jsonrpc": "2.0", "id": 9, "method": "ping"}', -32601),
         (b'{"jsonrpc": "2.0", "id": 9, "method": "session/new", "params": {}}', -32602),
         (b'{"jsonrpc": "2.0", "id": 9, "method": "session/new", "params": {"cwd": "here", "mcpServers": []}}', -32602),
-        (b'{"jsonrpc": "2.0", "id": 9, "method": "session/prompt", "params": {"sessionId": "x", "prompt": []}}', -32002),
+        (
+            b'{"jsonrpc": "2.0", "id": 9, "method": "session/prompt", "params": {"sessionId": "x", "prompt": []}}',
+            -32002,
+        ),
         (b'{"jsonrpc": "2.0", "id": 9, "method": "session/load", "params": {"sessionId": "x", "cwd": "/"}}', -32002),
     ],
 )
@@ -90,10 +95,7 @@ async def test_what_is_wrong_is_refused_and_the_server_goes_on(home: Path, frame
         editor.send(frame)
         editor.send(b"")
         assert (await editor.call("initialize", protocolVersion=1))["protocolVersion"] == 1
-        async with asyncio.timeout(20):
-            while not editor.strays:
-                await asyncio.sleep(0.01)
-        assert editor.strays[0]["error"]["code"] == code
+        assert (await editor.stray())["error"]["code"] == code
 
 
 async def test_a_turn_with_a_call_is_told_in_order(home: Path, project: Path) -> None:
@@ -311,11 +313,10 @@ async def test_twenty_sessions_work_side_by_side(home: Path, project: Path) -> N
         turn = editor.begin("session/prompt", sessionId=sleeping, prompt=[{"type": "text", "text": "Sleep"}])
         sessions = [await editor.new(project) for _ in range(20)]
         turns = [
-            editor.begin("session/prompt", sessionId=one, prompt=[{"type": "text", "text": "Hello"}]) for one in sessions
+            editor.begin("session/prompt", sessionId=one, prompt=[{"type": "text", "text": "Hello"}])
+            for one in sessions
         ]
         for each in turns:
             async with asyncio.timeout(60):
                 assert (await each)["stopReason"] == "end_turn"
         assert not turn.done()
-
-
