@@ -309,6 +309,16 @@ class FileInfo(Struct, frozen=True, kw_only=True):
     is_link: bool = False
 
 
+class OpenBuffers(Protocol):
+    """An editor that may hold a file in words that it has not saved; a session's memo has it as `OPEN_BUFFERS`."""
+
+    async def text(self, path: str) -> str | None:
+        """The words of the file as they are in the editor; None where it cannot say."""
+
+
+OPEN_BUFFERS = "open_buffers"
+
+
 class Environment(Protocol):
     """Where commands run and files live: one per session, never another by itself.
 

@@ -21,6 +21,7 @@ from hermes.host.events import LiveEvent, ModeChanged, QuestionAsked, WorkChange
 from hermes.host.logs import Logged, session_tag
 from hermes.ops import EventStored
 from hermes.runtime.setup.process import shared
+from hermes.seams import OpenBuffers
 from hermes.tools.environments.command_env import redactor_of
 from hermes.types import JsonObject, Question
 from hermes.work_mode import WorkMode, WorkModeName
@@ -61,6 +62,7 @@ class SessionStart(Struct, frozen=True, kw_only=True):
     can_ask: bool = True  # else nobody is ever asked, and what needs an answer is a no
     is_reached_later: bool = False  # whoever opened it can be asked later, too: a server, a chat
     has_titles: bool = True  # a model gives the session its title
+    open_buffers: OpenBuffers | None = None  # an editor whose unsaved words file tools read
 
 
 class HostedSession:
@@ -245,6 +247,7 @@ class HostedSession:
             session_id=session_id,
             cwd=self._start.folder or None,
             work_mode=self.mode,
+            open_buffers=self._start.open_buffers,
             sink=Logged(self),
             approval_callback=self.questions.approve if self._start.can_ask else None,
             sudo_password_callback=self.questions.sudo_password if self._start.can_ask else None,

@@ -10,7 +10,7 @@ from msgspec.structs import fields
 from hermes.dicts import storable
 from hermes.errors import UnsupportedOption, UserError
 from hermes.runtime.guardrails import IterationBudget
-from hermes.seams import ContextEngine, EventStore, Model, Sink
+from hermes.seams import ContextEngine, EventStore, Model, OpenBuffers, Sink
 from hermes.work_mode import WorkMode
 
 Callback: TypeAlias = Callable[..., Any]
@@ -56,6 +56,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     checkpoint_max_total_size_mb: int = 500
     checkpoint_max_file_size_mb: int = 10
     cwd: str | None = None
+    open_buffers: OpenBuffers | None = None  # an editor whose unsaved words file tools read
     work_mode: WorkMode = field(default_factory=WorkMode)  # a name of one, too: edits, ask, plan
 
 

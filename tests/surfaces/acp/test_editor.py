@@ -9,7 +9,7 @@ import pytest
 
 from hermes.config.write import set_key
 from hermes.testing.replies import Reply, calls, says
-from hermes.testing.server import ServerThread
+from hermes.testing.server import ScriptedServer, ServerThread
 from tests.surfaces.acp.editor import ALLOW, DENY, Refused, editor_at
 from tests.surfaces.cli.interactive.terminal import answering
 
@@ -26,18 +26,23 @@ TURNS: dict[str, list[Reply]] = {
     "List": [calls("terminal", command="echo hi"), says("It says hi.")],
     "Plan": [calls("todo", todos=[{"id": "1", "content": "look", "status": "in_progress"}]), says("Planned.")],
     "Sleep": [calls("terminal", command="sleep 600"), says("Never.")],
+    "Read": [calls("read_file", path="note.txt"), says("Read.")],
+    "Patch": [
+        calls("patch", mode="replace", path="note.txt", old_string="unsaved words", new_string="unsaved letters"),
+        says("Patched."),
+    ],
     "Delete": [calls("terminal", command="rm -rf gone"), says("Tried.")],
 }
 
 
 @pytest.fixture
-def server() -> Iterator[ServerThread]:
+def server() -> Iterator[ScriptedServer]:
     with ServerThread(answering(TURNS)) as running:
         yield running
 
 
 @pytest.fixture
-def home(tmp_path: Path, server: ServerThread) -> Path:
+def home(tmp_path: Path, server: ScriptedServer) -> Path:
     made = tmp_path / "home"
     made.mkdir(mode=0o700)
     set_key(made, "model.default", "scripted")
@@ -236,7 +241,7 @@ async def test_a_second_prompt_waits_and_both_are_answered_in_order(home: Path, 
     assert places == sorted(places)
 
 
-async def test_a_blank_prompt_and_commands_ask_no_model(home: Path, project: Path, server: ServerThread) -> None:
+async def test_a_blank_prompt_and_commands_ask_no_model(home: Path, project: Path, server: ScriptedServer) -> None:
     async with editor_at(home, ENVIRON) as editor:
         session = await editor.new(project)
         for words in (" ", "/help", "/context", "/version", "/tools"):
@@ -287,7 +292,7 @@ async def test_a_fork_leaves_its_parent_as_it_is(home: Path, project: Path) -> N
     assert [each["content"]["text"] for each in editor.told("user_message_chunk")] == ["Hello"]
 
 
-async def test_blocks_become_words_and_pictures(home: Path, project: Path, server: ServerThread) -> None:
+async def test_blocks_become_words_and_pictures(home: Path, project: Path, server: ScriptedServer) -> None:
     picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     blocks: list[dict[str, Any]] = [
         {"type": "text", "text": "Look"},
@@ -320,3 +325,33 @@ async def test_twenty_sessions_work_side_by_side(home: Path, project: Path) -> N
             async with asyncio.timeout(60):
                 assert (await each)["stopReason"] == "end_turn"
         assert not turn.done()
+
+
+async def test_unsaved_words_are_what_tools_read_and_what_an_edit_is_compared_with(home: Path, project: Path) -> None:
+    def answer(method: str, params: dict[str, Any]) -> Any:
+        if method == "fs/read_text_file":
+            return (
+                {"content": "unsaved words\n"} if params["path"].endswith("note.txt") else {"code": 1, "message": "?"}
+            )
+        return ALLOW
+
+    async with editor_at(home, ENVIRON, answer) as editor:
+        await editor.call("initialize", protocolVersion=1, clientCapabilities={"fs": {"readTextFile": True}})
+        session = await editor.new(project)
+        await editor.prompt(session, "Read")
+        assert "unsaved words" in editor.told("tool_call_update")[-1]["content"][0]["content"]["text"]
+        await editor.prompt(session, "Patch")
+
+    diff = next(asked for method, asked in editor.asked if method == "session/request_permission")["toolCall"][
+        "content"
+    ]
+    assert (diff[0]["oldText"], diff[0]["newText"]) == ("unsaved words\n", "unsaved letters\n")
+    assert (project / "note.txt").read_text() == "unsaved letters\n"
+
+
+async def test_an_editor_that_did_not_offer_its_buffers_is_not_asked(home: Path, project: Path) -> None:
+    async with editor_at(home, ENVIRON) as editor:
+        await editor.prompt(await editor.new(project), "Read")
+
+    assert editor.asked == []
+    assert "old words" in editor.told("tool_call_update")[-1]["content"][0]["content"]["text"]

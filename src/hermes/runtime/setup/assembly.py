@@ -21,7 +21,7 @@ from hermes.runtime.setup.gate import AgentGate
 from hermes.runtime.setup.model_setup import client_options, introduced, model_chain, prefill, request_options
 from hermes.runtime.setup.process import ProcessParts, shared, store_of
 from hermes.runtime.setup.tool_view_cache import SessionTools
-from hermes.seams import RequestOptions, Unit
+from hermes.seams import OPEN_BUFFERS, RequestOptions, Unit
 from hermes.tools.environments.command_env import redactor_of
 from hermes.tools.files.file_memory import REDACTOR
 from hermes.tools.hooks import Hooks
@@ -105,7 +105,7 @@ async def assemble(
         ids=process.ids,
         log=log,
         settings=settings.mapping,
-        memo={REDACTOR: redactor},
+        memo={REDACTOR: redactor, OPEN_BUFFERS: options.tools.open_buffers},
         redactor=redactor,
         user_id=options.session.user_id,
         ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),

@@ -239,13 +239,17 @@ class EditorAgent:
         """The live session of an id, or a new one, that works in `cwd`."""
         from hermes.host.agent_settings import AgentSettings
         from hermes.host.hosted_session import SessionStart
+        from hermes.surfaces.acp.editor_buffers import EditorBuffers
 
         if not Path(cwd).is_absolute() or not await asyncio.to_thread(Path(cwd).is_dir):
             raise WireError(BAD_PARAMS, f"cwd is the absolute path of a folder, not {cwd!r}")
         settings = self._installation.settings()
         self._check_model(settings)
         host = await self._hosted()
-        start = SessionStart(settings=settings, asked=AgentSettings(source="acp"), folder=cwd, work_mode="ask")
+        buffers = EditorBuffers(self._connection) if self._can_read_buffers else None
+        start = SessionStart(
+            settings=settings, asked=AgentSettings(source="acp"), folder=cwd, work_mode="ask", open_buffers=buffers
+        )
         live = host.session(start, session_id)
         await live.open()
         return live
@@ -259,8 +263,11 @@ class EditorAgent:
             raise WireError(protocol.AUTH_REQUIRED, f"{error}; set a model up with: hermes setup") from error
 
     def _opened(self, acp_id: str, live: "LiveSession") -> "EditorSession":
+        from hermes.surfaces.acp.editor_buffers import EditorBuffers
         from hermes.surfaces.acp.editor_session import EditorSession
 
+        if isinstance(buffers := live.start.open_buffers, EditorBuffers):
+            buffers.acp_id = acp_id
         self._sessions[acp_id] = made = EditorSession(acp_id, live, self._connection, self._go_to)
         return made
 

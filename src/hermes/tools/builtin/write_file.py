@@ -45,7 +45,8 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     result: dict[str, Any] = {"bytes_written": len(new.data), "dirs_created": await _lacks_folder(ctx, place)}
     if new.note:
         result["warning"] = new.note
-    if place.info is not None and new.data == before.data and place.info.size == len(new.data):
+    is_same = place.info is not None and new.data == before.data and place.info.size == len(new.data)
+    if is_same and place.unsaved is None:
         result["_hint"] = "the file already had exactly this content; nothing was changed"
     else:
         shown = display_path(place.path, ctx.environment.cwd)

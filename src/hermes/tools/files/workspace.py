@@ -4,14 +4,17 @@ import os
 import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import structs
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
 from hermes.confinement.deciding_rule import deciding_rule
 from hermes.confinement.policy import TEMP_FOLDERS, ConfinedEnvironment, Confinement
 from hermes.errors import ToolError
-from hermes.seams import Action, Decision, FileInfo, ToolContext
+from hermes.seams import OPEN_BUFFERS, Action, Decision, FileInfo, OpenBuffers, ToolContext
 from hermes.tools.files import paths
 from hermes.tools.files.encoding import Decoded, NotTextError, decode
 from hermes.tools.files.file_memory import FileMemo, digest
@@ -34,6 +37,8 @@ class WorkspacePath:
     path: str
     resolved: str
     info: FileInfo | None
+    unsaved: bytes | None = None  # what an editor holds of it and has not saved; `info` is about that, then
+    on_disk: FileInfo | None = None
 
     @property
     def extension(self) -> str:
@@ -91,8 +96,24 @@ class Workspace:
             await self._confinement()  # commands may have a temporary folder of their own
         info = await self._ctx.environment.stat(path)
         if info is not None:
-            return WorkspacePath(given, path, info.path, info)
+            return await self._as_edited(WorkspacePath(given, path, info.path, info, on_disk=info))
         return WorkspacePath(given, path, await self._future_path(path), None)
+
+    async def _as_edited(self, place: WorkspacePath) -> WorkspacePath:
+        """`place` with what an editor has not saved yet, where one is asked and has something."""
+        buffers: OpenBuffers | None = self._ctx.memo.get(OPEN_BUFFERS)
+        info = place.info
+        if buffers is None or info is None or info.kind != "file" or info.size > MAX_EDITED_BYTES:
+            return place
+        text = await buffers.text(place.resolved)
+        if text is None:
+            return place
+        unsaved = text.encode()
+        if unsaved == await self.read(place):
+            return place
+        # Its time is made of its words, so that other words are another file for whoever compares.
+        time_ns = int.from_bytes(sha256(unsaved).digest()[:6])
+        return replace(place, unsaved=unsaved, info=structs.replace(info, size=len(unsaved), mtime_ns=time_ns))
 
     async def refuse_read(self, place: WorkspacePath) -> str | None:
         """Why the path may not be read, or None."""
@@ -131,8 +152,8 @@ class Workspace:
         `texts` are the file before and after, made only for whoever shows them.
         """
         await self._ask(place, {"diff": diff, "edit": lambda: self._edit(place, texts)})
-        now = await self._ctx.environment.stat(place.path) if self._agreed else place.info
-        if _stamp(now) != _stamp(place.info):
+        now = await self._ctx.environment.stat(place.path) if self._agreed else place.on_disk
+        if _stamp(now) != _stamp(place.on_disk):
             raise ToolError(f"{place.given!r} changed while a person was asked, so nothing was written; read it again")
 
     def _edit(self, place: WorkspacePath, texts: EditTexts) -> dict[str, Any]:
@@ -211,6 +232,8 @@ class Workspace:
 
     async def read(self, place: WorkspacePath, offset: int = 0, size: int | None = None) -> bytes:
         """What is in the file that was located, and not in another that has taken its place behind a link."""
+        if place.unsaved is not None:
+            return place.unsaved[offset:] if size is None else place.unsaved[offset : offset + size]
         environment = self._ctx.environment
         if isinstance(environment, ExactFiles):
             return await environment.read_exact(place.resolved, offset, size)
