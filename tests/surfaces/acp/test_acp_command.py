@@ -7,11 +7,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from acp import PROTOCOL_VERSION, spawn_agent_process, text_block
-from acp.interfaces import Client
 from acp.schema import AllowedOutcome, RequestPermissionResponse
 
 from hermes.config.write import set_key
@@ -48,7 +47,7 @@ registry.register(
 """
 
 
-class Quiet(Client):
+class Quiet:
     """An SDK client that allows everything and keeps what it is told."""
 
     def __init__(self) -> None:
@@ -81,7 +80,10 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 async def test_the_sdk_talks_to_the_real_command(environ: dict[str, str], tmp_path: Path) -> None:
     client = Quiet()
-    async with asyncio.timeout(90), spawn_agent_process(client, *WORDS, env=environ, cwd=tmp_path) as (agent, process):
+    async with (
+        asyncio.timeout(90),
+        spawn_agent_process(cast("Any", client), *WORDS, env=environ, cwd=tmp_path) as (agent, process),
+    ):
         told = await agent.initialize(protocol_version=PROTOCOL_VERSION)
         assert told.agent_info is not None
         assert told.agent_info.name == "hermes-agent"

@@ -85,6 +85,7 @@ class EditorSession:
         self._permissions = PermissionDesk(connection, acp_id, lambda: self.live.cwd)
         self._in_order = asyncio.Lock()  # prompts reach the line in the order in which they came
         self._turns: dict[str, asyncio.Future[StopReason]] = {}
+        self._lined: set[str] = set()  # those that are in the line, or were
         self._current = ""
         self._spent = Usage()
         self._has_streamed = False
@@ -113,6 +114,9 @@ class EditorSession:
             self._turns[key] = turn
             try:
                 await self.live.submit(content, "queue", key)
+                self._lined.add(key)
+                if not self.live.is_busy:
+                    self._go_on()
             except HermesError as error:
                 del self._turns[key]
                 self._say(str(error))
@@ -121,6 +125,7 @@ class EditorSession:
             reason = await turn
         finally:
             self._turns.pop(key, None)
+            self._lined.discard(key)
         spent, self._spent = self._spent, Usage()
         return PromptReply(reason, _turn_usage(spent))
 
@@ -243,7 +248,10 @@ class EditorSession:
                 log.info("%s", text)
             case StatusChanged(message=message):
                 log.info("%s", message)
-            case WorkChanged() | QuestionAnswered() | TurnFinished() | MinorEvent():
+            case WorkChanged(is_busy=is_busy):
+                if not is_busy:
+                    self._go_on()
+            case QuestionAnswered() | TurnFinished() | MinorEvent():
                 return
             case _:
                 assert_never(event)
@@ -271,6 +279,14 @@ class EditorSession:
             self._say(why)
         self._end(key, "cancelled" if self.live.is_stop_wanted else "end_turn")
         self._current = ""
+
+    def _go_on(self) -> None:
+        """A stop holds the line for a word of the person; here the next prompt is that word."""
+        waiting = {one.id for one in self.live.queue.line}
+        for key in self._lined - waiting:  # somebody else took it out of the line
+            self._end(key, "end_turn")
+        if self.live.is_held and not self.live.is_closing and not waiting.isdisjoint(self._turns):
+            self.live.release()
 
     def _end(self, key: str, reason: StopReason) -> None:
         turn = self._turns.get(key)
