@@ -200,3 +200,22 @@ async def test_a_killed_server_loses_nothing_that_was_said(
         assert any(b'"status":"failed"' in line for line in lines)
         process.stdin.close()
         await process.wait()
+
+
+async def test_initialize_is_answered_before_anything_of_the_kernel_is_loaded(environ: dict[str, str]) -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from hermes.surfaces.acp.editor_agent import EditorAgent\n"
+        "from hermes.host.installation import Installation\n"
+        "from hermes.host.wire.frames import WireRequest\n"
+        "from pathlib import Path\n"
+        "import os\n"
+        "agent = EditorAgent(None, Installation(Path(os.environ['HERMES_HOME']), os.environ))\n"
+        "asyncio.run(agent.handle(WireRequest('initialize', {'protocolVersion': 1}, 1)))\n"
+        "print([name for name in sys.modules if name.startswith(('hermes.runtime', 'hermes.tools', 'hermes.state'))])\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, env=environ, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert out.strip() == b"[]"
