@@ -135,7 +135,6 @@ async def test_no_byte_on_stdout_that_is_not_a_frame(environ: dict[str, str], tm
     for words in (
         b"while it is loaded",
         b"past everything",
-        b"by a call",
         b"first stdout",
         b"raw bytes",
         b"by a child",
