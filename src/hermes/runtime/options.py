@@ -159,10 +159,6 @@ _ANSWERING = frozenset(
 
 # Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
 _NOT_YET = {
-    "acp_command": "an external ACP agent as the model",
-    "acp_args": "an external ACP agent as the model",
-    "command": "an external process as the model",
-    "args": "an external process as the model",
     "save_trajectories": "trajectory files",
 }
 

@@ -29,6 +29,7 @@ from hermes.tools.results.shelf import FileShelf
 
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
+    from hermes.models.external.agent_model import ExternalAgent
 
 log = logging.getLogger("hermes")
 
@@ -41,7 +42,7 @@ class Assembly(Struct, frozen=True, kw_only=True):
     warm: HistoryCache
     tools: SessionTools
     client: ModelClient
-    boxes: "tuple[BoxModel, ...]"
+    boxes: "tuple[BoxModel | ExternalAgent, ...]"  # models that are a process of our own
     auxiliary: AuxiliaryClient
     request_options: RequestOptions
     guardrails: GuardrailConfig
