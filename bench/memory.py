@@ -1,7 +1,8 @@
 """Recall by `memory.provider: local`: what it finds in the recall set, and what a question costs with many turns.
 
-Run: python bench/memory.py recall            (the set of bench/recall_set.py: full-text, vectors, both)
+Run: python bench/memory.py recall [SEED]     (the set of bench/recall_set.py, or one drawn anew: words, vectors, both)
      python bench/memory.py prefetch [TURNS]  (one question against its floor, in turns; 100,000 by default)
+     python bench/memory.py index [SECONDS]   (the share of a core that building the index takes; 30 s by default)
 
 The weights are looked for in HERMES_TEST_BOX (a home that has them), else in HERMES_HOME.
 """
@@ -16,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.recall_set import Fact, RecallSet, recall_set
+from bench.recall_set import SEED, Fact, RecallSet, recall_set
 from hermes.config.paths import root_home
-from hermes.context.memory.local.local_provider import LocalProvider
+from hermes.context.memory.local.local_provider import SHARE, LocalProvider
 from hermes.context.memory.local.sentence_model import DIMENSIONS, MAX_TOKENS
 from hermes.context.memory.provider import ProviderHome
 from hermes.state import SessionDB
@@ -59,8 +60,8 @@ def scores(told: RecallSet, ids: Sequence[int], ask: Callable[[Fact], Sequence[i
     return hits / len(told.facts), old_first / changed
 
 
-def recall() -> None:
-    told = recall_set()
+def recall(seed: int) -> None:
+    told = recall_set(seed)
     with tempfile.TemporaryDirectory() as folder, SessionDB(Path(folder) / "state.db") as db:
         ids = filled(db, told)
         provider = provider_in(Path(folder), db)
@@ -117,6 +118,31 @@ def prefetch(turns: int) -> None:
         print(f"prefetch: {own / base:.2f} of the floor (at most {LIMIT})")
 
 
+def index(seconds: float) -> None:
+    """The processor time of this process while nothing but the index is built in it, against the clock."""
+    told = recall_set()
+    with tempfile.TemporaryDirectory() as folder, SessionDB(Path(folder) / "state.db") as db:
+        for number in range(5):
+            rows = [{"role": "user", "content": turn.user, "timestamp": turn.at} for turn in told.turns]
+            db.import_sessions(
+                [{"id": f"s{number}", "source": "cli", "started_at": told.turns[0].at, "messages": rows}]
+            )
+        db.queries.optimize_index()
+        provider = provider_in(Path(folder), db)
+        began = time.perf_counter()
+        provider.prefetch(told.facts[0].question)
+        asked_ms = (time.perf_counter() - began) * 1e3
+        began, spent = time.perf_counter(), time.process_time()
+        provider.initialize("bench")
+        time.sleep(seconds)
+        took, worked = time.perf_counter() - began, time.process_time() - spent
+        provider.shutdown()
+        count, share = provider.index.count, worked / took
+        state = "all of them" if count >= len(told.turns) * 5 else "it was still at it"
+        print(f"{count} turns indexed in {took:.1f} s, {state}; a question to the empty index took {asked_ms:.1f} ms")
+        print(f"index: {share:.2f} of a core (at most {SHARE})")
+
+
 def _many(db: SessionDB, provider: LocalProvider, turns: int, told: RecallSet) -> None:
     """A store and an index of so many turns; vectors of the set's sentences, each turned a little."""
     rng = np.random.default_rng(3)
@@ -141,7 +167,9 @@ def _many(db: SessionDB, provider: LocalProvider, turns: int, told: RecallSet) -
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["prefetch"]:
+    if sys.argv[1:2] == ["index"]:
+        index(float(sys.argv[2]) if len(sys.argv) > 2 else 30.0)
+    elif sys.argv[1:2] == ["prefetch"]:
         prefetch(int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)
     else:
-        recall()
+        recall(int(sys.argv[2]) if len(sys.argv) > 2 else SEED)

@@ -1,6 +1,8 @@
 """Skills in a session: the index, the tools, `/name`, variables of that session alone, and what is counted."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 from hermes import AIAgent
 from hermes.extensions.skills.usage_log import UsageLog
+from hermes.testing.fakes import KeepLast
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import calls, says
@@ -55,6 +58,41 @@ async def test_the_index_stands_in_the_prompt_and_stays_there(tmp_path: Path, ho
     assert "- later: Comes later." in third
 
 
+async def test_the_index_that_was_kept_holds_until_something_changes(tmp_path: Path, home: Path) -> None:
+    async def index(number: int, **more: Any) -> str:
+        model = ScriptedModel(says("ok"))
+        one = agent(model, MemoryStore(), tmp_path, f"s{number}", **more)
+        await one.arun_conversation("a")
+        await one.aclose()
+        return str(model.full_requests[0].system).partition("<available_skills>")[2].partition("</")[0]
+
+    kept, shelf = home / "cache" / "skill-index.txt", home / "skills"
+    first = await index(0)
+    assert "cooking: Cook a dish." in first
+    kept.write_text(kept.read_text().replace("Cook a dish.", "As it was kept."))
+    assert "As it was kept." in await index(1), "nothing is read that has not changed"
+    changes: list[Callable[[], object]] = [
+        lambda: (shelf / "kitchen" / "cooking" / "SKILL.md").write_text(skill_text("cooking", "Cook two dishes.", "")),
+        lambda: (shelf / "kitchen" / "DESCRIPTION.md").write_text("---\ndescription: Food.\n---\n"),
+        lambda: put(shelf / "baking", skill_text("baking", "Bake bread.", "Knead.")),
+        lambda: shutil.rmtree(shelf / "kitchen" / "cooking"),
+        lambda: kept.write_bytes(b"\xff\xfe broken"),
+        lambda: UsageLog(shelf).loaded("baking", "s"),
+    ]
+    seen = [first]
+    for number, change in enumerate(changes):
+        change()
+        kept.write_bytes(kept.read_bytes().replace(b"baking", b"forged"))
+        seen.append(await index(2 + number))
+    assert "Cook two dishes." in seen[1]
+    assert "kitchen: Food." in seen[2]
+    assert "baking" in seen[3]
+    assert "cooking" not in seen[4]
+    assert seen[4] == seen[5] == seen[6]
+    assert "forged" not in "".join(seen)
+    assert await index(9, enabled_toolsets=["file"]) == ""
+
+
 async def test_a_session_without_the_tools_has_no_index(tmp_path: Path, home: Path) -> None:
     model = ScriptedModel(says("1"))
     one = agent(model, MemoryStore(), tmp_path, enabled_toolsets=["terminal"])
@@ -96,6 +134,21 @@ async def test_variables_reach_commands_after_the_skill_was_loaded_and_in_this_s
         *("length 7", "length 7."),
     ]
     assert "tea-pot" not in str([request.units for request in model.full_requests])
+
+
+async def test_a_cold_start_after_compressions_knows_what_was_loaded(tmp_path: Path, home: Path) -> None:
+    store, session = MemoryStore(), "one"
+    begins = [calls("skill_view", name="cooking"), calls("terminal", command=SHOW), calls("terminal", command=SHOW)]
+    for number, call in enumerate(begins):
+        model = ScriptedModel(call, *(says(f"{turn}") for turn in range(5)))
+        one = agent(model, store, tmp_path, session, context_engine=KeepLast())  # another process would see the same
+        for turn in range(5):
+            await one.arun_conversation(f"question {turn}")
+        assert number == 0 or results(model)[0]["output"].strip() == "length 7."
+        assert "skill_view" not in str(model.full_requests[0].units)
+        assert (await one.acompress())["status"] == "compressed"
+        session = one.session_id
+        await one.aclose()
 
 
 async def test_a_name_with_a_slash_loads_the_skill_whoever_says_it(tmp_path: Path, home: Path) -> None:

@@ -119,21 +119,28 @@ class MemoryQueries:
         return [{name: row[name] for name in names} for row in _page(rows, where.limit, where.offset)]
 
     def surroundings(self, places: Sequence[MessagePlace], columns: Sequence[str]) -> list[AroundMessage]:
-        return [self._around(place, tuple({"id": 0} | dict.fromkeys(columns))) for place in places]
+        return [self._around(place, tuple({"id": 0, "timestamp": 0} | dict.fromkeys(columns))) for place in places]
 
     def _around(self, place: MessagePlace, names: tuple[str, ...]) -> AroundMessage:
         def told(rows: list[Row]) -> list[Row]:
             return [{name: row[name] for name in names} for row in rows]
 
-        session, at, window = place.session_id, place.message_id, place.window
-        earlier = sorted(self._rows(MessageFilter(session_id=session, below=at)), key=lambda row: row["id"])
-        later = sorted(self._rows(MessageFilter(session_id=session, above=at)), key=lambda row: row["id"])
+        def when(row: Row) -> tuple[float, int]:
+            return row["timestamp"], row["id"]
+
+        session, window = place.session_id, place.window
+        here = self._rows(MessageFilter(ids=(place.message_id,), is_active=None))
+        if not here:
+            return AroundMessage([], [], [], [], [])
+        line = sorted(self._rows(MessageFilter(session_id=session)), key=when)
+        earlier = [row for row in line if when(row) < when(here[0])]
+        later = [row for row in line if when(row) > when(here[0])]
         cut = max(0, len(earlier) - window)
         start = [row for row in earlier[:cut] if row["role"] in ("user", "assistant")]
         end = [row for row in later[window:] if row["role"] in ("user", "assistant")]
         return AroundMessage(
             told(earlier[cut:]),
-            told(self._rows(MessageFilter(session_id=session, ids=(at,), is_active=None))),
+            told(here),
             told(later[:window]),
             told(start[: place.ends]),
             told(end[max(0, len(end) - place.ends) :]),

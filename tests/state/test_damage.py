@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.ops import AttemptOpened, CallJournalled, MessageAppended, SessionCreated
 from hermes.state import SessionDB, SqliteStore
+from hermes.state.message_rows import message_row
 from hermes.state.sqlite.examine import faults_of
 from hermes.state.sqlite.lock import Seal
 from hermes.state.sqlite.repair import repair
 from hermes.state.sqlite.salvage import DAMAGED_MESSAGE, salvage
+from hermes.state.sqlite.tables import watermark
 from hermes.types import Message, ToolCall
 from tests.state.opened import sqlite_of
 
@@ -210,6 +213,37 @@ def test_a_file_as_it_was_left_is_not_looked_through(tmp_path: Path) -> None:
         file.seek(path.stat().st_size - 1)
         file.write(b"\0")
     assert not seal.is_unbroken()
+
+
+def test_a_commit_of_many_pages_does_not_cost_the_search_index(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    texts = [
+        {"role": "user", "content": f"needle{number} " + "x" * 12_000, "timestamp": 1.0} for number in range(3_000)
+    ]
+    with SessionDB(path) as db:
+        head = {"id": "s", "source": "cli", "model": "m", "started_at": 1.0}
+        db.queries.add_session(head, [message_row(text, 1.0) for text in texts])
+        db.append_message("s", "user", "one more")
+        db.append_message("s", "user", "and one")
+        log = path.with_name("state.db-wal")
+        assert log.stat().st_size < 32 << 20  # it was moved into the file
+        sqlite_of(db).index_all()
+        assert Seal(path).is_unbroken()
+    assert Seal(path).is_unbroken()
+    with SessionDB(path) as db:
+        assert sqlite_of(db).read(watermark) == 3_002
+
+
+def test_an_index_that_was_emptied_is_made_again_also_where_nobody_writes(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    filled(path, 2, 600)
+    os.utime(path)
+    assert not Seal(path).is_unbroken()
+    with SessionDB(path) as db:
+        deadline = time.monotonic() + 60
+        while sqlite_of(db).read(watermark) < 1_200:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 @pytest.mark.parametrize("cut", [0, 1], ids=["whole", "without its first page"])

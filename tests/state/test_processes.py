@@ -15,7 +15,7 @@ import pytest
 from hermes.errors import StoreUnavailable
 from hermes.state import SessionDB, SqliteStore
 from hermes.state.sqlite.connection import choose_journal, file_system_of
-from hermes.state.sqlite.lock import FairLock
+from hermes.state.sqlite.lock import FairLock, Seal
 
 WORKER = Path(__file__).with_name("workers.py")
 TURNS = 1000 if os.environ.get("HERMES_TEST_FULL") == "1" else 40
@@ -38,6 +38,7 @@ def test_sixteen_processes_store_every_turn(tmp_path: Path) -> None:
     answers = [child.communicate(timeout=400) for child in children]
     assert [child.returncode for child in children] == [0] * 16, [error for _, error in answers if error]
     assert sum(json.loads(out)["turns"] for out, _ in answers) == 16 * TURNS
+    assert Seal(path).is_unbroken()  # else the next start would look through the file and index it anew
     with closing(sqlite3.connect(path)) as conn:
         assert conn.execute("SELECT count(*) FROM messages").fetchone()[0] == 32 * TURNS
         assert conn.execute("SELECT count(*) FROM attempts WHERE outcome = 'ok'").fetchone()[0] == 16 * TURNS

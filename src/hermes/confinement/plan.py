@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from hermes.confinement import places
 from hermes.confinement.policy import (
@@ -27,6 +28,15 @@ _MOST_BYTES = 256 << 10
 _MOST_FOLDERS = 3000  # looked through for repositories in the workspace
 _DEEPEST = 5
 _NOT_LOOKED_INTO = frozenset({"node_modules", ".git", "__pycache__", ".venv", "venv", "target", ".tox"})
+
+
+@runtime_checkable
+class OpensFolders(Protocol):
+    """An environment in which a person can open one more folder, between two commands."""
+
+    @property
+    def opened_folders(self) -> tuple[str, ...]: ...
+    async def open_folder(self, folder: str) -> None: ...
 
 
 def plan(request: PlanRequest, found: Enforcement) -> Confinement:
@@ -51,6 +61,12 @@ def plan(request: PlanRequest, found: Enforcement) -> Confinement:
         bwrap=found.bwrap,
         why=found.why,
     )
+
+
+def opened(confined: Confinement, folder: str, why: str) -> Confinement:
+    """The same with one more real folder, protected inside as the workspace is; nothing else is planned again."""
+    root = PathRule(folder, "write", "granted", why)
+    return confined.with_rules(root, *_protected(confined.workspace, confined.home, [root]))
 
 
 def own_root(folder: str, workspace: str) -> str | None:

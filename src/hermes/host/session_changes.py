@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.errors import UserError
 from hermes.host.host_errors import SessionBusy
@@ -13,6 +14,8 @@ from hermes.models.providers.resolve import ModelQuery, resolve
 
 if TYPE_CHECKING:
     from hermes.host.live_session import LiveSession
+
+_WRITABLE = "terminal.sandbox_writable"
 
 
 async def undo(session: "LiveSession") -> tuple[str, int]:
@@ -26,12 +29,20 @@ async def undo(session: "LiveSession") -> tuple[str, int]:
 
 def changed_settings(session: "LiveSession", flags: Mapping[str, Any]) -> Settings:
     """The settings with these keys on top, dots as two underscores; `SessionBusy` while a turn runs."""
-    if session.is_busy:
-        raise SessionBusy("this can be changed when the turn has ended; stop it, or wait for its end")
+    refuse_when_busy(session)
     changed = {name.replace("__", "."): value for name, value in flags.items()}
+    if (border := session.agent.border) is not None and (opened := border.opened_folders):
+        known = changed.get(_WRITABLE) or session.settings.of(terminal.Section).sandbox_writable
+        changed[_WRITABLE] = list(dict.fromkeys([*known, *opened]))  # planned anew, what a person opened stays open
     settings = replace(session.settings, flags={**session.settings.flags, **changed}, _made={})
     resolve(settings, ModelQuery())
     return settings
+
+
+def refuse_when_busy(session: "LiveSession") -> None:
+    """`SessionBusy` while a turn runs."""
+    if session.is_busy:
+        raise SessionBusy("this can be changed when the turn has ended; stop it, or wait for its end")
 
 
 async def folder_for(session: "LiveSession", wanted: str) -> str:

@@ -21,6 +21,7 @@ from hermes.types import JsonObject
 from hermes.work_mode import WorkMode
 
 if TYPE_CHECKING:
+    from hermes.confinement.plan import OpensFolders
     from hermes.models.providers.windows import Window
     from hermes.runtime.prompt import PromptReport
 
@@ -150,6 +151,15 @@ class AIAgent:
         """The model that the next call goes to, and what it reads at once; None before the first turn."""
         made = self._session.assembly
         return (made.client.model.name, made.client.window) if made is not None else None
+
+    @property
+    def border(self) -> "OpensFolders | None":
+        """Where one more folder can be opened for this session; None before its first turn, or where there is none."""
+        from hermes.confinement.plan import OpensFolders  # rarely asked for
+
+        made = self._session.assembly
+        environment: object = None if made is None else made.services.environment
+        return environment if isinstance(environment, OpensFolders) else None
 
     def close(self, *, keep_background: bool = False) -> None:
         """Stop what runs and release what is held. The session stays resumable.

@@ -5,7 +5,7 @@ together with the opening of the next attempt. Nothing is acted upon, or shown a
 """
 
 from functools import partial
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from hermes import types
 from hermes.errors import BudgetExceeded, LeaseLost, ProviderError, SessionInUse, SessionMoved, StoreError
@@ -16,6 +16,9 @@ from hermes.runtime.request_repair import mended
 from hermes.runtime.session.context_watch import AGAIN_AFTER
 from hermes.runtime.tool_round import run_tools
 from hermes.runtime.turn import Turn
+
+if TYPE_CHECKING:
+    from hermes.runtime.memory_fence import MemoryFence
 
 SUM_UP = (
     "You have used all the model calls of this turn. Without calling tools, say what was done, what was found, "
@@ -141,9 +144,18 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
     turn.untold.append(types.StepStarted(outcome.api_calls, turn.ran))
     request = turn.request(tools)
 
+    fence: MemoryFence | None = None
+
     def on_delta(delta: types.ModelDelta) -> None:
+        nonlocal fence
         if type(delta) is types.TextDelta:
-            outcome.streamed = True
+            if fence is None and "<" in delta.text:
+                from hermes.runtime.memory_fence import MemoryFence  # paid by answers with a tag
+
+                fence = MemoryFence()
+            if fence is not None:
+                delta = types.TextDelta(fence.add(delta.text))
+            outcome.streamed |= bool(delta.text)
         emit(delta)
 
     plan = CallPlan(
@@ -156,6 +168,9 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
         repair=partial(mended, turn),
     )
     answer = await turn.client.call(request, plan, ctx.scope)
+    if fence is not None and (rest := fence.rest()):
+        outcome.streamed = True
+        emit(types.TextDelta(rest))
     response, usage = answer.response, answer.response.usage
     outcome.model, outcome.provider = answer.model, answer.provider
     outcome.last_reasoning = response.message.reasoning or response.message.reasoning_content

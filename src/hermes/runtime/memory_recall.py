@@ -1,5 +1,6 @@
 """Memory with a provider: the files as ever, and whoever `memory.provider` names recalls beside the question."""
 
+import logging
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ from hermes.config.sections.memory import Section
 from hermes.context.memory.delegation_report import finished_children
 from hermes.context.memory.provider import PROVIDERS
 from hermes.context.memory.provider_calls import MemoryManager
+from hermes.context.memory.provider_faults import KeptFault, keep_fault
 from hermes.context.memory.provider_home import provider_home
 from hermes.dicts import to_dict
 from hermes.runtime.parts import Joining, TurnFacts
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from hermes.seams import PromptSource, ToolContext
 
 TOOLSET = "memory"
+log = logging.getLogger("hermes")
 SPARE_S = 2.0  # the provider's own deadline is the shorter one, so that it is told by its name
 
 
@@ -32,7 +35,7 @@ class RecallingMemory(MemoryPart):
     def __init__(self, agent: Joining, targets: Sequence["Target"], section: Section) -> None:
         super().__init__(agent, targets, section)
         self.limit_s = section.prefetch_timeout + SPARE_S
-        self.manager = MemoryManager(self.untold.append, section.prefetch_timeout)
+        self.manager = MemoryManager(self.untold.append, section.prefetch_timeout, self._keep_fault)
         self._is_ready = False  # the provider was told of the session
         self._turns = 0
         self._session_id = agent.session_id
@@ -50,6 +53,19 @@ class RecallingMemory(MemoryPart):
             self.untold.append(f"the memory provider {name!r} is left out: {error}")
             return
         self.manager.add_provider(made)
+
+    def _keep_fault(self, method: str, why: str) -> None:
+        provider = self.manager.provider
+        fault = KeptFault(
+            provider.name if provider else self.section.provider,
+            method,
+            self.services.redactor.redact(why),
+            self.services.clock.now(),
+        )
+        try:
+            keep_fault(self.agent.settings.home, fault)
+        except OSError as error:
+            log.warning("a fault of the memory provider could not be kept for doctor: %s", error)
 
     # -- the prompt, the tools, and what is recalled -----------------------------------------------------------------
 

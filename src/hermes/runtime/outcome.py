@@ -59,6 +59,11 @@ class Outcome(Struct):
         """Close the turn; the first ending stands."""
         if self.exit_reason:
             return
+        if "<memory-context>" in text:
+            from hermes.runtime.memory_fence import MemoryFence  # paid by answers that repeat what was recalled
+
+            fence = MemoryFence()
+            text = fence.add(text) + fence.rest()
         self.exit_reason, self.final_response, self.completed, self.partial = reason, text, completed, partial
         for name, value in more.items():
             setattr(self, name, value)

@@ -25,7 +25,8 @@ TEXT_COLUMNS = (
     "status",
 )
 
-_MEMORY_CONTEXT = re.compile(r"<memory-context>.*?</memory-context>\s*", re.DOTALL)
+MEMORY_OPENING, MEMORY_CLOSING = "<memory-context>", "</memory-context>"  # around what was recalled for a message
+_MEMORY_CONTEXT = re.compile(rf"{MEMORY_OPENING}.*?{MEMORY_CLOSING}\s*", re.DOTALL)
 _NO_CALLS: Row = {"tool_calls": ()}
 _ROLES = ("system", "user", "assistant", "tool")
 _json_of, _NO_JSON = itemgetter(*JSON_COLUMNS), (None,) * len(JSON_COLUMNS)
@@ -121,7 +122,7 @@ def _without_memory(message: Row) -> Row:
 
 def _without_memory_in(holder: Row, name: str) -> Row:
     text = holder.get(name)
-    if isinstance(text, str) and "<memory-context>" in text:
+    if isinstance(text, str) and MEMORY_OPENING in text:
         return {**holder, name: _MEMORY_CONTEXT.sub("", text)}
     return holder
 

@@ -146,7 +146,7 @@ class SessionQueries(Protocol):
         """Their rows, with these columns or with all."""
 
     def surroundings(self, places: Sequence[MessagePlace], columns: Sequence[str]) -> list[AroundMessage]:
-        """One for each, of active messages with these columns and their id."""
+        """One for each, of active messages by time, with these columns, their id and their timestamp."""
 
     def count_messages(self, where: MessageFilter) -> int:
         """How many there are; with a limit, whether there are so many."""

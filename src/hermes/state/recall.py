@@ -325,7 +325,9 @@ def _source(roots: Mapping[str, Row], hit: Row) -> str:
 
 def moment(at: float | None) -> str | None:
     """The local time, to the minute."""
-    return None if at is None else str(datetime.fromtimestamp(at))[:16]  # noqa: DTZ006 - the time of the person
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at).isoformat(" ", "minutes")  # noqa: DTZ006 - the time of the person
 
 
 def cut(text: str, limit: int, words: Sequence[str] = ()) -> tuple[str, bool]:

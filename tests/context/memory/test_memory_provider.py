@@ -1,7 +1,12 @@
 """A provider beside the files: what it is asked and told, and what a fault of it costs."""
 
+import asyncio
 import json
+import random
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +14,11 @@ from typing import Any
 import pytest
 
 from hermes import AIAgent
+from hermes.config.paths import hermes_home
 from hermes.config.write import set_key
 from hermes.context.memory.provider import PROVIDERS, MemoryProvider, ProviderHome
+from hermes.context.memory.provider_faults import kept_faults
+from hermes.runtime.memory_fence import MemoryFence
 from hermes.testing.fakes import KeepLast
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
@@ -96,8 +104,6 @@ class Heard:
 
 @pytest.fixture
 def diary(tmp_path: Path) -> Iterator[Callable[..., AIAgent]]:
-    from hermes.config.paths import hermes_home
-
     MADE.clear()
     set_key(hermes_home(), "memory.provider", "diary")
     set_key(hermes_home(), "memory.prefetch_timeout", "0.2")
@@ -180,6 +186,36 @@ async def test_one_that_raises_costs_its_own_words_and_is_told_once(diary: Calla
     assert told == [
         "the memory provider 'diary' failed in prefetch (RuntimeError: no prefetch); the turn goes on without it"
     ]
+    command = [sys.executable, "-m", "hermes", "doctor"]
+    doctor = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    for method in ("prefetch", "sync_turn", "handle_tool_call"):
+        assert f"the memory provider 'diary' failed in {method} at " in doctor.stdout
+    assert kept_faults(hermes_home(), "diary", time.time() + 8 * 24 * 3600) == [], "what is old is no news"
+    assert kept_faults(hermes_home(), "another", time.time()) == []
+
+
+async def test_a_model_that_repeats_what_was_recalled_does_not_show_it(diary: Callable[..., AIAgent]) -> None:
+    said = "Ada.<memory-context>\n- the cat is called Ada\n</memory-context>\n It is a <b>cat</b>."
+    shown: list[str] = []
+    agent = diary(ScriptedModel(says(said)), stream_delta_callback=lambda text: shown.append(text or ""))
+    result = await agent.arun_conversation("Who?")
+    await agent.aclose()
+    assert "".join(shown) == result["final_response"] == "Ada.\n It is a <b>cat</b>."
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fence_is_found_wherever_the_pieces_end(seed: int) -> None:
+    rng = random.Random(seed)
+    fenced = "<memory-context>\nsecret < </memory-contex t>\n</memory-context>"
+    said = f"a < b {fenced} \n{fenced}c <memory <memory-context{fenced} d <mem"
+    fence, out, at = MemoryFence(), "", 0
+    while at < len(said):
+        size = rng.randint(1, 1 + seed)
+        out += fence.add(said[at : at + size])
+        at += size
+    assert out + fence.rest() == "a < b c <memory <memory-context d <mem"
+    unclosed = MemoryFence()
+    assert unclosed.add("The tag <memory-context> opens it") + unclosed.rest() == "The tag <memory-context> opens it"
 
 
 async def test_one_that_hangs_costs_its_deadline_once(diary: Callable[..., AIAgent]) -> None:

@@ -8,12 +8,13 @@ from hermes.context.memory.entries import Operation
 from hermes.context.memory.memory_book import MemoryBook
 from hermes.context.memory.memory_history import MemoryWriter
 from hermes.context.memory.proposals import Proposal
-from hermes.context.memory.provider_calls import CLOSING, NOTE, OPENING
+from hermes.context.memory.provider_calls import NOTE
 from hermes.context.memory.recall_report import RecallReport, keep_report, recall_lines, report_file
 from hermes.errors import UserError
 from hermes.host.commands.memory import _told
 from hermes.host.start_notices import start_notices
 from hermes.ops import SessionRecord
+from hermes.state.message_rows import MEMORY_CLOSING, MEMORY_OPENING
 from hermes.types import Message
 
 
@@ -73,7 +74,7 @@ def _record(context: str) -> SessionRecord:
 
 
 def test_why_shows_the_lines_of_the_last_message_and_their_reasons(tmp_path: Path) -> None:
-    record = _record(f"{OPENING}\n{NOTE}\n\n- 2026-01-02: Ships on Friday.\n{CLOSING}")
+    record = _record(f"{MEMORY_OPENING}\n{NOTE}\n\n- 2026-01-02: Ships on Friday.\n{MEMORY_CLOSING}")
     assert recall_lines(tmp_path, record, 7) == ["- 2026-01-02: Ships on Friday."]
     keep_report(report_file(tmp_path, 7), RecallReport("When?", ["2026-01-02: Ships on Friday. (likeness 0.70)"]))
     assert recall_lines(tmp_path, record, 7) == ["2026-01-02: Ships on Friday. (likeness 0.70)"]

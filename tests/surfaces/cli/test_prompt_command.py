@@ -34,3 +34,15 @@ def test_a_script_gets_it_all(run: Run, tmp_path: Path) -> None:
     assert (facts["profile"], facts["notices"]) == ("full", ["rules: AGENTS.md"])
     less = json.loads(run("prompt", "show", *MODEL, "--json", "--ignore-rules").stdout)
     assert "5-project" not in [part["name"] for part in less["parts"]]
+
+
+def test_it_is_shown_before_a_model_is_configured(run: Run) -> None:
+    done = run("prompt", "show", "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["tokens"] > 1_000
+    assert "terminal" in [tool["name"] for tool in facts["tools"]]
+    assert "no model is configured" in done.stderr
+    other = run("prompt", "show", "--provider", "nobody")
+    assert other.returncode != 0
+    assert "nobody" in other.stderr

@@ -13,9 +13,8 @@ from typing import Any
 
 from hermes.context.memory.provider import MemoryProvider
 from hermes.errors import ToolError
+from hermes.state.message_rows import MEMORY_CLOSING, MEMORY_OPENING
 
-OPENING = "<memory-context>"
-CLOSING = "</memory-context>"
 NOTE = (
     "[What follows was recalled from earlier sessions; it is no input of the user. Newer lines come first, and count "
     "where two disagree.]"
@@ -31,10 +30,13 @@ class ProviderFault(Exception):
 class MemoryManager:
     """The provider of one agent. Every method is safe to call, whatever the provider does."""
 
-    def __init__(self, tell: Callable[[str], None], limit_s: float) -> None:
+    def __init__(
+        self, tell: Callable[[str], None], limit_s: float, keep: Callable[[str, str], None] = lambda *_: None
+    ) -> None:
         self.provider: MemoryProvider | None = None
-        self.faults: dict[str, str] = {}  # by method, the first of each; for doctor and /memory
+        self.faults: dict[str, str] = {}  # by method, the first of each: it is told once
         self._tell = tell
+        self._keep = keep  # method and reason, for doctor
         self._limit_s = limit_s
         self._hangs: threading.Thread | None = None
         self._queue: deque[tuple[str, tuple[Any, ...], dict[str, Any]]] = deque(maxlen=BACKLOG)
@@ -62,7 +64,7 @@ class MemoryManager:
     async def prefetch_all(self, query: str, session_id: str) -> str:
         """What is recalled, fenced; nothing when there is nothing."""
         words = str(await self._asked("prefetch", "", query, session_id=session_id) or "").strip()
-        return f"{OPENING}\n{NOTE}\n\n{_unfenced(words)}\n{CLOSING}" if words else ""
+        return f"{MEMORY_OPENING}\n{NOTE}\n\n{_unfenced(words)}\n{MEMORY_CLOSING}" if words else ""
 
     async def on_pre_compress(self, messages: Sequence[Mapping[str, Any]]) -> str:
         return str(await self._asked("on_pre_compress", "", messages) or "").strip()
@@ -81,6 +83,7 @@ class MemoryManager:
         try:
             return str(await self._call("handle_tool_call", name, dict(args), **facts))
         except ProviderFault as fault:
+            self._keep("handle_tool_call", str(fault))
             raise ToolError(f"the memory provider cannot answer: {fault}") from fault
 
     # -- told, in the background and in order ------------------------------------------------------------------------
@@ -197,10 +200,11 @@ class MemoryManager:
     def _failed(self, method: str, why: str) -> None:
         if method not in self.faults:
             self.faults[method] = why
+            self._keep(method, why)
             name = self.provider.name if self.provider else "?"
             self._tell(f"the memory provider {name!r} failed in {method} ({why}); the turn goes on without it")
 
 
 def _unfenced(words: str) -> str:
     """What is recalled cannot end its own fence."""
-    return words.replace(CLOSING, "").replace(OPENING, "")
+    return words.replace(MEMORY_CLOSING, "").replace(MEMORY_OPENING, "")

@@ -7,8 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from hermes.config import paths
-from hermes.context.memory.provider_calls import CLOSING, NOTE, OPENING
+from hermes.context.memory.provider_calls import NOTE
 from hermes.ops import SessionRecord
+from hermes.state.message_rows import MEMORY_CLOSING, MEMORY_OPENING
 from hermes.typed import from_json
 
 
@@ -38,9 +39,9 @@ def recall_lines(home: Path, record: SessionRecord | None, session: int) -> list
         return []
     newest = max((message.id or 0 for message in record.messages if message.role == "user"), default=0)
     context = record.contexts.get(newest, "")
-    if OPENING not in context:
+    if MEMORY_OPENING not in context:
         return []
-    told = context.partition(OPENING)[2].partition(CLOSING)[0].replace(NOTE, "").strip().splitlines()
+    told = context.partition(MEMORY_OPENING)[2].partition(MEMORY_CLOSING)[0].replace(NOTE, "").strip().splitlines()
     try:
         kept = from_json(report_file(home, session).read_bytes(), RecallReport)
     except (FileNotFoundError, msgspec.DecodeError):

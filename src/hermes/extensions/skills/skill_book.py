@@ -5,8 +5,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,10 +15,10 @@ from hermes.config import paths
 from hermes.config.sections.skills import Section
 from hermes.config.settings import Settings
 from hermes.errors import UserError
+from hermes.extensions.skills.kept_index import CATEGORY_FILE, Stamp, skill_files, skill_roots
 from hermes.extensions.skills.skill_file import FILE, SkillHead, read_skill, read_text
 from hermes.typed import from_json
 
-DEEPEST = 3  # skills/[category/[category/]]name
 NAMED = 12  # names told in an error
 _FORMAT = 1
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
@@ -35,7 +34,7 @@ class NoSkill(UserError):
 
 
 class _KnownSkill(Struct, frozen=True):
-    stamp: tuple[int, int, int]  # mtime, size and inode of the SKILL.md
+    stamp: Stamp  # of the SKILL.md
     head: SkillHead
 
 
@@ -60,8 +59,7 @@ class SkillBook:
         self.settings = settings
         self.section = settings.of(Section)
         self.own = paths.skills_dir(settings.home)
-        folders = (os.path.expanduser(folder) for folder in self.section.external_dirs)  # noqa: PTH111 - no error for an unknown user
-        self.roots = tuple(dict.fromkeys((str(self.own), *folders)))
+        self.roots = skill_roots(self.own, self.section)
         self._off = {*self.section.disabled, *self.section.platform_disabled.get(platform, ())}
         self._cache = paths.cache_dir(settings.home) / "skills.json"
 
@@ -70,7 +68,7 @@ class SkillBook:
         known = self._read_cache()
         found: dict[str, _KnownSkill] = {}
         for root in self.roots:
-            for file, stamp in _files(root, DEEPEST):
+            for file, stamp in skill_files(root):
                 old = known.get(file)
                 fits = old is not None and old.stamp == stamp and old.head.root == root
                 found[file] = old if old is not None and fits else _KnownSkill(stamp, read_skill(file, root))
@@ -133,13 +131,15 @@ class SkillBook:
         """What the DESCRIPTION.md of each category says."""
         found: dict[str, str] = {}
         for root, category in sorted({(head.root, head.category) for head in heads if head.category}):
-            file = f"{root}/{category}/DESCRIPTION.md"
+            file = f"{root}/{category}/{CATEGORY_FILE}"
             if category not in found and os.access(file, os.R_OK):
                 words = read_skill(file, f"{root}/{category}").description
                 found |= {category: words} if words else {}
         return found
 
     def _unknown(self, wanted: str, heads: Sequence[SkillHead]) -> NoSkill:
+        from difflib import get_close_matches  # paid by a name that nobody has
+
         names = [head.name for head in heads]
         near = get_close_matches(wanted, names, n=1)
         if near:
@@ -200,24 +200,6 @@ def _is_meant_for(head: SkillHead, offered: Offered) -> bool:
         return False
     is_there = not offered.tools.isdisjoint(head.fallback_for_tools)
     return not is_there and offered.toolsets.isdisjoint(head.fallback_for_toolsets)
-
-
-def _files(root: str, deeper: int) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Every SKILL.md below, with its stamp. Folders that cannot be read hold no skills."""
-    try:
-        with os.scandir(root) as entries:
-            names = sorted(entry.name for entry in entries if entry.name[0] != "." and entry.is_dir())
-    except OSError:
-        return
-    for name in names:
-        file = f"{root}/{name}/{FILE}"
-        try:
-            info = os.stat(file)  # noqa: PTH116 - hundreds at the start of a session
-        except OSError:
-            if deeper > 1:
-                yield from _files(f"{root}/{name}", deeper - 1)
-            continue
-        yield file, (info.st_mtime_ns, info.st_size, info.st_ino)
 
 
 def names_of(heads: Collection[SkillHead]) -> dict[str, SkillHead]:

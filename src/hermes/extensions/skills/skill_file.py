@@ -11,8 +11,9 @@ from typing import Any
 from msgspec import Struct
 
 from hermes.errors import UserError
+from hermes.extensions.skills.kept_index import SKILL_FILE
 
-FILE = "SKILL.md"
+FILE = SKILL_FILE
 MAX_CHARS = 100_000
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 1024

@@ -1,5 +1,6 @@
 """Whether memory can be read, what waits in it, and whether the chosen provider works."""
 
+import time
 from collections.abc import Iterable
 
 from hermes.config.load import load_settings
@@ -7,6 +8,7 @@ from hermes.config.sections.memory import Section
 from hermes.context.memory.entries import TARGETS, odd, size_of
 from hermes.context.memory.memory_files import MemoryFiles
 from hermes.context.memory.proposals import Proposals
+from hermes.context.memory.provider_faults import kept_faults
 from hermes.context.memory.provider_state import provider_trouble
 from hermes.errors import UserError
 from hermes.host.doctor import Check, Finding, ok, problem, warning
@@ -34,7 +36,10 @@ def run(installation: Installation) -> Iterable[Finding]:
     name, trouble = provider_trouble(settings)
     if trouble:
         yield problem(f"the memory provider {name!r} does not work: {trouble}", "hermes memory status")
-    elif name:
+    faults = kept_faults(installation.home, name, time.time()) if name else []
+    for fault in faults:
+        yield warning(fault.sentence(), "hermes memory status")
+    if name and not trouble and not faults:
         yield ok(f"{name} recalls from earlier sessions")
 
 

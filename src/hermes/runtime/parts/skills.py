@@ -15,9 +15,10 @@ from hermes.types import Content, JsonObject
 
 if TYPE_CHECKING:
     from hermes.runtime.context import CallContext
+    from hermes.runtime.session.history import History
     from hermes.runtime.session.session_skills import SessionSkills
 
-MEMO = "skills"  # where the tools find this part
+MEMO = "skills"  # where the tools find this part, and its name
 _TOOLS = frozenset({"skills_list", "skill_view"})
 
 
@@ -28,6 +29,7 @@ class SkillsPart(Part):
         self._agent = agent
         self._made: SessionSkills | None = None
         self._has_past = True  # until it was looked whether the session had loaded a skill before
+        self._carried: list[str] = []  # the skills that were loaded before the last compression
 
     @classmethod
     def join(cls, agent: Joining) -> "SkillsPart":
@@ -47,13 +49,21 @@ class SkillsPart(Part):
             return ""
         return await self._skills().index(tools)
 
+    def history_read(self, history: "History") -> None:
+        names = history.carried.get(MEMO)
+        self._carried = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+    def carried(self) -> object:
+        loaded = self._made.loaded if self._made is not None else ()
+        return list(dict.fromkeys([*self._carried, *loaded])) or None
+
     def context(self, turn: TurnFacts) -> Awaitable[str] | None:
         if self._made is not None:
             self._made.turn_begins()
         if self._has_past:
             self._has_past = False
-            if any(_may_have_loaded(message) for message in turn.history):
-                return self._skills().begun(turn)
+            if self._carried or any(_may_have_loaded(message) for message in turn.history):
+                return self._skills().begun(turn, self._carried)
         return self._skills().invoked(turn.said) if turn.said.startswith("/") else None
 
     async def skills_list(self, query: str, category: str) -> JsonObject:

@@ -2,12 +2,15 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hermes import __version__
+from hermes.config import paths
+from hermes.config.sections.skills import Section
+from hermes.config.values import plain
 from hermes.errors import ToolError
-from hermes.extensions.skills.skill_book import Offered, SkillBook
-from hermes.extensions.skills.skill_index import skill_index
-from hermes.extensions.skills.usage_log import UsageLog
+from hermes.extensions.skills.kept_index import KeptIndex, skill_roots
 from hermes.runtime.parts import Joining, TurnFacts
 from hermes.scope import TurnScope
 from hermes.tools.registry import registry
@@ -15,8 +18,10 @@ from hermes.typed import convert
 from hermes.types import JsonObject, StatusChanged
 
 if TYPE_CHECKING:
+    from hermes.extensions.skills.skill_book import SkillBook
     from hermes.extensions.skills.skill_desk import SkillDesk
 
+LOCK_FILE, USAGE_FILE = ".lock.json", ".usage.jsonl"
 LENT = "lent_variables"  # the memo's key: the names that scripts are given beside those of the settings
 _RUNS = frozenset({"terminal", "execute_code", "process"})
 Result = TypeVar("Result")
@@ -29,7 +34,8 @@ class SessionSkills:
     def __init__(self, agent: Joining) -> None:
         self._agent = agent
         self._session_id = agent.session_id
-        self._book = SkillBook(agent.settings, agent.options.session.platform or "cli")
+        self._platform = agent.options.session.platform or "cli"
+        self._own = paths.skills_dir(agent.settings.home)
         self._made: SkillDesk | None = None
         self._tools: frozenset[str] | None = None
         self._given: set[str] = set()  # variables that commands see already
@@ -45,13 +51,29 @@ class SessionSkills:
 
     def _index(self) -> str:
         self._follow_bundled()
-        heads = self._book.usable(self._offers())
-        return skill_index(heads, self._book.category_words(heads), UsageLog(self._book.own).counts())
+        settings, offered = self._agent.settings, self._offers()
+        section = settings.of(Section)
+        facts = (__version__, self._platform, plain(section), offered and [sorted(one) for one in offered])
+        beside = [f"{self._own}/{name}" for name in (LOCK_FILE, USAGE_FILE)]
+        kept = KeptIndex(settings.home, skill_roots(self._own, section), beside, facts)
+        text = kept.text()
+        if text is None:
+            text = self._made_index(offered)
+            kept.keep(text)
+        return text
+
+    def _made_index(self, offered: "tuple[frozenset[str], frozenset[str]] | None") -> str:
+        from hermes.extensions.skills.skill_book import Offered  # paid when something has changed
+        from hermes.extensions.skills.skill_index import skill_index
+        from hermes.extensions.skills.usage_log import UsageLog
+
+        heads = self._book.usable(None if offered is None else Offered(*offered))
+        return skill_index(heads, self._book.category_words(heads), UsageLog(self._own).counts())
 
     def _follow_bundled(self) -> None:
         """A newer version of Hermes may bring newer skills; where one was edited, that is told."""
         try:
-            has_bundled = b'"bundled"' in (self._book.own / ".lock.json").read_bytes()
+            has_bundled = b'"bundled"' in (self._own / LOCK_FILE).read_bytes()
         except OSError:  # none was ever installed, chosen or made
             return
         if has_bundled:
@@ -61,7 +83,11 @@ class SessionSkills:
                 self._tell(line)
 
     async def listed(self, query: str, category: str) -> JsonObject:
-        return await self._in_thread(self._desk().listed, query, category, self._offers())
+        from hermes.extensions.skills.skill_book import Offered
+
+        offered = self._offers()
+        only = None if offered is None else Offered(*offered)
+        return await self._in_thread(self._desk().listed, query, category, only)
 
     # -- loading -----------------------------------------------------------------------------------------------------
 
@@ -72,9 +98,14 @@ class SessionSkills:
         """What goes to the model beside a message that begins with `/name`."""
         return await self._loading(self._desk().slash_words, said)
 
-    async def begun(self, turn: TurnFacts) -> str:
+    @property
+    def loaded(self) -> Sequence[str]:
+        """The names of what was loaded so far."""
+        return tuple(self._made.loaded) if self._made is not None else ()
+
+    async def begun(self, turn: TurnFacts, carried: Sequence[str]) -> str:
         """The first turn here of a session that went on elsewhere: it has what it had loaded, and what it names now."""
-        await self._in_thread(self._desk().restore, _loaded_in(turn.history))
+        await self._in_thread(self._desk().restore, [*carried, *_loaded_in(turn.history)])
         words = await self.invoked(turn.said) if turn.said.startswith("/") else ""
         await self._lend()
         return words
@@ -169,11 +200,18 @@ class SessionSkills:
             self._made = SkillDesk(self._book, skill_services(self._agent.settings), self._session_id)
         return self._made
 
-    def _offers(self) -> Offered | None:
+    @cached_property
+    def _book(self) -> "SkillBook":
+        from hermes.extensions.skills.skill_book import SkillBook  # a start whose list was kept does without
+
+        return SkillBook(self._agent.settings, self._platform)
+
+    def _offers(self) -> "tuple[frozenset[str], frozenset[str]] | None":
+        """The tools and toolsets of the session."""
         if self._tools is None:
             return None
         entries = [found for name in self._tools if (found := registry.get(name)) is not None]
-        return Offered(self._tools, frozenset(one.entry.toolset for one in entries))
+        return (self._tools, frozenset(one.entry.toolset for one in entries))
 
     def _tell(self, line: str) -> None:
         parts = self._agent.services.parts

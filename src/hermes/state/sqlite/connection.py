@@ -11,6 +11,7 @@ from hermes.state.stores import Durability
 
 JournalMode: TypeAlias = Literal["wal", "delete"]
 
+LOG_KEPT_BYTES = 16 << 20  # what a longer log is cut to, once it has been moved into the file
 BUSY_TIMEOUT_MS = 30_000  # for strangers (a sqlite3 shell, a backup); our own processes stand in line
 
 # Write-ahead logging keeps its index in shared memory, which these do not share between machines.
@@ -34,8 +35,8 @@ def connect(path: Path, *, durability: Durability, writer: bool, vfs: str | None
     )
     if writer:
         conn.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
-        conn.execute("PRAGMA wal_autocheckpoint = 8000")  # a bound only: the writing thread does it sooner
-        conn.execute("PRAGMA journal_size_limit = 16777216")
+        conn.execute("PRAGMA wal_autocheckpoint = 0")  # it would break the seal: `WriteFile` does it
+        conn.execute(f"PRAGMA journal_size_limit = {LOG_KEPT_BYTES}")
     else:
         conn.execute("PRAGMA query_only = ON")
     return conn

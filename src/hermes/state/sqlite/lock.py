@@ -26,9 +26,10 @@ from hermes.errors import StoreError, StoreUnavailable
 
 _COUNTER = struct.Struct("=q")
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux
-_ANY_BYTE = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 _UNLOCKED = struct.pack("h", fcntl.F_UNLCK)
 _COUNTER_BYTE = 1 << 62  # the lock on this byte guards the counter that is stored at offset 0
+_FILE_BYTE = _COUNTER_BYTE + 1  # held from a look at the seal until it is set again
+_ANY_BYTE = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, _FILE_BYTE, 0)  # of those who stand in line
 _AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 _SET, _WAIT, _GET = (getattr(fcntl, f"F_OFD_{name}", None) for name in ("SETLK", "SETLKW", "GETLK"))
 
@@ -85,6 +86,23 @@ class FairLock:
         self._flock(self._fd, fcntl.LOCK_UN)
         if self._number is not None:
             self._leave_line()
+
+    def hold_file(self, *, waits: bool = True) -> bool:
+        """Keep others from writing to the state file itself, apart from the line; False where one would have to wait.
+
+        Whoever moves the log into the file does it without the lock. Two of them at once would each find the other's
+        broken seal, and leave it broken for good (test_processes.py).
+        """
+        try:
+            if (how := _WAIT if waits else _SET) is not None:
+                self._byte(how, fcntl.F_WRLCK, _FILE_BYTE)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def let_file_go(self) -> None:
+        if _SET is not None:
+            self._byte(_SET, fcntl.F_UNLCK, _FILE_BYTE)
 
     def _check_exclusion(self) -> None:
         probe = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)

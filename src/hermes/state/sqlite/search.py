@@ -11,6 +11,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from hermes.state.codec import Fetch, read_text
 from hermes.state.queries import Search, SearchFilter
 from hermes.state.sqlite import search_index, tables
@@ -40,6 +42,7 @@ _SESSION_OF = (
     "SELECT m.session_id, s.parent_session_id, s.source FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"
     " WHERE m.id = ?"
 )
+_HAS_SOURCE = "SELECT 1 FROM sessions WHERE source = ? LIMIT 1"
 _HIT_ROW = (
     "SELECT m.id, m.session_id, m.role, m.content, m.timestamp, m.tool_name, m.tool_calls, s.source, s.model,"
     " s.started_at FROM messages m LEFT JOIN sessions s ON s.id = m.session_id WHERE m.id = ?"
@@ -62,6 +65,7 @@ def find(conn: sqlite3.Connection, search: Search, fetch: Fetch) -> list[dict[st
         return []
     conn.execute("BEGIN")  # the index, its watermark and the tail must be of one moment
     try:
+        search = _without_absent(conn, search)
         if search.per_lineage:
             return _conversations(conn, query, search, fetch)
         page = _ranked(conn, query, search, fetch, search.offset + search.limit)[search.offset :][: search.limit]
@@ -71,6 +75,13 @@ def find(conn: sqlite3.Connection, search: Search, fetch: Fetch) -> list[dict[st
         ]
     finally:
         conn.execute("COMMIT")
+
+
+def _without_absent(conn: sqlite3.Connection, search: Search) -> Search:
+    """Sources to leave out that no session has cost as much as others: the index would look for each of their tags."""
+    hidden = search.only.not_sources
+    there = tuple(one for one in hidden if conn.execute(_HAS_SOURCE, (one,)).fetchone())
+    return search if there == hidden else replace(search, only=replace(search.only, not_sources=there))
 
 
 def _ranked(conn: sqlite3.Connection, query: Query, search: Search, fetch: Fetch, wanted: int) -> list[int]:
@@ -210,9 +221,12 @@ def _candidates(
 
 def _is_common(conn: sqlite3.Connection, expression: str) -> bool:
     """Whether there are more matches than the index should rank, by how close together the newest ones are."""
-    newest, count = tables.watermark(conn), NEWEST
-    row = conn.execute(_NEWEST_MATCH, (expression, count - 1)).fetchone()
-    return row is not None and count * newest > MOST_RANKED * (newest - row[0] + 1)
+    newest = tables.watermark(conn)
+    for count in (NEWEST // 4, NEWEST):  # few tell of most words that they are rare; more tell chance from a habit
+        row = conn.execute(_NEWEST_MATCH, (expression, count - 1)).fetchone()
+        if row is None or count * newest <= MOST_RANKED * (newest - row[0] + 1):
+            return False
+    return True
 
 
 def _score(text: str, words: Sequence[Word]) -> float:
@@ -265,7 +279,7 @@ def snippet(text: str, words: Sequence[Word]) -> str:
 
 def _window(text: str, first: int) -> tuple[int, int]:
     """Where the words around a place begin and end; a long run without spaces (CJK, a URL) counts as many words."""
-    pieces = _PIECE.finditer(text)
+    pieces = _PIECE.finditer(text, max(0, first - 100))  # what is shown begins there at the earliest
     starts: deque[int] = deque(maxlen=SNIPPET_WORDS // 4 + 1)
     end = 0
     for piece in pieces:

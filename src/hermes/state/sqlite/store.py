@@ -50,6 +50,8 @@ class SqliteStore:
         self._file.open()
         self._writer = Writer(self._file)
         self._reads = ReadPool(self._read_connection, self._file_now)
+        if self._file.is_far_behind:
+            self._writer.start()
 
     # -- the EventStore seam -----------------------------------------------------------------------------------------
 
@@ -108,8 +110,10 @@ class SqliteStore:
         if self._reads.is_closed:
             return
         await self._reads.run(self._writer.close)
-        self._reads.close()
-        self._file.seal()
+        try:
+            self._reads.close()
+        finally:
+            self._file.leave()
 
     # -- the same for plain threads ----------------------------------------------------------------------------------
 
@@ -197,8 +201,10 @@ class SqliteStore:
         if self._reads.is_closed:
             return
         self._writer.close()
-        self._reads.close()
-        self._file.seal()
+        try:
+            self._reads.close()
+        finally:
+            self._file.leave()
 
     @property
     def message_line(self) -> "MessageLine":

@@ -23,6 +23,7 @@ INDEX_BATCH = 256
 TAIL_LIMIT = 1024  # not indexed messages before indexing no longer waits for a quiet moment
 CHECK_EVERY = 16
 CHECKPOINT_EVERY = 64  # commits; writing anew over a short log costs half of making it longer
+LOG_BYTES = 2 * connection.LOG_KEPT_BYTES  # of a log that no commit makes longer before it is moved into the file
 STRANGER_POLL_S = 0.005
 
 _log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class WriteFile:
         self._conn: sqlite3.Connection | None = None
         self._inode = 0
         self._log_inode = 0  # of the write-ahead log, once there is one
+        self._log_bytes = 0
         self._commits = 0
         self._checkpointed = 0
         self._looked_at = 0  # the number of commits when `is_busy` was asked
@@ -115,10 +117,14 @@ class WriteFile:
         try:
             conn = self._reconnected()
             _wait_for_strangers(conn, connection.BUSY_TIMEOUT_MS)
-            self._is_sealed = self._seal.is_unbroken()
-            return work(conn)
+            self._lock.hold_file()
+            try:
+                self._is_sealed = self._seal.is_unbroken()
+                return work(conn)
+            finally:
+                self.seal()
+                self._lock.let_file_go()
         finally:
-            self.seal()
             if self._conn is not None and self.mode == "wal":
                 _wait_for_strangers(self._conn, 0)
             self._lock.release()
@@ -138,6 +144,8 @@ class WriteFile:
             raise
         if self.mode != "wal":
             self.seal()
+        elif self._log_bytes > LOG_BYTES:
+            self._checkpoint(conn)  # beside other writers it would never come to the end of the log
         self._lock.release()
         took = time.perf_counter() - began
         commits = self._commits = self._commits + 1
@@ -187,10 +195,14 @@ class WriteFile:
     def _checkpoint(self, conn: sqlite3.Connection) -> None:
         """Move the log into the file. Here, not in a commit, so that no waiter pays for it."""
         self._checkpointed = self._commits
-        if self.mode == "wal":
+        if self.mode != "wal" or not self._lock.hold_file(waits=False):  # else another process is at it
+            return
+        try:
             self._is_sealed = self._seal.is_unbroken()
             conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             self.seal()
+        finally:
+            self._lock.let_file_go()
 
     def seal(self) -> None:
         """Note the file as we leave it, if it was so before: what a stranger did to it must not be covered up."""
@@ -200,12 +212,22 @@ class WriteFile:
     def _behind(self, conn: sqlite3.Connection) -> int:
         return tables.newest_id(conn) - self._mark
 
+    @property
+    def is_far_behind(self) -> bool:
+        """Whether so much is not indexed that searches feel it: an index that was emptied is made in the background."""
+        return self._conn is not None and self._behind(self._conn) >= TAIL_LIMIT
+
     def shut(self) -> None:
-        """Close the connection. `seal` follows when the readers are closed too: the last one empties the log."""
+        """Close the connection. `leave` follows when the readers are closed too: the last one empties the log."""
+        self._lock.hold_file()
         self._is_sealed = self._seal.is_unbroken()
         if self._conn is not None:
             self._conn.close()
             self._conn = None
+
+    def leave(self) -> None:
+        """Note how the file was left; nobody looks at it between `shut` and this."""
+        self.seal()
         self._lock.close()
 
     def _connect(self) -> None:
@@ -217,7 +239,17 @@ class WriteFile:
             # Made here to be private from its first byte. Never opened by hand again: closing a second handle
             # would drop SQLite's own locks on it.
             self._path.touch(mode=0o600)
-        self._is_sealed = self._seal.is_unbroken()
+        self._lock.hold_file()
+        try:
+            self._is_sealed = self._seal.is_unbroken()
+            self._open_examined()
+            if not self._is_sealed:
+                self._is_sealed = True
+                self.seal()
+        finally:
+            self._lock.let_file_go()
+
+    def _open_examined(self) -> None:
         try:
             if not self._is_sealed:
                 self._look_through()
@@ -227,9 +259,6 @@ class WriteFile:
                 raise
             self._salvage()
             self._open_connection()
-        if not self._is_sealed:
-            self._is_sealed = True
-            self.seal()
 
     def _look_through(self) -> None:
         from hermes.state.sqlite.examine import faults_of  # rarely needed
@@ -313,9 +342,10 @@ class WriteFile:
     def _look_at_log(self) -> None:
         """SQLite writes on into a log that was taken away, and nobody would ever read that again."""
         try:
-            inode = os.stat(self._log_name).st_ino  # noqa: PTH116 - as above
+            log = os.stat(self._log_name)  # noqa: PTH116 - as above
+            inode, self._log_bytes = log.st_ino, log.st_size
         except FileNotFoundError:
-            inode = 0
+            inode = self._log_bytes = 0
         if self._log_inode not in (0, inode):
             raise StoreError(f"{self._log_name!r} was removed while it was in use; what it held is lost: start again")
         self._log_inode = inode

@@ -148,14 +148,18 @@ class Writer:
         elif thread is not threading.current_thread():
             thread.join()
 
+    def start(self) -> None:
+        """Start the thread, which does what is deferred as soon as nothing else is to do."""
+        with self._starting:
+            if self._closed:
+                raise StoreError("the store is closed")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="hermes-store-writer", daemon=True)
+                self._thread.start()
+
     def _put(self, job: _Job[Any]) -> None:
         if self._thread is None or self._closed:
-            with self._starting:
-                if self._closed:
-                    raise StoreError("the store is closed")
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="hermes-store-writer", daemon=True)
-                    self._thread.start()
+            self.start()
         self._jobs.put(job)
 
     def _run(self) -> None:

@@ -183,6 +183,21 @@ class LocalEnvironment:
         """Let later programs have `wider`."""
         self._confinement = wider
 
+    async def open_folder(self, folder: str) -> None:
+        """Let later programs write below a real folder that the person named; the plan stays as it is otherwise."""
+        from hermes.tools.environments.session_border import with_folder  # see `_plan`
+
+        wider = with_folder(await self.confinement(), self._options.border, folder)
+        self._confinement, protected = await self._run_blocking(wider)
+        self._protected = self._protected and protected
+
+    @property
+    def opened_folders(self) -> tuple[str, ...]:
+        """What was opened beyond the settings so far, by a yes or by name."""
+        from hermes.tools.environments.session_border import opened_folders  # rarely asked
+
+        return opened_folders(self._confinement, self._options.border)
+
     @cached_property
     def remotes(self) -> "StartRemotes":
         """Where the workspace pushed to before the session's first command."""

@@ -2,16 +2,17 @@
 
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct, structs
 
 from hermes.confinement import places
-from hermes.confinement.plan import plan
-from hermes.confinement.policy import Confinement, Enforcement, PlanRequest
+from hermes.confinement.plan import opened, plan
+from hermes.confinement.policy import Confinement, Enforcement, PlanRequest, is_below
 from hermes.confinement.protected_files import ProtectedFiles
-from hermes.errors import MissingPart, ToolError
+from hermes.errors import MissingPart, ToolError, UserError
 from hermes.seams import Supervisor
 from hermes.tools.environments.shell_state import ShellState
 from hermes.tools.supervisor.confine import bubblewrap
@@ -66,6 +67,34 @@ async def make_border(
     confined = await run_blocking(plan, request, found)
     protected = await run_blocking(_protected_files, confined)
     return MadeBorder(state=state, confinement=confined, protected=protected, note=note)
+
+
+def with_folder(
+    confined: Confinement, border: "Border | None", folder: str
+) -> Callable[[], tuple[Confinement, ProtectedFiles]]:
+    """What plans one more folder, protected inside as the workspace is, and looks at what is to be protected."""
+    safe = _real(border.request.safe_roots if border is not None else ())
+    if safe and not any(is_below(folder, root) for root in safe):
+        raise UserError(f"HERMES_WRITE_SAFE_ROOT keeps writes below {', '.join(safe)}")
+
+    def work() -> tuple[Confinement, ProtectedFiles]:
+        wider = opened(confined, folder, "opened by the person")
+        return wider, _protected_files(wider)
+
+    return work
+
+
+def opened_folders(confined: Confinement | None, border: "Border | None") -> tuple[str, ...]:
+    """What may be written beyond the settings, by a yes or by name."""
+    if confined is None or border is None:
+        return ()
+    known = {*_real(border.request.writable), *_real(border.request.safe_roots), "/"}
+    found = (rule.path for rule in confined.of_kind("granted") if rule.access == "write")
+    return tuple(dict.fromkeys(path for path in found if path not in known))
+
+
+def _real(folders: Sequence[str]) -> list[str]:
+    return [os.path.realpath(folder) for folder in folders]
 
 
 def missing_border(why: str) -> MissingPart:

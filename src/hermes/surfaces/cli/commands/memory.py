@@ -1,6 +1,7 @@
 """See, change and undo what is remembered, and decide what waits."""
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -12,6 +13,7 @@ from hermes.surfaces.cli.context import Cli
 if TYPE_CHECKING:
     from hermes.context.memory.entries import Target
     from hermes.context.memory.memory_book import MemoryBook
+    from hermes.context.memory.provider_faults import KeptFault
 
 TARGET = click.Choice(["memory", "user"])
 
@@ -47,6 +49,7 @@ def status(cli: Cli, as_json: bool = False) -> None:
     provider, trouble = _provider(cli)
     if as_json:
         facts: dict[str, Any] = {"provider": provider, "provider_trouble": trouble}
+        facts["provider_faults"] = [fault.sentence() for fault in _faults(cli, provider)]
         facts["proposals"] = len(book.proposals.waiting())
         facts["files"] = {
             target: {"entries": len(book.files.entries(target)), "usage": book.files.usage(target)}
@@ -62,6 +65,8 @@ def status(cli: Cli, as_json: bool = False) -> None:
         cli.out.line(
             f"recall from earlier sessions: {provider}{f', which does not work: {trouble}' if trouble else ''}"
         )
+        for fault in _faults(cli, provider):
+            cli.out.line(f"  {fault.sentence()}")
 
 
 @memory.command("list")
@@ -247,6 +252,12 @@ def _book(cli: Cli) -> "MemoryBook":
 
     section = cli.settings().of(Section)
     return MemoryBook(cli.home, {"memory": section.memory_char_limit, "user": section.user_char_limit})
+
+
+def _faults(cli: Cli, provider: str) -> "list[KeptFault]":
+    from hermes.context.memory.provider_faults import kept_faults
+
+    return kept_faults(cli.home, provider, time.time())
 
 
 def _provider(cli: Cli) -> tuple[str, str]:

@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermes.errors import UserError
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hermes import AIAgent
     from hermes.runtime.prompt import PromptReport
+    from hermes.scope import TurnScope
+    from hermes.seams import ModelRequest
+    from hermes.types import ModelEvent
 
 
 @click.group("prompt", cls=Menu)
@@ -55,16 +62,39 @@ async def _report(cli: Cli, options: dict[str, Any]) -> "PromptReport":
     from hermes import AIAgent  # help does without the kernel
     from hermes.config.load import bound_settings
     from hermes.host.agent_settings import agent_keywords
+    from hermes.models.providers.resolve import NO_MODEL
     from hermes.surfaces.cli.chat.run_options import wish_from
 
     wish = wish_from({name: value for name, value in options.items() if value not in (None, False)})
     settings = cli.settings(wish.flags)
+    keywords = agent_keywords(wish.agent, settings)
     with bound_settings(settings):
-        agent = AIAgent(**agent_keywords(wish.agent, settings))
         try:
-            return await agent.adescribe_prompt()
-        finally:
-            await agent.aclose()
+            return await _described(AIAgent(**keywords))
+        except UserError as error:
+            if str(error) != NO_MODEL:
+                raise
+        cli.out.note("· no model is configured: this is what any would be told whose window is not known")
+        return await _described(AIAgent(**{**keywords, "model": NoModelYet()}))
+
+
+async def _described(agent: "AIAgent") -> "PromptReport":
+    try:
+        return await agent.adescribe_prompt()
+    finally:
+        await agent.aclose()
+
+
+class NoModelYet:
+    """Stands where a model would, to describe what it would be told; there is none to ask."""
+
+    name, provider, base_url = "", "", ""
+
+    async def stream(self, request: "ModelRequest", scope: "TurnScope") -> "AsyncIterator[ModelEvent]":
+        from hermes.models.providers.resolve import NO_MODEL
+
+        raise UserError(NO_MODEL)
+        yield  # the contract is an iterator
 
 
 def _facts(report: "PromptReport") -> dict[str, Any]:
