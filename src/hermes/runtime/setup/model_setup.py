@@ -1,7 +1,7 @@
 """The model side of an agent, put together from its keywords and the settings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -28,12 +28,16 @@ from hermes.seams import HttpStream, Model, RequestOptions, Supervisor, Unit
 from hermes.spend import Cap
 from hermes.types import JsonObject
 
-if TYPE_CHECKING:
-    from hermes.models.box.model import BoxModel
-    from hermes.models.external.agent_model import ExternalAgent
-
 BOX_PROVIDER, PROGRAM_PROVIDER = "local", "acp"
 _NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
+
+
+class StartedModel(Protocol):
+    """A model that is a process of our own."""
+
+    supervisor: Callable[[], Supervisor] | None
+
+    async def aclose(self) -> None: ...
 
 
 def model_chain(options: AgentOptions, settings: Settings, http: HttpStream) -> list[Model]:
@@ -48,7 +52,7 @@ def model_chain(options: AgentOptions, settings: Settings, http: HttpStream) -> 
     return chain
 
 
-def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> "tuple[BoxModel | ExternalAgent, ...]":
+def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> "tuple[StartedModel, ...]":
     """Those of `chain` that are a process of our own, told who starts it. The agent closes them."""
     if all(model.provider not in (BOX_PROVIDER, PROGRAM_PROVIDER) for model in chain):
         return ()
