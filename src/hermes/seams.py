@@ -188,7 +188,7 @@ class EventStore(Protocol):
 # -- approval and processes --------------------------------------------------------------------------------------
 
 Route: TypeAlias = Literal[
-    "foreground", "background", "pty", "code", "mcp", "plugin", "cron", "subagent", "batch", "acp"
+    "foreground", "background", "pty", "code", "mcp", "plugin", "cron", "subagent", "batch", "acp", "person"
 ]
 
 
@@ -215,6 +215,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     scope: str = "once"
     decided_by: str = "policy"
     outside: bool = False  # a rule or a yes sends it outside the border
+    read_only: bool = False  # what runs by it may change nothing of the person's
 
     @classmethod
     def own(cls, purpose: str) -> "Decision":
@@ -306,6 +307,16 @@ class FileInfo(Struct, frozen=True, kw_only=True):
     mtime_ns: int
     mode: int
     is_link: bool = False
+
+
+class OpenBuffers(Protocol):
+    """An editor that may hold a file in words that it has not saved; a session's memo has it as `OPEN_BUFFERS`."""
+
+    async def text(self, path: str) -> str | None:
+        """The words of the file as they are in the editor; None where it cannot say."""
+
+
+OPEN_BUFFERS = "open_buffers"
 
 
 class Environment(Protocol):

@@ -286,6 +286,7 @@ class Question(Struct, frozen=True, gc=False, kw_only=True):
     choices: tuple[str, ...] = ()
     deadline: float = 0.0  # seconds of the clock at which silence becomes a no; 0 is never
     details: JsonObject = field(default_factory=dict)  # of an approval: command, effects, tool, cwd, pattern keys
+    shown: JsonObject = field(default_factory=dict)  # for listeners of this process, never stored: the edit, whole
 
 
 Event: TypeAlias = (

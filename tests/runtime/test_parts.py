@@ -468,6 +468,7 @@ async def test_parts_are_asked_in_the_order_of_their_names_and_only_for_what_the
         "hooks",
         "nested-rules",
         "skills",
+        "work-mode",
         "zoe",
     ]
     assert parts._overriding["around"] == ()

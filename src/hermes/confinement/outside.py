@@ -13,6 +13,7 @@ STARTS: dict[str, str] = {
     "container": "a client that talks to a container engine; the container is a border of its own",
     "ssh": "a client; what it runs is on another machine",
     "box model": "the model server, from Hermes' own folder",
+    "external agent": "another agent that the person named as the model; it signs in as them, and we grant it nothing",
     "shell hook": "from the person's own configuration, and its program lies in no folder that commands may write",
     "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
     "terminal program": "started by the person at the prompt",

@@ -112,6 +112,15 @@ class Confinement(Struct, frozen=True, kw_only=True):
         """The same with one more real folder (or file) that may be written."""
         return self.with_rules(PathRule(folder, "write", "granted", why))
 
+    def read_only(self) -> "Confinement":
+        """The same without leave to change anything of the person's; what the session brings along stays its own."""
+        kinds = ("workspace", "granted")
+        kept = tuple(
+            structs.replace(rule, access="read") if rule.access == "write" and rule.kind in kinds else rule
+            for rule in self.rules
+        )
+        return structs.replace(self, rules=kept)
+
     def with_binds(self, *more: Bind) -> "Confinement":
         """The same with further binds."""
         return structs.replace(self, binds=(*self.binds, *more))

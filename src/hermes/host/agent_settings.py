@@ -4,15 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import model
 from hermes.config.sections import top as top_section
 from hermes.config.settings import Settings
-from hermes.errors import UserError
-from hermes.typed import from_json
 
 if TYPE_CHECKING:
     from hermes.host.tool_report import ToolReport
@@ -40,7 +37,7 @@ def agent_keywords(asked: AgentSettings, settings: Settings) -> dict[str, Any]:
         "reasoning_config": {"enabled": effort != "none", "effort": effort} if effort else None,
         "service_tier": agent.service_tier or None,
         "ephemeral_system_prompt": agent.system_prompt or None,
-        "prefill_messages": prefill_messages(settings),
+        "prefill_messages": _prefill(settings),
         "max_iterations": agent.max_turns,
         "enabled_toolsets": _toolsets(asked.source, settings),
         "default_toolsets": list(settings.of(top_section.Section).toolsets),
@@ -54,23 +51,12 @@ def agent_keywords(asked: AgentSettings, settings: Settings) -> dict[str, Any]:
     }
 
 
-def prefill_messages(settings: Settings) -> list[dict[str, Any]] | None:
-    """What `prefill_messages_file` holds; None when it is not set."""
-    name = settings.of(top_section.Section).prefill_messages_file
-    if not name:
+def _prefill(settings: Settings) -> list[dict[str, Any]] | None:
+    if not settings.of(top_section.Section).prefill_messages_file:
         return None
-    file = Path(name).expanduser()
-    file = file if file.is_absolute() else settings.home / file
-    try:
-        found = from_json(file.read_bytes(), list[dict[str, Any]])
-    except OSError as error:
-        raise UserError(f"prefill_messages_file: cannot read {str(file)!r}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
-        raise UserError(f"prefill_messages_file: {str(file)!r} is no JSON list of messages ({error})") from error
-    for number, message in enumerate(found, 1):
-        if message.get("role") not in ("user", "assistant", "system") or not isinstance(message.get("content"), str):
-            raise UserError(f"prefill_messages_file: message {number} of {str(file)!r} needs a role and a content")
-    return found
+    from hermes.host.prefill_file import prefill_messages  # rare
+
+    return prefill_messages(settings)
 
 
 def refuse_unknown_toolsets(settings: Settings) -> None:

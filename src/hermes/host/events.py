@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from hermes.types import Event, JsonObject, Question
+from hermes.work_mode import WorkModeName
 
 NoticeLevel: TypeAlias = Literal["info", "warning", "error"]
 
@@ -62,8 +63,14 @@ class QuestionAnswered(Struct, frozen=True, gc=False, kw_only=True, tag="questio
     by: str  # who: a listener's name, "deadline", "interrupt"
 
 
+class ModeChanged(Struct, frozen=True, gc=False, tag="mode_changed"):
+    """The session works in another mode from now on."""
+
+    mode: WorkModeName
+
+
 HostEvent: TypeAlias = (
-    WorkChanged | MessageTaken | MessageReturned | Notice | TurnEnded | QuestionAsked | QuestionAnswered
+    WorkChanged | ModeChanged | MessageTaken | MessageReturned | Notice | TurnEnded | QuestionAsked | QuestionAnswered
 )
 LiveEvent: TypeAlias = Event | HostEvent
 

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, structs
 
 from hermes import AIAgent
+from hermes.config.sections.agent import Section as AgentSection
 from hermes.config.settings import Settings
 from hermes.errors import StoreError
 from hermes.host.agent_settings import AgentSettings, agent_keywords
-from hermes.host.events import LiveEvent, QuestionAsked, WorkChanged
+from hermes.host.events import LiveEvent, ModeChanged, QuestionAsked, WorkChanged
 from hermes.host.logs import Logged, session_tag
 from hermes.ops import EventStored
 from hermes.runtime.setup.process import shared
+from hermes.seams import OpenBuffers
 from hermes.tools.environments.command_env import redactor_of
 from hermes.types import JsonObject, Question
+from hermes.work_mode import WorkMode, WorkModeName
 
 if TYPE_CHECKING:  # one question and its answer do without these
     from hermes.host.attached_skills import AttachedSkills
@@ -55,9 +58,11 @@ class SessionStart(Struct, frozen=True, kw_only=True):
     skills: "AttachedSkills | None" = None
     folder: str = ""
     launched_in: str = ""
+    work_mode: str = ""  # edits, ask or plan; of the settings when empty
     can_ask: bool = True  # else nobody is ever asked, and what needs an answer is a no
     is_reached_later: bool = False  # whoever opened it can be asked later, too: a server, a chat
     has_titles: bool = True  # a model gives the session its title
+    open_buffers: OpenBuffers | None = None  # an editor whose unsaved words file tools read
 
 
 class HostedSession:
@@ -73,6 +78,7 @@ class HostedSession:
         self.is_stop_wanted = False
         self._idle = asyncio.Event()
         self._idle.set()
+        self.mode = WorkMode(start.work_mode or self.settings.of(AgentSection).work_mode, self._mode_changed)
         self.agent = self._make_agent(session_id)
         self.session_id = self.agent.session_id
         self._mark()
@@ -176,6 +182,18 @@ class HostedSession:
         self.agent.interrupt()
         return True
 
+    @property
+    def work_mode(self) -> WorkModeName:
+        """How far the session goes by itself; whoever sets it changes it at once, also for the turn that runs."""
+        return self.mode.name
+
+    @work_mode.setter
+    def work_mode(self, name: str) -> None:
+        self.mode.change(name)
+
+    def _mode_changed(self, name: WorkModeName) -> None:
+        self.tell(ModeChanged(name))
+
     def answer(self, question_id: str | None, said: str | None, by: str) -> Question:
         """Answer an open question, without an id the oldest; the first answer wins, and `NothingPending` for others."""
         return self.questions.answer(question_id, said, by)
@@ -209,7 +227,7 @@ class HostedSession:
     @property
     def start(self) -> SessionStart:
         """What another session is opened with that takes this one's place."""
-        return structs.replace(self._start, settings=self.settings)
+        return structs.replace(self._start, settings=self.settings, work_mode=self.mode.name)
 
     @property
     def cwd(self) -> str:
@@ -228,6 +246,8 @@ class HostedSession:
             **agent_keywords(self.asked, self.settings),
             session_id=session_id,
             cwd=self._start.folder or None,
+            work_mode=self.mode,
+            open_buffers=self._start.open_buffers,
             sink=Logged(self),
             approval_callback=self.questions.approve if self._start.can_ask else None,
             sudo_password_callback=self.questions.sudo_password if self._start.can_ask else None,

@@ -125,6 +125,7 @@ class LiveSession(HostedSession):
 
         While a turn runs, `mode` (else the session's own) says what becomes of it. A `key` is heard once.
         """
+        self.mode.hear(content)
         mode = mode or self.busy_mode
         if self.is_busy and mode == "steer" and isinstance(content, str) and self.agent.steer(content):
             return None

@@ -60,7 +60,8 @@ class QuestionDesk:
             raise NobodyHere
         facts = facts_of(asked)
         kind: QuestionKind = "edit" if asked.action.kind == "write" else "approval"
-        said = await self._ask(kind, asked.description, asked.choices, facts)
+        edit = asked.action.details.get("edit")
+        said = await self._ask(kind, asked.description, asked.choices, facts, {"edit": edit()} if edit else {})
         return answer_of(said or NO, asked.choices)
 
     async def sudo_password(self, prompt: str) -> str | None:
@@ -93,7 +94,12 @@ class QuestionDesk:
         return len(ids)
 
     async def _ask(
-        self, kind: QuestionKind, text: str, choices: tuple[str, ...], details: JsonObject | None = None
+        self,
+        kind: QuestionKind,
+        text: str,
+        choices: tuple[str, ...],
+        details: JsonObject | None = None,
+        shown: JsonObject | None = None,
     ) -> str | None:
         timeout_s = self._clarify_timeout_s if kind == "clarify" else self._timeout_s
         question = Question(
@@ -103,9 +109,11 @@ class QuestionDesk:
             choices=choices,
             deadline=time.time() + timeout_s if timeout_s is not None else 0.0,
             details=details or {},
+            shown=shown or {},
         )
         waits: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        await self._journal.store_event("question_asked", question.id, to_builtins(question))
+        stored = {name: value for name, value in to_builtins(question).items() if name != "shown"}
+        await self._journal.store_event("question_asked", question.id, stored)
         self._open[question.id] = (question, waits)
         self._journal.tell(QuestionAsked(question))
         try:

@@ -18,6 +18,7 @@ from hermes.runtime.turn_input import TurnInput
 from hermes.scope import TurnScope
 from hermes.seams import Sink
 from hermes.types import JsonObject
+from hermes.work_mode import WorkMode
 
 if TYPE_CHECKING:
     from hermes.confinement.plan import OpensFolders
@@ -132,6 +133,11 @@ class AIAgent:
             return False
         self._session.steer.put(text)
         return True
+
+    @property
+    def work_mode(self) -> WorkMode:
+        """How far the session goes by itself: `agent.work_mode.change("plan")` acts at once, also in a turn."""
+        return self._options.tools.work_mode
 
     def note_event(self, kind: str, about: str, body: JsonObject) -> None:
         """Store this event for listeners with the first commit of the next turn, where events are stored at all.

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Update|Add|Delete|Move) File|Move to): (.+?)\s*$", re.MULTILINE)
 _MAX_TEXT = 150
 _MAX_PATHS = 20
-_ONLY_READ = """
-    [ basename cat cd cmp cut date df diff dirname du echo egrep env false fgrep file find grep head hexdump id jq ls
-    md5sum nl od printf ps pwd readlink realpath rg sha256sum sleep sort stat tail test tr tree true type uname uniq wc
-    which whoami xxd
-"""
-_READERS = frozenset(_ONLY_READ.split())
-_WRITING_OPTIONS = {"sort": ("-o", "--o"), "tree": ("-o",), "find": ("-fprint", "-fls"), "git": ("--output",)}
-_GIT_READERS = frozenset({"blame", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status"})
 
 
 class CallCheckpoints:
@@ -126,12 +118,13 @@ def _named(args: JsonObject) -> tuple[str, ...]:
 
 def _of_command(base: Touch, command: str, workdir: str) -> Touch | None:
     from hermes.tools.approval import analyse  # a parser that only commands need
+    from hermes.tools.approval.only_reads import only_reads
 
     cwd = str(Path(base.cwd, Path(workdir).expanduser())) if workdir else base.cwd
     analysis = analyse(command, cwd=cwd, home=str(Path.home()))
-    effects = [effect for effect in analysis.effects if effect.kind != "network"]
-    if not effects and not analysis.unknown and all(_only_reads(each.argv) for each in analysis.commands):
+    if only_reads(analysis):
         return None
+    effects = [effect for effect in analysis.effects if effect.kind != "network"]
     reached = dict.fromkeys(path for effect in effects for path in effect.paths if path.startswith("/"))
     return replace(
         base,
@@ -141,15 +134,6 @@ def _of_command(base: Touch, command: str, workdir: str) -> Touch | None:
         is_command=True,
         is_destructive=bool(analysis.dangers) or any(effect.kind == "delete" for effect in effects),
     )
-
-
-def _only_reads(argv: tuple[str, ...]) -> bool:
-    program = argv[0].rpartition("/")[2] if argv else ""
-    if any(word.startswith(_WRITING_OPTIONS.get(program, "\0")) for word in argv[1:]):
-        return False
-    if program == "uniq" and sum(not word.startswith("-") for word in argv[1:]) > 1:
-        return False  # the second file is written
-    return program in _READERS or (program == "git" and len(argv) > 1 and argv[1] in _GIT_READERS)
 
 
 def _shown(text: str) -> str:

@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import fields
 
 from hermes.dicts import storable
 from hermes.errors import UnsupportedOption, UserError
 from hermes.runtime.guardrails import IterationBudget
-from hermes.seams import ContextEngine, EventStore, Model, Sink
+from hermes.seams import ContextEngine, EventStore, Model, OpenBuffers, Sink
+from hermes.work_mode import WorkMode
 
 Callback: TypeAlias = Callable[..., Any]
 
@@ -55,6 +56,8 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     checkpoint_max_total_size_mb: int = 500
     checkpoint_max_file_size_mb: int = 10
     cwd: str | None = None
+    open_buffers: OpenBuffers | None = None  # an editor whose unsaved words file tools read
+    work_mode: WorkMode = field(default_factory=WorkMode)  # a name of one, too: edits, ask, plan
 
 
 class CallbackOptions(Struct, frozen=True, kw_only=True):
@@ -156,10 +159,6 @@ _ANSWERING = frozenset(
 
 # Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
 _NOT_YET = {
-    "acp_command": "an external ACP agent as the model",
-    "acp_args": "an external ACP agent as the model",
-    "command": "an external process as the model",
-    "args": "an external process as the model",
     "save_trajectories": "trajectory files",
 }
 
@@ -204,12 +203,16 @@ def _unlike(name: str, value: object) -> str:
         return "a plain function, since nothing waits for it"
     if name == "iteration_budget" and not isinstance(value, IterationBudget):
         return "an IterationBudget"
+    if name == "work_mode" and not isinstance(value, str | WorkMode):
+        return "edits, ask or plan"
     return ""
 
 
 def _usable(name: str, value: Any) -> Any:
     """The value without lone surrogates, wherever they stand in it."""
     if isinstance(value, str):
+        if name == "work_mode":
+            return WorkMode(value)
         if name in _LISTS:
             raise UserError(f"{name} is a list of names, not a text; write [{value!r}]")
         return value if name == "cwd" else storable(value)  # the name of a folder may be any bytes

@@ -60,6 +60,10 @@ class Section(SectionBase, frozen=True):
     system_prompt: Annotated[
         str, key("Text added to the system prompt of every session.", env="HERMES_EPHEMERAL_SYSTEM_PROMPT")
     ] = ""
+    work_mode: Annotated[
+        Literal["edits", "ask", "plan"],
+        key("Mode that a session begins in: make edits, ask about each, or change nothing and plan."),
+    ] = "edits"
     disabled_toolsets: Annotated[tuple[str, ...], key("Toolsets no session gets, whatever else asks for them.")] = ()
     verbose: Annotated[bool, key("Tell more on stderr while a turn runs.")] = False
 

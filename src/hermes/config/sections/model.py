@@ -19,6 +19,10 @@ class Section(SectionBase, frozen=True):
     api_mode: Annotated[
         str, key("Wire protocol: chat_completions, anthropic_messages, codex_responses, bedrock_converse.")
     ] = ""
+    acp_command: Annotated[
+        str, key("Program of another agent that is the model, with `provider: acp`; it speaks ACP on stdin and stdout.")
+    ] = ""
+    acp_args: Annotated[tuple[str, ...], key("What that program is started with.")] = ()
     context_length: Annotated[Positive | None, key("Tokens the model can read; null asks its server and tables.")] = (
         None
     )

@@ -25,7 +25,7 @@ class ProviderEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     name: str
-    kind: Literal["key", "local", "box", "aws", "any", "oauth", "external"] = "key"
+    kind: Literal["key", "local", "box", "aws", "any", "oauth", "external", "program"] = "key"
     base_url: str = ""
     base_url_env: str = ""
     key_url_env: str = ""  # an address variable that does not move the provider, but takes a key set beside it

@@ -1,6 +1,7 @@
 """Which model a name, an address and the settings mean."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -46,6 +47,7 @@ class ModelQuery(Struct, frozen=True, kw_only=True):
     routing: JsonObject = field(default_factory=dict)  # for aggregators
     over: keyring.Claim | None = None  # what stands where this says nothing: the main model, for its helpers
     is_filed: bool = False  # an entry of config.yaml
+    argv: tuple[str, ...] = ()  # the program of another agent that is the model
 
 
 class Resolved(Struct, frozen=True):
@@ -56,6 +58,7 @@ class Resolved(Struct, frozen=True):
     source: str
     pool: CredentialPool | None = None
     models: tuple[str, ...] = ()  # those that config.yaml names, for a provider that tells none
+    argv: tuple[str, ...] = ()  # the program that is the model
 
 
 def resolve_model(settings: Settings, http: HttpStream, asked: ModelQuery | None = None) -> Model:
@@ -75,6 +78,11 @@ def wrapped(found: Resolved, http: HttpStream, cache_dir: Any, environ: Mapping[
         from hermes.models.box.model import BoxModel  # only who uses it
 
         return BoxModel(found.endpoint, http, paths.root_home(environ))
+    if found.entry.kind == "program":
+        from hermes.models.external.agent_model import ExternalAgent
+        from hermes.models.external.agent_process import AgentProgram
+
+        return ExternalAgent(found.endpoint, AgentProgram(found.argv, str(Path.cwd())))
     model: HttpModel = make_model(found.endpoint, http)
     if found.entry.kind == "local" or not found.endpoint.model:
         return LocalModel(found.endpoint, http, cache_dir, kind=found.entry.id)
@@ -95,6 +103,8 @@ def resolve(settings: Settings, asked: ModelQuery) -> Resolved:
         source = "asked for" if asked.provider else "model.provider"
     if entry.kind == "box":
         return _box(settings, asked, entry, source)
+    if entry.kind == "program":
+        return _program(settings, asked, entry, source)
     base_url = base_url or keyring.usual_address(settings, entry)
     target = keyring.Target(claims=claims, entry=entry, base_url=base_url)
     if entry.kind in ("oauth", "external"):
@@ -204,6 +214,24 @@ def _box(settings: Settings, asked: ModelQuery, entry: catalogue.ProviderEntry, 
         entry,
         source,
     )
+
+
+def _program(settings: Settings, asked: ModelQuery, entry: catalogue.ProviderEntry, source: str) -> Resolved:
+    """Another agent, started by us: `endpoint.model` is how it is called here, its program is in the settings."""
+    section = settings.of(model_section.Section)
+    argv = asked.argv or ((section.acp_command, *section.acp_args) if section.acp_command else ())
+    if not argv:
+        raise UserError("the provider 'acp' is a program that speaks ACP: name it in model.acp_command")
+    endpoint = Endpoint(
+        base_url=f"acp:{argv[0]}",
+        model=asked.name or section.default or Path(argv[0]).name,
+        provider=entry.id,
+        limits=_local_limits(settings),
+        answer=settings.of(agent_section.Section).answer,
+        quirks=entry.quirks,
+        context_length=section.context_length,
+    )
+    return Resolved(endpoint, entry, source, argv=argv)
 
 
 # -- in which form -----------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Put an agent together: this is where its collaborators are introduced to each other, and its parts join."""
 
 import logging
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,17 +17,21 @@ from hermes.runtime.session.history_cache import HistoryCache, RedactingStore
 from hermes.runtime.setup.caller_questions import question_to_user
 from hermes.runtime.setup.environment_setup import Workplace, environment_for, stored_folder
 from hermes.runtime.setup.gate import AgentGate
-from hermes.runtime.setup.model_setup import client_options, introduced, model_chain, prefill, request_options
+from hermes.runtime.setup.model_setup import (
+    StartedModel,
+    client_options,
+    introduced,
+    model_chain,
+    prefill,
+    request_options,
+)
 from hermes.runtime.setup.process import ProcessParts, shared, store_of
 from hermes.runtime.setup.tool_view_cache import SessionTools
-from hermes.seams import RequestOptions, Unit
+from hermes.seams import OPEN_BUFFERS, RequestOptions, Unit
 from hermes.tools.environments.command_env import redactor_of
 from hermes.tools.files.file_memory import REDACTOR
 from hermes.tools.hooks import Hooks
 from hermes.tools.results.shelf import FileShelf
-
-if TYPE_CHECKING:
-    from hermes.models.box.model import BoxModel
 
 log = logging.getLogger("hermes")
 
@@ -41,7 +44,7 @@ class Assembly(Struct, frozen=True, kw_only=True):
     warm: HistoryCache
     tools: SessionTools
     client: ModelClient
-    boxes: "tuple[BoxModel, ...]"
+    started: tuple[StartedModel, ...]
     auxiliary: AuxiliaryClient
     request_options: RequestOptions
     guardrails: GuardrailConfig
@@ -52,8 +55,8 @@ class Assembly(Struct, frozen=True, kw_only=True):
     async def close(self, *ended: str) -> None:
         """Release everything. `ended` names the session that is over now, by all the ids it had."""
         await self.services.parts.close(*ended)
-        for box in self.boxes:
-            await box.aclose()
+        for model in self.started:
+            await model.aclose()
         await self.services.environment.close()
 
 
@@ -69,7 +72,7 @@ async def assemble(
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
     persistence = client_options(settings, process.window_memory)
     chain = model_chain(options, settings, process.http)
-    boxes = introduced(chain, lambda: process.supervisor)
+    started = introduced(chain, lambda: process.supervisor)
     client = ModelClient(chain, store, process.clock, process.ids, persistence)
     auxiliary = AuxiliaryClient(
         AuxiliaryParts(
@@ -105,7 +108,7 @@ async def assemble(
         ids=process.ids,
         log=log,
         settings=settings.mapping,
-        memo={REDACTOR: redactor},
+        memo={REDACTOR: redactor, OPEN_BUFFERS: options.tools.open_buffers},
         redactor=redactor,
         user_id=options.session.user_id,
         ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),
@@ -126,7 +129,7 @@ async def assemble(
         warm=process.warm,
         tools=SessionTools(process.views, options.tools, settings, services),
         client=client,
-        boxes=boxes,
+        started=started,
         auxiliary=auxiliary,
         request_options=request_options(options, settings),
         guardrails=GuardrailConfig.of(settings.mapping),

@@ -58,6 +58,7 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
             tell=self.hooks.observe,
             border=border_of(self.environment),
             makings=makings_of(self.environment),
+            work_mode=self.options.tools.work_mode,
             is_bypassed=lambda _session: is_off or desk.is_yolo(key) or desk.is_yolo(self.session_id),
         )
 

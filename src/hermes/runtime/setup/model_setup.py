@@ -1,7 +1,7 @@
 """The model side of an agent, put together from its keywords and the settings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -28,11 +28,16 @@ from hermes.seams import HttpStream, Model, RequestOptions, Supervisor, Unit
 from hermes.spend import Cap
 from hermes.types import JsonObject
 
-if TYPE_CHECKING:
-    from hermes.models.box.model import BoxModel
-
-BOX_PROVIDER = "local"
+BOX_PROVIDER, PROGRAM_PROVIDER = "local", "acp"
 _NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
+
+
+class StartedModel(Protocol):
+    """A model that is a process of our own."""
+
+    supervisor: Callable[[], Supervisor] | None
+
+    async def aclose(self) -> None: ...
 
 
 def model_chain(options: AgentOptions, settings: Settings, http: HttpStream) -> list[Model]:
@@ -47,16 +52,17 @@ def model_chain(options: AgentOptions, settings: Settings, http: HttpStream) -> 
     return chain
 
 
-def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> "tuple[BoxModel, ...]":
-    """Those of `chain` that are served by a process of our own, told who starts it. The agent closes them."""
-    if all(model.provider != BOX_PROVIDER for model in chain):
+def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> "tuple[StartedModel, ...]":
+    """Those of `chain` that are a process of our own, told who starts it. The agent closes them."""
+    if all(model.provider not in (BOX_PROVIDER, PROGRAM_PROVIDER) for model in chain):
         return ()
     from hermes.models.box.model import BoxModel  # only who uses it
+    from hermes.models.external.agent_model import ExternalAgent
 
-    boxes = tuple(model for model in chain if isinstance(model, BoxModel))
-    for box in boxes:
-        box.supervisor = supervisor
-    return boxes
+    started = tuple(model for model in chain if isinstance(model, BoxModel | ExternalAgent))
+    for model in started:
+        model.supervisor = supervisor
+    return started
 
 
 def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
@@ -103,15 +109,28 @@ def request_options(options: AgentOptions, settings: Settings) -> RequestOptions
 
 
 def _asked(wanted: ModelOptions) -> ModelQuery:
+    argv = _program(wanted)
     return ModelQuery(
         name=str(wanted.model),
         base_url=wanted.base_url or "",
-        provider=wanted.provider or "",
+        provider=PROGRAM_PROVIDER if argv else wanted.provider or "",
+        argv=argv,
         api_key=wanted.api_key or "",
         api_mode=wanted.api_mode or "",
         pool=pool_from(wanted.credential_pool) if wanted.credential_pool else None,
         routing=_routing(wanted),
     )
+
+
+def _program(wanted: ModelOptions) -> tuple[str, ...]:
+    """The program of another agent that is to be the model; `command` and `args` are other names for the same."""
+    program = wanted.acp_command or wanted.command
+    args = wanted.acp_args if wanted.acp_command else wanted.args
+    if not program:
+        if wanted.acp_args or wanted.args:
+            raise UserError("acp_args (or args) go with acp_command (or command), which names the program")
+        return ()
+    return (program, *(args or ()))
 
 
 def _routing(wanted: ModelOptions) -> JsonObject:

@@ -10,6 +10,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if words in (["--version"], ["-V"]) and sys.stdout is not None:
             return _tell_version()
+        if words[:1] == ["acp"]:  # editors wait for it; its own options are all it needs
+            from importlib import import_module
+
+            code: int = import_module("hermes.surfaces.acp.main").main(words[1:])
+            return code
         return _run(words) if words and words[0] != "chat" else _run_chat(words)
     except KeyboardInterrupt:  # while the commands are loaded; from then on they see to it themselves
         sys.stderr.write("Stopped.\n")

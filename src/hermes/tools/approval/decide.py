@@ -61,6 +61,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     is_hardline: bool = False
     outside: bool = False  # it is to run outside the border
+    read_only: bool = False  # it may change nothing
 
 
 def decide(analysis: Analysis, policy: Policy, grants: Sequence[Grant], context: Context) -> Verdict:

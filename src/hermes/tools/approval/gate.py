@@ -20,10 +20,12 @@ from hermes.tools.approval.border import BORDER_KINDS, NOT_MOVED, SUDO_INSIDE, B
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 from hermes.tools.approval.made_here import Makings, imports_made_here, runs_made_here
+from hermes.tools.approval.mode_verdict import ASKED_BY_MODE, PLAN, in_mode
 from hermes.tools.approval.paths import GIT_RUNS
 from hermes.tools.approval.policy import Grant, GrantScope, Policy, binding, path_class
 from hermes.tools.approval.question import Answer, ApprovalQuestion, facts_of
 from hermes.tools.web.web_access import is_ordinary
+from hermes.work_mode import WorkMode
 
 GRACE_S = 0.5  # who is asked counts the time too, and may say why it is a no
 UNATTENDED = frozenset({"cron", "batch"})  # routes on which a person is never waited for
@@ -103,6 +105,7 @@ class ApprovalGate:
     border: Callable[[], Awaitable[Confinement | None]] | None = None  # what the session's programs are held by
     makings: Callable[[], Makings] | None = None  # what the session has made on this machine
     written: set[str] = field(default_factory=set)  # what it has made on another
+    work_mode: WorkMode = field(default_factory=WorkMode)  # how far the session goes by itself, as of now
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         return (await self.settle(action, scope)).decision
@@ -136,6 +139,8 @@ class ApprovalGate:
             verdict = structs.replace(verdict, reason=str(action.details["why"]))  # what it says, not its key
         if action.kind == "command" and border is not None and border.stands and not action.details.get("sandbox"):
             verdict = _leaving(verdict, analysis)
+        mode = self.work_mode.for_file(action.text) if action.kind == "write" else self.work_mode.name
+        verdict = in_mode(mode, verdict, action, analysis, border)
         question = ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
         decision = await self._decide(question, context, policy, scope)
         if decision.allowed and verdict.rule == "grant":
@@ -231,8 +236,16 @@ class ApprovalGate:
         if question.action.kind in ("command", "code") and MARKER.search(question.action.text):
             return Decision(allowed=False, reason=PLACEHOLDER, rule="placeholder")
         if verdict.outcome == "allow":
-            return Decision(allowed=True, reason=verdict.reason, rule=verdict.rule, outside=verdict.outside)
+            return Decision(
+                allowed=True,
+                reason=verdict.reason,
+                rule=verdict.rule,
+                outside=verdict.outside,
+                read_only=verdict.read_only,
+            )
         if verdict.outcome == "deny":
+            if verdict.rule == PLAN:
+                return Decision(allowed=False, reason=verdict.reason, rule=PLAN)
             reason = f"{verdict.reason}. {REFUSED}" if verdict.is_hardline or verdict.rule == "border" else REFUSED
             return Decision(allowed=False, reason=reason, rule=verdict.rule)
         moves = verdict.outside or any(effect.kind in BORDER_KINDS for effect in verdict.effects)
@@ -240,7 +253,7 @@ class ApprovalGate:
             return _nobody(verdict)
         if question.action.route == "cron" and policy.cron_mode == "approve" and is_judged(verdict.effects):
             return Decision(allowed=True, reason="scheduled jobs may do this unasked", rule="cron_mode")
-        if policy.mode == "smart" and self.judge is not None and not moves:
+        if policy.mode == "smart" and self.judge is not None and not moves and verdict.rule != ASKED_BY_MODE:
             judged = await _guarded(self.judge(question, scope), scope, policy.timeout, "escalate")
             if judged == "approve":
                 reason = "approved by the auxiliary model"
@@ -272,6 +285,8 @@ class ApprovalGate:
         if answer not in ("once", *verdict.scopes):
             by = "nobody" if answer == "timeout" else "person"
             return Decision(allowed=False, reason=_refused(verdict), rule=verdict.rule, scope=answer, decided_by=by)
+        if verdict.rule == ASKED_BY_MODE and answer == "session":
+            self.work_mode.change("edits")
         for grant in _grants(answer, verdict, context):
             await self.grants.add(grant)
         return Decision(

@@ -75,6 +75,7 @@ def facts_of(question: ApprovalQuestion) -> dict[str, Any]:
         "choices": list(question.choices),
         "tool": question.tool,
         "cwd": question.cwd,
+        **({"diff": diff} if (diff := question.action.details.get("diff")) else {}),
     }
 
 

@@ -87,11 +87,12 @@ async def _replace(ctx: ToolContext, workspace: Workspace, wanted: Patch) -> str
         return _failed(workspace, place, str(error))
     if edited.is_noop:
         return tool_result(success=True, diff="", level=edited.level, note=edited.note)
+    shown = display_path(place.path, ctx.environment.cwd)
+    diff = workspace.veil.hide(diff_of_spans(shown, edited.before, edited.spans))
+    await workspace.agree(place, diff, lambda: (edited.before, edited.text))
     await workspace.write(place, data)
     workspace.memo.applied[key] = edited.level
-    shown = display_path(place.path, ctx.environment.cwd)
     is_small = edited.length <= MAX_LINTED_CHARS  # else its text need not be put together
-    diff = workspace.veil.hide(diff_of_spans(shown, edited.before, edited.spans))
     await ctx.note("diff", diff)
     await ctx.note("files_changed", [place.resolved])
     return tool_result(
@@ -129,8 +130,16 @@ async def _apply_patch(ctx: ToolContext, workspace: Workspace, text: str) -> str
         return _failed(workspace, files[changes[0].path].place, str(error))
     if planned.is_noop:
         return tool_result(success=True, diff="", note="; ".join(planned.notes) + "; nothing was changed")
+    cwd = ctx.environment.cwd
+    for step in steps:
+        diff = unified_diff(display_path(step.place.path, cwd), step.before, step.after)
+        await workspace.agree(step.place, workspace.veil.hide(diff), partial(_texts, step))
     await apply(ctx.environment, workspace, steps)
     return tool_result(await _report(ctx, workspace, steps, planned.notes), level=planned.level)
+
+
+def _texts(step: Step) -> tuple[str | None, str | None]:
+    return step.before, step.after
 
 
 def _reveal(workspace: Workspace, changes: Sequence[v4a.FileChange], files: Mapping[str, TextFile]) -> None:

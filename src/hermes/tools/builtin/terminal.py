@@ -21,6 +21,7 @@ from hermes.tools.traits import Traits
 
 DEFAULT_TIMEOUT_S = 180.0
 MAX_FOREGROUND_S = 600.0
+PLANNED = "plan mode: it ran where everything but the temporary folder is read-only"
 _ALLOWED_BY = {"person": "the user allowed", "model": "the model that judges commands allowed"}
 _NEEDS_PIPE = re.compile(r"\bgh\s+auth\s+login\b.*--with-token")
 _WORKDIR = re.compile(r"[\w/\\:.~ +@=,-]+")
@@ -148,7 +149,11 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
             result = await ctx.environment.execute(
                 wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
             )
-            settled = await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=_folder(wanted, before))
+            settled = (
+                Settled(result, PLANNED if result.exit_code else "")
+                if decision.read_only
+                else await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=_folder(wanted, before))
+            )
     except CommandInterrupted as stopped:
         await ctx.note("exit_code", 130)
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")

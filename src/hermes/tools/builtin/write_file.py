@@ -45,12 +45,15 @@ async def write_file(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     result: dict[str, Any] = {"bytes_written": len(new.data), "dirs_created": await _lacks_folder(ctx, place)}
     if new.note:
         result["warning"] = new.note
-    if place.info is not None and new.data == before.data and place.info.size == len(new.data):
+    is_same = place.info is not None and new.data == before.data and place.info.size == len(new.data)
+    if is_same and place.unsaved is None:
         result["_hint"] = "the file already had exactly this content; nothing was changed"
     else:
-        await workspace.write(place, new.data)
         shown = display_path(place.path, ctx.environment.cwd)
-        await ctx.note("diff", workspace.veil.hide(unified_diff(shown, before.text, new.text)))
+        diff = workspace.veil.hide(unified_diff(shown, before.text, new.text))
+        await workspace.agree(place, diff, lambda: (before.text if place.info is not None else None, new.text))
+        await workspace.write(place, new.data)
+        await ctx.note("diff", diff)
         await ctx.note("files_changed", [place.resolved])
     result["lint"] = await lint(ctx, place.path, before.text, new.text)
     return tool_result(result)

@@ -41,7 +41,7 @@ class Confines(Protocol):
     """An environment whose children may be confined."""
 
     async def confinement(self) -> Confinement: ...
-    async def confined(self, spec: SpawnSpec) -> SpawnSpec: ...
+    async def confined(self, spec: SpawnSpec, *, read_only: bool = False) -> SpawnSpec: ...
     async def settled(self) -> tuple[str, ...]: ...
 
 
@@ -74,7 +74,7 @@ async def run_here(
     try:
         spec = _spec(order, python, ctx, desk, place)
         if isinstance(ctx.environment, Confines):
-            spec = _with_line(await ctx.environment.confined(spec), place)
+            spec = _with_line(await ctx.environment.confined(spec, read_only=order.decision.read_only), place)
         child = await ctx.supervisor.spawn(order.decision, spec)
         place.hand_over()
         try:

@@ -175,6 +175,10 @@ class LocalEnvironment:
         assert self._confinement is not None
         return self._confinement
 
+    async def _border_of(self, *, read_only: bool) -> Confinement:
+        border = await self.confinement()
+        return border.read_only() if read_only else border
+
     def widen(self, wider: Confinement) -> None:
         """Let later programs have `wider`."""
         self._confinement = wider
@@ -236,10 +240,10 @@ class LocalEnvironment:
         """Run `command` once without the sandbox; `decision` must be about exactly that."""
         return await self._execute(LocalRun(command, decision, scope, timeout_s, cwd), "outside")
 
-    async def confined(self, spec: SpawnSpec) -> SpawnSpec:
+    async def confined(self, spec: SpawnSpec, *, read_only: bool = False) -> SpawnSpec:
         """`spec` as a child of this environment: confined as its commands are, with the variables that go with it."""
         await self._ready()
-        confined = await self.confinement()
+        confined = await self._border_of(read_only=read_only)
         env = {name: value for name, value in spec.env.items() if name not in confined.without}
         return structs.replace(spec, confinement=confined, env={**env, **confined.env, **self._git_variables()})
 
@@ -475,7 +479,9 @@ class LocalEnvironment:
             await_start=False,
             owner=f"{self.id}:{number}",
             max_processes=self._options.max_processes,
-            confinement=outside("allowed outside") if start == "outside" else await self.confinement(),
+            confinement=outside("allowed outside")
+            if start == "outside"
+            else await self._border_of(read_only=run.decision.read_only),
         )
 
     async def _background_line(self, order: BackgroundRequest) -> BackgroundLine:

@@ -2,16 +2,19 @@
 
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import structs
 
 from hermes.config.paths import hermes_home, profiles_dir, root_home
 from hermes.confinement.deciding_rule import deciding_rule
 from hermes.confinement.policy import TEMP_FOLDERS, ConfinedEnvironment, Confinement
 from hermes.errors import ToolError
-from hermes.seams import Action, Decision, FileInfo, ToolContext
+from hermes.seams import OPEN_BUFFERS, Action, Decision, FileInfo, OpenBuffers, ToolContext
 from hermes.tools.files import paths
 from hermes.tools.files.encoding import Decoded, NotTextError, decode
 from hermes.tools.files.file_memory import FileMemo, digest
@@ -34,6 +37,8 @@ class WorkspacePath:
     path: str
     resolved: str
     info: FileInfo | None
+    unsaved: bytes | None = None  # what an editor holds of it and has not saved; `info` is about that, then
+    on_disk: FileInfo | None = None
 
     @property
     def extension(self) -> str:
@@ -53,6 +58,9 @@ class TextFile:
         return self.decoded.text if self.decoded else None
 
 
+EditTexts: TypeAlias = Callable[[], tuple[str | None, str | None]]  # a file before and after; None: there is none
+
+
 @runtime_checkable
 class ExactFiles(Protocol):
     """An environment that reaches files by descriptors: at real paths, through no link that came since."""
@@ -70,6 +78,7 @@ class Workspace:
         self._tool = tool
         self._cross_profile = cross_profile
         self._known_rules: PathRules | None = None
+        self._agreed: set[str] = set()  # what a person was asked about and allowed in this call
         self.memo = FileMemo.of(ctx.memo)
         security = ctx.settings.get("security") or {}
         self.veil = Veil(self.memo.redactor, is_on=bool(security.get("redact_secrets", True)))
@@ -87,8 +96,24 @@ class Workspace:
             await self._confinement()  # commands may have a temporary folder of their own
         info = await self._ctx.environment.stat(path)
         if info is not None:
-            return WorkspacePath(given, path, info.path, info)
+            return await self._as_edited(WorkspacePath(given, path, info.path, info, on_disk=info))
         return WorkspacePath(given, path, await self._future_path(path), None)
+
+    async def _as_edited(self, place: WorkspacePath) -> WorkspacePath:
+        """`place` with what an editor has not saved yet, where one is asked and has something."""
+        buffers: OpenBuffers | None = self._ctx.memo.get(OPEN_BUFFERS)
+        info = place.info
+        if buffers is None or info is None or info.kind != "file" or info.size > MAX_EDITED_BYTES:
+            return place
+        text = await buffers.text(place.resolved)
+        if text is None:
+            return place
+        unsaved = text.encode()
+        if unsaved == await self.read(place):
+            return place
+        # Its time is made of its words, so that other words are another file for whoever compares.
+        time_ns = int.from_bytes(sha256(unsaved).digest()[:6])
+        return replace(place, unsaved=unsaved, info=structs.replace(info, size=len(unsaved), mtime_ns=time_ns))
 
     async def refuse_read(self, place: WorkspacePath) -> str | None:
         """Why the path may not be read, or None."""
@@ -110,17 +135,39 @@ class Workspace:
         return None
 
     async def check_write(self, place: WorkspacePath) -> None:
-        """Raise `ToolError` unless the rules and the gate let this path be written."""
+        """Raise `ToolError` unless the rules let this path be written; the gate is asked by `agree`, with the edit.
+
+        Of what the model may not read nothing is looked at before the gate has said yes: an edit that does not fit
+        tells what it was compared with.
+        """
         refusal = paths.refuse_write(place.path, place.resolved, place.info, await self._rules())
         if refusal:
             raise ToolError(f"{refusal}; write elsewhere, or ask the user to do it")
+        if place.info is not None and await self.refuse_read(place) is not None:
+            await self._ask(place, {})
+
+    async def agree(self, place: WorkspacePath, diff: str, texts: EditTexts) -> None:
+        """Raise `ToolError` unless the gate lets this edit be made; `diff` shows it, without secrets.
+
+        `texts` are the file before and after, made only for whoever shows them.
+        """
+        await self._ask(place, {"diff": diff, "edit": lambda: self._edit(place, texts)})
+        now = await self._ctx.environment.stat(place.path) if self._agreed else place.on_disk
+        if _stamp(now) != _stamp(place.on_disk):
+            raise ToolError(f"{place.given!r} changed while a person was asked, so nothing was written; read it again")
+
+    def _edit(self, place: WorkspacePath, texts: EditTexts) -> dict[str, Any]:
+        before, after = (self.veil.hide(text) if text else text for text in texts())
+        return {"path": place.resolved, "old_text": before, "new_text": after or ""}
+
+    async def _ask(self, place: WorkspacePath, details: dict[str, Any]) -> None:
         names = [place.resolved]
         if place.info is not None and place.info.is_link:  # which a patch may remove, wherever it leads
             names.append(await self._own_place(place))
-        for name in names:
-            await self._ask_to_write(place, name)
+        for name in (each for each in names if each not in self._agreed):
+            await self._ask_to_write(place, name, details)
 
-    async def _ask_to_write(self, place: WorkspacePath, name: str) -> None:
+    async def _ask_to_write(self, place: WorkspacePath, name: str, details: dict[str, Any]) -> None:
         confinement = await self._confinement()
         known = name if confinement is None else _as_commands_know(name, confinement)
         if known != name:
@@ -139,8 +186,11 @@ class Workspace:
             route=self._ctx.route,
             session_id=self._ctx.session_id,
             task_id=self._ctx.task_id,
+            details=details,
         )
         decision = await self._ctx.gate.decide(action, self._ctx.scope)
+        if decision.decided_by == "person":
+            self._agreed.add(name)
         if not decision.allowed:
             raise ToolError(f"writing {place.given!r} was not allowed: {decision.reason or 'denied'}")
         if decision.decided_by == "person" and decision.scope in ("task", "session", "always"):
@@ -182,6 +232,8 @@ class Workspace:
 
     async def read(self, place: WorkspacePath, offset: int = 0, size: int | None = None) -> bytes:
         """What is in the file that was located, and not in another that has taken its place behind a link."""
+        if place.unsaved is not None:
+            return place.unsaved[offset:] if size is None else place.unsaved[offset : offset + size]
         environment = self._ctx.environment
         if isinstance(environment, ExactFiles):
             return await environment.read_exact(place.resolved, offset, size)
@@ -293,6 +345,10 @@ class Workspace:
                 raise ToolError(f"{path!r} goes through a broken link; remove the link first, or use another path")
             return posixpath.normpath(posixpath.join(info.path, rest))
         return path
+
+
+def _stamp(info: FileInfo | None) -> tuple[object, ...]:
+    return () if info is None else (info.path, info.size, info.mtime_ns, info.mode)
 
 
 def _as_commands_know(name: str, confinement: Confinement) -> str:

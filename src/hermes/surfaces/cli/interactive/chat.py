@@ -21,6 +21,7 @@ from hermes.host.events import (
     LiveEvent,
     MessageReturned,
     MessageTaken,
+    ModeChanged,
     Notice,
     QuestionAnswered,
     QuestionAsked,
@@ -126,6 +127,10 @@ class Chat:
             self.say(f"steering: {text}", "dim")
         self.face.refresh()
 
+    def next_mode(self) -> None:
+        """Change how far the session goes by itself: edits, ask, plan, and round again."""
+        self.live.work_mode = self.live.mode.next()
+
     def interrupt(self) -> bool:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
         return self.live.interrupt()
@@ -158,6 +163,8 @@ class Chat:
                 self.say(event.why, "red")
             case Notice():
                 self.say(event.text, *_STYLES[event.level])
+            case ModeChanged():
+                self.face.refresh()
             case TurnEnded():
                 self._turn_ended(event)
             case QuestionAsked():

@@ -22,6 +22,7 @@ KEYS = (
     ("Alt-Enter, Ctrl-J", "a new line"),
     ("Tab", "complete a command, a path or an @ reference"),
     ("Up", "what was typed before; while messages wait, edit the last"),
+    ("Shift-Tab", "how far it goes by itself: edits, ask before each, plan only"),
     ("Esc", "stop the turn; at a question: no"),
     ("Ctrl-C", "stop the turn; twice leaves"),
     ("Ctrl-D", "leave"),

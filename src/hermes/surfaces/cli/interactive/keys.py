@@ -33,14 +33,14 @@ class _Leaving:
 def bindings(face: "TerminalFace", chat: "Chat") -> KeyBindings:
     """All keys that differ from those of a plain input line."""
     keys = KeyBindings()
-    _sending(keys, face)
+    _sending(keys, face, chat)
     _stopping(keys, face, chat)
     _recalling(keys, face, chat)
     _bringing(keys, face)
     return keys
 
 
-def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
+def _sending(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
     buffer = face.buffer
 
     @keys.add("enter")
@@ -74,6 +74,8 @@ def _sending(keys: KeyBindings, face: "TerminalFace") -> None:
     def _(_event: KeyPressEvent) -> None:
         if buffer.complete_state:
             buffer.complete_previous()
+        else:
+            chat.next_mode()
 
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:

@@ -6,11 +6,13 @@ from hermes.host.session_figures import SessionFigures
 from hermes.surfaces.cli.output import cut, width_of
 
 
-def status_line(figures: SessionFigures, cwd: str, width: int, *, show_cost: bool, live_context: int = 0) -> str:
+def status_line(
+    figures: SessionFigures, cwd: str, width: int, *, show_cost: bool, live_context: int = 0, mode: str = ""
+) -> str:
     """As much of it as fits; the model and the folder last longest."""
     used = live_context or figures.in_context
     share = f"{used / figures.window:.0%}" if used and figures.window else ""
-    parts = [figures.model or "no model", short_path(cwd)]
+    parts = [*([mode] if mode else []), figures.model or "no model", short_path(cwd)]
     extras = [f"context {share}"] if share else []
     if figures.read or figures.written:
         extras.append(f"{short_count(figures.read)} in, {short_count(figures.written)} out")

@@ -53,6 +53,7 @@ INPUT_ROWS = 10
 QUEUE_ROWS = 4
 LIVE_ROWS = 10
 ESCAPE_S = 0.08  # how long an Esc waits for the rest of a key
+MODES = {"edits": "edits on", "ask": "asks before edits", "plan": "plan: changes nothing"}
 STYLES = {
     "thought": "#888888",
     "running": "ansicyan",
@@ -353,6 +354,7 @@ class TerminalFace:
             self._size().columns,
             show_cost=chat.look.display.show_cost,
             live_context=chat.view.context_tokens,
+            mode=MODES[chat.live.work_mode],
         )
         return [("class:status", text)]
 

@@ -1,0 +1,135 @@
+"""`ExternalAgent`: a `Model` that is another agent. It is asked in words, and answers in words."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from hermes.errors import ProviderError
+from hermes.models.endpoint import Endpoint
+from hermes.models.external.agent_process import AgentProcess, AgentProgram, AgentReply
+from hermes.scope import TurnScope
+from hermes.seams import ModelRequest, Supervisor, Unit
+from hermes.types import JsonObject, Message, ModelEvent, ModelResponse, ReasoningDelta, TextDelta, Usage, text_of
+
+_RULE = (
+    "You answer for another agent runtime. Answer in words. You cannot write files or run commands here: every "
+    "permission that you ask for is refused."
+)
+
+
+class ExternalAgent:
+    """One program behind one agent. A conversation that goes on is one session of it, told what is new.
+
+    The runtime, which knows who starts processes, sets `supervisor` before the first call, and closes it.
+    """
+
+    def __init__(self, endpoint: Endpoint, program: AgentProgram) -> None:
+        self._endpoint = endpoint
+        self._program = program
+        self._process: AgentProcess | None = None
+        self._asking = asyncio.Lock()  # guards the one conversation that the program has with us
+        self._session = ""
+        self._told: list[Unit] = []  # what the program's session knows
+        self.supervisor: Callable[[], Supervisor] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._endpoint.model
+
+    @property
+    def provider(self) -> str:
+        return self._endpoint.provider
+
+    @property
+    def base_url(self) -> str:
+        return self._endpoint.base_url
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self._endpoint
+
+    async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
+        async with self._asking:
+            process = await self._started()
+            prompt = await self._prompt(process, request)
+            session, self._session = self._session, ""  # what it makes of a prompt that is given up is not known
+            text, thought, done = list[str](), list[str](), None
+            asked = {"sessionId": session, "prompt": prompt}
+            try:
+                async for said in process.exchange("session/prompt", asked):
+                    if isinstance(said, AgentReply):
+                        done = said.result
+                    elif delta := _delta(said):
+                        (text if isinstance(delta, TextDelta) else thought).append(delta.text)
+                        yield delta
+            except (GeneratorExit, asyncio.CancelledError):
+                await process.stop()
+                raise
+            self._session, self._told = session, list(request.units)
+            message = Message(role="assistant", content="".join(text), reasoning="".join(thought) or None)
+            yield ModelResponse(message=message, finish_reason="stop", usage=_usage(done), model=self.name)
+
+    async def aclose(self) -> None:
+        """Stop the program; the next call starts it again."""
+        self._session = ""
+        if self._process is not None:
+            await self._process.stop()
+
+    async def _started(self) -> AgentProcess:
+        if self.supervisor is None:
+            raise ProviderError("another agent serves an agent's own calls only", reason="model_not_found")
+        if self._process is None:
+            self._process = AgentProcess(self._program, self.supervisor())
+        if not self._process.is_running:
+            self._session = ""
+            await self._process.start()
+        return self._process
+
+    async def _prompt(self, process: AgentProcess, request: ModelRequest) -> list[JsonObject]:
+        """What is new since the program was last asked; everything, in a session of its own, when that was other."""
+        known = len(self._told)
+        goes_on = bool(self._session) and all(
+            one is other for one, other in zip(self._told, request.units[:known], strict=False)
+        )
+        if goes_on and known < len(request.units):
+            return _blocks("", [unit for unit in request.units[known:] if unit.messages[0].role != "assistant"])
+        made = await process.ask("session/new", {"cwd": self._program.cwd, "mcpServers": []})
+        self._session = str(made["sessionId"])
+        return _blocks(f"{request.system}\n\n{_RULE}", request.units)
+
+
+def _blocks(system: str, units: Sequence[Unit]) -> list[JsonObject]:
+    parts = [system] if system else []
+    is_alone = len(units) == 1
+    for unit in units:
+        for message in unit.messages:
+            words = text_of(message.content)
+            parts.append(words if is_alone and message.role == "user" else f"[{message.role}]\n{words}")
+        if unit.context:
+            parts.append(unit.context)
+    return [{"type": "text", "text": "\n\n".join(part for part in parts if part)}]
+
+
+def _delta(update: JsonObject) -> TextDelta | ReasoningDelta | None:
+    content = update.get("content")
+    text = str(content.get("text") or "") if isinstance(content, dict) else ""
+    match update.get("sessionUpdate"):
+        case "agent_message_chunk" if text:
+            return TextDelta(text)
+        case "agent_thought_chunk" if text:
+            return ReasoningDelta(text)
+        case _:
+            return None
+
+
+def _usage(done: object) -> Usage:
+    told = done.get("usage") if isinstance(done, dict) else None
+    if not isinstance(told, dict):
+        return Usage()
+
+    def count(name: str) -> int | None:
+        value = told.get(name)
+        return value if isinstance(value, int) and value >= 0 else None
+
+    return Usage(
+        input_tokens=count("inputTokens"), output_tokens=count("outputTokens"), reasoning_tokens=count("thoughtTokens")
+    )

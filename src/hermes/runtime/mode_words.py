@@ -1,0 +1,23 @@
+"""What the model is told about the mode that its session works in."""
+
+from typing import Final
+
+from hermes.work_mode import WorkModeName
+
+WORDS: Final[dict[WorkModeName, str]] = {
+    "edits": "",
+    "ask": "[Mode: ask. The person is shown each edit of a file and decides whether it is made.]",
+    "plan": (
+        "[Mode: plan. Change nothing: every write and every command with an effect is refused. Look, then answer with "
+        "a plan: what you would change, where, in which order, and how you would check it. The person ends this mode.]"
+    ),
+}
+_LEFT: Final[dict[WorkModeName, str]] = {
+    "plan": "[Plan mode is over: the person agreed, and changes may be made.]",
+    "ask": "[Mode: edits. Files of the workspace may be changed without asking first.]",
+}
+
+
+def change_words(before: WorkModeName, now: WorkModeName) -> str:
+    """What there is to say about the mode of this message, and that it was another before."""
+    return WORDS[now] or _LEFT.get(before, "")

@@ -1,0 +1,33 @@
+"""The mode of the session, told to the model beside the person's message: prompt and tools stay as they are."""
+
+from collections.abc import Awaitable
+
+from hermes.runtime.parts import Joining, Part, TurnFacts
+from hermes.work_mode import WorkMode, WorkModeName
+
+
+class ModeWords(Part):
+    """Says the mode with each message for which it is not the usual one, and each change of it."""
+
+    def __init__(self, mode: WorkMode) -> None:
+        self._mode = mode
+        self._told: WorkModeName = "edits"
+
+    @classmethod
+    def join(cls, agent: Joining) -> "ModeWords":
+        return cls(agent.options.tools.work_mode)
+
+    def context(self, turn: TurnFacts) -> Awaitable[str] | None:
+        return None if self._mode.name == self._told == "edits" else self._said()
+
+    def news(self, *session_ids: str) -> Awaitable[str] | None:
+        return None if self._mode.name == self._told else self._said()
+
+    async def _said(self) -> str:
+        from hermes.runtime.mode_words import change_words  # most sessions never leave the usual one
+
+        before, self._told = self._told, self._mode.name
+        return change_words(before, self._told)
+
+
+part = ModeWords
