@@ -1,5 +1,6 @@
 """Whatever a client sends: one clear error or a closed connection, and the server lives."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -52,18 +53,19 @@ def test_half_lines_and_endless_lines_cost_a_connection_and_nothing_else(serve: 
         half.sendall(b'{"id":1,"method":"server.st')
         half.close()
         endless = served.client()
-        with pytest.raises(OSError):  # noqa: PT011 - however the kernel says that nobody reads any more
-            for _ in range(100):
+        sent = 0
+        with contextlib.suppress(OSError):  # nobody reads any more
+            while sent < 100:
                 endless.raw(CHUNK)
+                sent += 1
+        assert sent < 100
         assert endless.is_closed()
         assert len(CHUNK) * 100 > MOST_LINE_BYTES
         mute = served.socket()  # asks much and reads nothing
         mute.setblocking(False)
-        try:
+        with contextlib.suppress(BlockingIOError):
             for _ in range(20_000):
                 mute.send(b'{"id":1,"method":"config.show"}\n')
-        except BlockingIOError:
-            pass
         assert served.client().ask("server.status")["pid"] == served.process.pid
         with (Path("/proc") / str(served.process.pid) / "statm").open() as file:
             resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
