@@ -87,6 +87,11 @@ class LiveSession(HostedSession):
         is_due = self._compress_wanted is not None or ("queue" in self.__dict__ and self._next() is not None)
         return not (is_heard or is_due or self.is_busy or not self._at_ease.is_set() or self.is_closing)
 
+    @property
+    def is_at_ease(self) -> bool:
+        """Whether nobody works on it, and nothing waits that somebody would begin with."""
+        return self._at_ease.is_set() and not self.is_busy
+
     def rest_if_alone(self) -> None:
         """`rest`, unless somebody listens; whoever stops to listen says so again."""
         if not self.is_closing and not self.listeners and not (self._log is not None and self._log.has_streams):

@@ -4,8 +4,8 @@ A server starts those that its settings want, and cancels them when it ends. A s
 started again; it costs the server nothing else.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ class ServiceContext(Struct, frozen=True):
 class HostService(Struct, frozen=True, kw_only=True):
     """A service. `run` goes on until it is cancelled; `keeps_server` says whether the server must not end by itself."""
 
-    run: Callable[[ServiceContext], Awaitable[None]]
+    run: Callable[[ServiceContext], Coroutine[Any, Any, None]]
     is_wanted: Callable[[Settings], bool] = lambda _settings: True
     keeps_server: Callable[[Settings], bool] = lambda _settings: False
 

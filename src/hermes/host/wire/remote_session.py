@@ -83,6 +83,7 @@ class RemoteSession:
         self._live_id = ""
         self._after: int | None = None  # the number of the newest stored event that was told
         self._turn = ShownTurn()
+        self._taken = ""  # the message of the turn that is shown
         self._is_closed = False
         self._cwd = ""
 
@@ -158,7 +159,7 @@ class RemoteSession:
         for gone in known.keys() - self.questions.asked.keys():
             self._tell(QuestionAnswered(question_id=gone, answer="", by="interrupt"))
         self._stands(found)
-        if was_told and self.is_busy and not is_busy:
+        if was_told and not is_busy:
             self.later(self._settle(), "the end of a turn")
         elif is_busy != self.is_busy:
             self._work(is_busy)
@@ -172,16 +173,27 @@ class RemoteSession:
         self._host.attached(self._live_id, self)
 
     async def _settle(self) -> None:
-        """A turn was shown that nobody works on any more: tell how far it came, once its stored events were told."""
-        while await self.in_thread(self.db.queries.events, self.session_id, self._after, 1):
-            await asyncio.sleep(TOLD_S)
-            if not self.is_busy or self._is_closed:
+        """A turn may have been shown that nobody works on any more: say so, once all that is stored was told."""
+        while not self._is_closed:
+            connection = await self._host.connection()
+            try:
+                state = (await connection.ask("session.status", session_id=self._live_id))["state"]
+            except HermesError:  # gone again, and whoever attaches next sees to it
                 return
-        if self.is_busy and not self._turn.is_ended:
-            for event in self._turn.cut_off():
-                self._tell(event)
+            if not await self.in_thread(self.db.queries.events, self.session_id, self._after, 1):
+                if state == "idle" and self.is_busy:
+                    self._cut_off()
+                    self._work(False)
+                return
+            await asyncio.sleep(TOLD_S)
+
+    def _cut_off(self) -> None:
+        """The turn that was shown did not end: tell how far it came."""
+        for event in self._turn.cut_off():
+            self._tell(event)
+        if self._taken:
             self._tell(Notice(UNKNOWN, "warning"))
-        self._work(False)
+        self._taken = ""
 
     def lost(self) -> None:
         """The connection is gone; the host looks for another."""
@@ -215,6 +227,10 @@ class RemoteSession:
             case QuestionAnswered():
                 self.questions.asked.pop(told.question_id, None)
             case MessageTaken():
+                if self._taken:  # the turn before did not end
+                    self._cut_off()
+                    self._turn.begin()
+                self._taken = told.key
                 self.queue.open_ones = tuple(one for one in self.queue.open_ones if one.id != told.key)
                 if not self.is_busy:
                     self._work(True)
@@ -228,6 +244,7 @@ class RemoteSession:
         for each in self._turn.shown(told):
             self._tell(each)
         if isinstance(told, TurnEnded):
+            self._taken = ""
             self._work(False)
 
     def _work(self, is_busy: bool) -> None:

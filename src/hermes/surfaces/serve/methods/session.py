@@ -261,7 +261,7 @@ async def status(call: MethodCall, params: OfSession) -> JsonObject:
         "working" if live.is_busy else "idle",
         f"{len(live.queue.open_ones)} messages wait, {len(live.questions.open_ones)} questions are open",
     ]
-    return {"output": "\n".join(lines)}
+    return {"output": "\n".join(lines), **_state(call, live.session_id)}
 
 
 async def titled(call: MethodCall, params: Titled) -> JsonObject:
@@ -377,7 +377,7 @@ def _state(call: MethodCall, session_id: str) -> JsonObject:
         return {"state": "asleep" if session_id in host.asleep else "stored"}
     if awake.questions.open_ones:
         return {"state": "asking"}
-    return {"state": "working" if awake.is_busy else "idle"}
+    return {"state": "idle" if awake.is_at_ease else "working"}
 
 
 METHODS: dict[str, Method] = {
