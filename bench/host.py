@@ -24,13 +24,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from hermes.config.load import load_settings
-from hermes.host.agent_settings import AgentSettings
-from hermes.host.events import LiveEvent, TurnEnded
-from hermes.host.host import Host
-from hermes.host.hosted_session import SessionStart
-from hermes.host.live_session import LiveSession
-from hermes.runtime.setup.process import shared
+from hermes.config.load import load_settings  # noqa: E402
+from hermes.host.agent_settings import AgentSettings  # noqa: E402
+from hermes.host.events import LiveEvent, TurnEnded  # noqa: E402
+from hermes.host.host import Host  # noqa: E402
+from hermes.host.hosted_session import SessionStart  # noqa: E402
+from hermes.host.live_session import LiveSession  # noqa: E402
+from hermes.runtime.setup.process import shared  # noqa: E402
 
 FEW, ACTIVE, TURNS, ROUNDS = 100, 32, 10, 5
 LATENCY_S = 0.05
@@ -128,6 +128,8 @@ async def measure(sessions: int, rest_s: float) -> dict[str, Any]:
                 live.unlisten(mine)
                 live.unlisten(ears)
 
+            await say(host.session(start), 1)  # what the first turn of a process loads is none of theirs
+            sent.clear()
             async with asyncio.TaskGroup() as group:
                 for live in awake:
                     group.create_task(say(live, TURNS))
@@ -152,7 +154,7 @@ async def measure(sessions: int, rest_s: float) -> dict[str, Any]:
                     group.create_task(wake(session_id))
             held = resident() - before
             woken = waits(sent, server.arrived)
-            starved = ACTIVE * TURNS - ears.count
+            starved = ACTIVE * TURNS + 1 - ears.count
         await shared.close()
     return {
         "memory": memory,
