@@ -5,6 +5,7 @@ or a screen in the same process.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
@@ -103,6 +104,13 @@ class Client:
         await self._places.acquire()
         self._begin(self._answered(request))
 
+    async def settle(self, limit_s: float) -> None:
+        """Let it have the answers to what it has asked, as far as they come within this time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                for _ in range(AT_ONCE):
+                    await self._places.acquire()
+
     async def refuse(self, error: WireError) -> None:
         """Tell it what is wrong with what it sends, where no request could be read."""
         await self._line(encode_error(None, error))
@@ -110,10 +118,10 @@ class Client:
     async def _answered(self, request: WireRequest) -> None:
         try:
             reply = await self._reply(request)
+            if request.wants_reply:
+                await self._line(reply)
         finally:
             self._places.release()
-        if reply and request.wants_reply:
-            await self._line(reply)
 
     async def _reply(self, request: WireRequest) -> bytes:
         request_id = request.id if request.id is not UNSET else None

@@ -68,6 +68,7 @@ async def serve_stdio(server: "SessionServer") -> None:
         async with Client(server, send) as client:
             await client.tell("gateway.ready", "", _ready())
             await _heard(server, client, reader)
+            await client.settle(SETTLE_S)
     server.ended.set()
 
 
