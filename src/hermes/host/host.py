@@ -92,6 +92,7 @@ class Host:
         """The live session of one that is known here, awake; `SessionNotFound` for any other."""
         session_id = self.current_id(session_id)
         if (known := self.sessions.get(session_id)) is not None:
+            await known.until_open()
             return known
         if (slept := self.asleep.get(session_id)) is None:
             raise SessionNotFound(f"there is no session {session_id!r} here; open it first")

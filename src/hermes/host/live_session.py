@@ -42,6 +42,7 @@ class LiveSession(HostedSession):
         self._at_ease = asyncio.Event()  # no worker is at work
         self._at_ease.set()
         self._busy_mode: BusyMode | None = None
+        self._opened: asyncio.Event | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._log: EventLog | None = None  # for the first stream
         self._worker: TurnWorker | None = None  # for the first message
@@ -69,10 +70,19 @@ class LiveSession(HostedSession):
 
     async def open(self) -> int:
         """Read what the store knows of it; how many messages wait from before. They are held."""
-        await self.look_up()
-        count = await self.queue.open()
-        self.is_held = count > 0
+        self._opened = asyncio.Event()
+        try:
+            await self.look_up()
+            count = await self.queue.open()
+            self.is_held = count > 0
+        finally:
+            self._opened.set()
         return count
+
+    async def until_open(self) -> None:
+        """Wait for whoever opens it just now: what is said before its line was read would be lost in that."""
+        if self._opened is not None:
+            await self._opened.wait()
 
     # -- listeners ---------------------------------------------------------------------------------------------------
 

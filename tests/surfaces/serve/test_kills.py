@@ -88,10 +88,14 @@ def noting(folder: Path) -> Callable[[RecordedRequest], Reply]:
     return reply
 
 
-async def kill_often(folder: ServeFolder, seen: list[int]) -> None:
-    for _ in range(KILLS):
+async def kill_often(folder: ServeFolder, seen: list[int], talkers: list[Talker]) -> None:
+    """At any moment; every other time as soon as a turn has ended, however slow the machine is."""
+    for number in range(KILLS):
         async with asyncio.timeout(WAIT_S):
             while (note := folder.note()) is None or note.pid in seen or not folder.is_held:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            ended = sum(len(talker.ended) for talker in talkers)
+            while number % 2 and sum(len(talker.ended) for talker in talkers) == ended:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await asyncio.sleep(random.uniform(0.0, 0.8))
         seen.append(note.pid)
@@ -122,7 +126,7 @@ async def test_every_acknowledged_message_runs_once_or_is_told_as_unknown(
                 for talker in talkers:
                     await talker.live.open()
                     group.create_task(talker.talk(is_over.is_set))
-                await kill_often(ServeFolder(home), killed)
+                await kill_often(ServeFolder(home), killed, talkers)
                 is_over.set()
         await shared.close()
         await asyncio.to_thread(_stop, environ)

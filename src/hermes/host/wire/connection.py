@@ -19,6 +19,7 @@ from hermes.host.wire.serve_folder import ServeFolder
 from hermes.types import JsonObject
 
 START_S = 30.0
+AGAIN_S = 3.0
 LOOK_S = 0.05
 
 
@@ -137,14 +138,14 @@ async def connected(installation: Installation) -> ServerConnection:
     """A connection to the server of a home, which is started when none runs."""
     place = ServeFolder(installation.home)
     loop = asyncio.get_running_loop()
-    until = loop.time() + START_S
-    started = False
+    until, started_at = loop.time() + START_S, float("-inf")
     while True:
         try:
             return await ServerConnection.made(installation.home)
         except OSError:
-            if not started and not place.is_held:
-                started = True
+            # Again after a while: the one that was started may have been killed, or lost to another that was.
+            if loop.time() - started_at > AGAIN_S and not place.is_held:
+                started_at = loop.time()
                 start_server(installation)
         if loop.time() > until:
             log = paths.logs_dir(installation.home) / "serve.log"

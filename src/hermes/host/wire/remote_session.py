@@ -181,7 +181,7 @@ class RemoteSession:
             except HermesError:  # gone again, and whoever attaches next sees to it
                 return
             if not await self.in_thread(self.db.queries.events, self.session_id, self._after, 1):
-                if state == "idle" and self.is_busy:
+                if state == "idle" and (self.is_busy or self._taken):
                     self._cut_off()
                     self._work(False)
                 return

@@ -44,7 +44,7 @@ async def _attach(cli: Cli, wish: AttachWish) -> int:
             chat = Chat(start, host, face)
             host.begin(_leave_on_failure(host, face), "failure")
             code = await talk(chat, face, start.wish, session_id)
-            if await chat.live.exists():
+            if chat.is_busy or chat.queue.open_ones or await chat.live.exists():
                 face.write(f"Detached; the session goes on. Attach again: hermes attach {chat.session_id}\n")
                 face.flush()
     finally:

@@ -145,10 +145,11 @@ async def opened(call: MethodCall, name: str, source: str = "") -> LiveSession:
     """The live session of a stored one. What it was told before a server ended is worked on now."""
     server = call.server
     session_id = await _stored_id(call, name)
-    if (known := server.host.sessions.get(session_id)) is not None:
-        return known
     start = server.start_for(call.client)
     row = await server.in_thread(server.host.db(start.settings).get_session, session_id) or {}
+    if (known := server.host.sessions.get(session_id)) is not None:
+        await known.until_open()
+        return known
     folder = str(row.get("cwd") or start.folder)
     settings = structs.replace(start.asked, source=source or str(row.get("source") or start.asked.source))
     live = server.host.session(structs.replace(start, folder=folder, launched_in=folder, asked=settings), session_id)
