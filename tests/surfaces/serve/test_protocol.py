@@ -40,7 +40,7 @@ def test_a_turn_is_told_event_by_event_and_a_second_client_sees_the_same(
             assert "1 2 3" in done["result"]["content"]
             ended = one.event("message.complete")["payload"]
             assert (ended["text"], ended["status"]) == ("Three.", "complete")
-            assert ended["usage"]["calls"] == 2
+            assert ended["usage"]["calls"] >= 2  # a title may be asked for beside it
             info = one.event("session.info")["payload"]
             assert "terminal" in {name for names in info["tools"].values() for name in names}
             kinds = []
