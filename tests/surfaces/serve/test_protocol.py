@@ -282,3 +282,22 @@ def test_status_stop_one_per_home_and_idle_end(
         assert served.client().ask("server.status")["stays"] is True
         os.kill(served.process.pid, signal.SIGTERM)
         assert served.process.wait(WAIT_S) == 0
+
+
+def test_words_to_a_session_that_has_no_rows_yet_outlive_the_server(
+    serve: Serve, uses_model: UsesModel, tmp_path: Path
+) -> None:
+    with ServerThread(answering({})) as model:
+        uses_model(model.base_url)
+        with serve() as served:
+            made = served.client().ask("session.attach")
+            served.process.kill()
+            served.process.wait(WAIT_S)
+        with serve() as served:
+            one = served.client()
+            back = one.ask("session.attach", session_id=made["stored_session_id"], after=made["after"])
+            assert back["stored_session_id"] == made["stored_session_id"]
+            one.ask("prompt.submit", session_id=back["session_id"], text="Hello")
+            while one.event("host.event")["payload"]["event"]["type"] != "turn_ended":
+                pass
+            assert one.refused("session.attach", session_id="20000101_000000_abcdef") == 4007

@@ -1,6 +1,7 @@
 """The sessions of a server, for a screen: one connection, made again whenever it is lost."""
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any
@@ -16,6 +17,7 @@ from hermes.host.wire.remote_session import RemoteSession
 from hermes.state import SessionDB
 
 AGAIN_S = 0.2
+log = logging.getLogger(__name__)
 
 
 class RemoteHost:
@@ -111,7 +113,10 @@ class RemoteHost:
         return made
 
     async def _listen(self, connection: ServerConnection) -> None:
-        await connection.listen()
+        try:
+            await connection.listen()
+        except Exception:  # the border to a screen: one that cannot show an event still finds the way back
+            log.exception("an event could not be shown")
         if self._is_closing or connection is not self.current:
             return
         for session in self._attached:

@@ -1,6 +1,7 @@
 """Sessions: begin, resume, attach, list, and what can be done with one between its turns."""
 
 import contextlib
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,9 @@ from hermes.surfaces.serve.client import Watch
 from hermes.surfaces.serve.method import Method, MethodCall, NoParams, OfSession
 from hermes.surfaces.serve.wire_events import asked
 from hermes.types import JsonObject
+
+
+WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{6}")
 
 
 class Create(Struct, frozen=True, kw_only=True):
@@ -124,7 +128,8 @@ async def resume(call: MethodCall, params: Resume) -> JsonObject:
 async def attach(call: MethodCall, params: Attach) -> JsonObject:
     """The session as it stands, and from then on every event of it, with no gap."""
     if params.session_id:
-        live = await opened(call, params.session_id, params.source)
+        # Whoever comes back may have said its first words to a server that was killed before they became a session.
+        live = await opened(call, params.session_id, params.source, is_back=params.after is not None)
     else:
         live = call.server.host.session(call.server.start_for(call.client, source=params.source))
         await live.open()
@@ -141,10 +146,18 @@ async def attach(call: MethodCall, params: Attach) -> JsonObject:
     }
 
 
-async def opened(call: MethodCall, name: str, source: str = "") -> LiveSession:
-    """The live session of a stored one. What it was told before a server ended is worked on now."""
+async def opened(call: MethodCall, name: str, source: str = "", *, is_back: bool = False) -> LiveSession:
+    """The live session of a stored one. What it was told before a server ended is worked on now.
+
+    `is_back`: the client knows it by its id, and it need not have any rows yet.
+    """
     server = call.server
-    session_id = await _stored_id(call, name)
+    try:
+        session_id = await _stored_id(call, name)
+    except WireError as error:
+        if not is_back or error.code != frames.NO_STORED_SESSION or WHOLE_ID.fullmatch(name) is None:
+            raise
+        session_id = name
     start = server.start_for(call.client)
     row = await server.in_thread(server.host.db(start.settings).get_session, session_id) or {}
     if (known := server.host.sessions.get(session_id)) is not None:
