@@ -21,7 +21,6 @@ from hermes.surfaces.serve.method import Method, MethodCall, NoParams, OfSession
 from hermes.surfaces.serve.wire_events import asked
 from hermes.types import JsonObject
 
-
 WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{6}")
 
 
