@@ -1,18 +1,21 @@
 """A provider with two answers: a call to `todo` when a person spoke last, "done" when a tool did.
 
-    python bench/canned.py LATENCY_S [--arrivals]
+    python bench/canned.py LATENCY_S [--arrivals | --marks] [--text]
 
-Prints its port and, if asked to, the monotonic time at which each request was complete. Ends with its standard input.
+Prints its port and, if asked to, the monotonic time at which each request was complete (with --marks: which message it
+was about, `#7#` in its words, once each). With --text it calls no tool. Ends with its standard input.
 """
 
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
 
 CHUNKS = 8
+MARK = re.compile(rb"#(\d+)#")
 
 
 def sse(*deltas: Mapping[str, object], finish: str) -> bytes:
@@ -64,7 +67,9 @@ class Canned(asyncio.Protocol):
         if len(self._buffer) < self._size:
             return
         last = self._buffer.rfind(b'"role":"')
-        is_result = self._buffer.startswith(b'"role":"tool"', last)
+        is_result = self._buffer.startswith(b'"role":"tool"', last) or "--text" in sys.argv
+        if "--marks" in sys.argv and (marks := MARK.findall(bytes(self._buffer[last:]))):
+            print(time.monotonic(), marks[-1].decode(), flush=True)
         self._buffer.clear()
         self._size = 0
         Canned.requests += 1

@@ -49,6 +49,22 @@ async def test_a_session_that_nobody_listens_to_sleeps_and_a_message_wakes_it(
     assert numbers == sorted(set(numbers))
 
 
+async def test_many_who_wake_a_session_at_once_are_all_heard(hosting: Hosting, starting: Starting) -> None:
+    with ServerThread(answering({})) as server:
+        async with hosting(sleeps_after_s=0.02) as host:
+            live = host.session(starting(server, has_titles=False))
+            await live.submit("begin")
+            await until(lambda: live.session_id in host.asleep)
+            async with asyncio.TaskGroup() as group:
+                for number in range(TURNS):
+                    group.create_task(host.submit(live.session_id, f"number {number}"))
+            stream = (await host.wake(live.session_id)).events()
+            ends = [(await stored_until(stream, TurnEnded))[-1].event for _ in range(TURNS + 1)]
+            stream.close()
+    answers = {one.answer for one in ends if isinstance(one, TurnEnded)}
+    assert answers == {"I was asked: begin", *(f"I was asked: number {number}" for number in range(TURNS))}
+
+
 async def test_who_is_listened_to_stays_awake(hosting: Hosting, starting: Starting) -> None:
     with ServerThread(answering({})) as server:
         async with hosting(sleeps_after_s=0.02) as host:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from hermes.config.sections.top import QuickCommand
 from hermes.config.sections.top import Section as Top
 from hermes.errors import ToolError, UserError
+from hermes.host.conversation import CommandScene
 from hermes.host.host_errors import SessionBusy
 from hermes.host.live_session import LiveSession
 from hermes.host.run_program import Program, run_program
@@ -70,6 +71,7 @@ class SurfaceFacts(Struct, frozen=True, kw_only=True):
     kind: SurfaceKind = "program"
     shows_reasoning: bool = False
     keys: tuple[tuple[str, str], ...] = ()  # and what each does, for its help
+    can_detach: bool = False  # the conversation goes on without it
     run_hermes: Callable[[LiveSession, str, Sequence[str]], Awaitable[str]] = by_program
 
 
@@ -93,13 +95,13 @@ class SlashCommand(Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     when_busy: bool = True  # may be used while a turn runs
     surfaces: tuple[SurfaceKind, ...] = EVERYWHERE  # where it makes sense
-    complete: Callable[[LiveSession, str], Iterable[str]] | None = None  # its arguments, from how they begin
+    complete: Callable[[CommandScene, str], Iterable[str]] | None = None  # its arguments, from how they begin
 
 
 COMMANDS: Table[SlashCommand] = Table("hermes.host.commands", "COMMAND")
 
 
-def one_of(*words: str) -> Callable[[LiveSession, str], Iterable[str]]:
+def one_of(*words: str) -> Callable[[CommandScene, str], Iterable[str]]:
     """A completion with fixed words."""
     return lambda _session, begun: [word for word in words if word.startswith(begun)]
 
@@ -145,12 +147,12 @@ def words_of(text: str) -> list[str]:
         raise UserError(f"{error}; quote what holds a quote") from error
 
 
-def quick_commands(session: LiveSession) -> dict[str, QuickCommand]:
+def quick_commands(session: CommandScene) -> dict[str, QuickCommand]:
     """Commands of the person's own, from config.yaml."""
     return session.settings.of(Top).quick_commands
 
 
-def skill_names(session: LiveSession) -> Iterable[str]:
+def skill_names(session: CommandScene) -> Iterable[str]:
     """The names of skills; each is a command that sends its words along."""
     if session.asked.ignore_rules:
         return ()

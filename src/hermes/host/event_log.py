@@ -152,10 +152,13 @@ class EventStream:
 
 
 class EventLog:
-    """The streams of one live session. Without any, an event costs it nothing."""
+    """The streams of one live session. Without any, an event costs it nothing; `on_quiet` hears when the last goes."""
 
-    def __init__(self, read: Read, begin: Callable[[Any, str], None]) -> None:
+    def __init__(
+        self, read: Read, begin: Callable[[Any, str], None], on_quiet: Callable[[], None] | None = None
+    ) -> None:
         self.read = read
+        self._on_quiet = on_quiet
         self._begin = begin
         self._streams: list[EventStream] = []
         self._waiting: deque[LiveEvent | None] = deque()  # None: there are new rows
@@ -178,6 +181,13 @@ class EventLog:
             self._streams.remove(stream)
         if not self._streams:
             self._calls.clear()
+            if self._on_quiet is not None:
+                self._on_quiet()
+
+    def close(self) -> None:
+        """The session is closed: its streams end."""
+        for stream in list(self._streams):
+            stream.close()
 
     def reached(self, number: int) -> None:
         """A stream is at this number, and live."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,6 +47,8 @@ class Host:
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._stores: dict[int, SessionDB] = {}
+        self._moves: dict[str, str] = {}  # where sessions went on that were compressed here
+        self._began: dict[str, str] = {}  # and what they were called before
 
     async def __aenter__(self) -> "Host":
         await self._group.__aenter__()
@@ -87,7 +90,9 @@ class Host:
 
     async def wake(self, session_id: str) -> "LiveSession":
         """The live session of one that is known here, awake; `SessionNotFound` for any other."""
+        session_id = self.current_id(session_id)
         if (known := self.sessions.get(session_id)) is not None:
+            await known.until_open()
             return known
         if (slept := self.asleep.get(session_id)) is None:
             raise SessionNotFound(f"there is no session {session_id!r} here; open it first")
@@ -101,6 +106,30 @@ class Host:
         """Send a message to a session that is known here, asleep or not; see `LiveSession.submit`."""
         session = await self.wake(session_id)
         return await session.submit(content, mode, key)
+
+    async def submit_at(
+        self, moment: float, session_id: str, content: Content, mode: "BusyMode | None" = None, key: str | None = None
+    ) -> None:
+        """`submit` at a moment of the clock; waiting for it keeps nobody awake. Cancel the task to call it off."""
+        await asyncio.sleep(max(0.0, moment - time.time()))
+        await self.submit(session_id, content, mode, key)
+
+    def current_id(self, session_id: str) -> str:
+        """The id under which a session goes on that had this one; the same for one that never moved."""
+        while session_id in self._moves:
+            session_id = self._moves[session_id]
+        return session_id
+
+    def first_id(self, session_id: str) -> str:
+        """The id that a session had when this host came to know it."""
+        while session_id in self._began:
+            session_id = self._began[session_id]
+        return session_id
+
+    @property
+    def working(self) -> int:
+        """How many sessions work on something just now."""
+        return sum(one.is_busy for one in self.sessions.values())
 
     async def put_to_sleep(self, session: "LiveSession") -> None:
         """Let go of all that a session holds in memory; what it started in the background goes on."""
@@ -129,6 +158,7 @@ class Host:
         if (found := self.sessions.get(old)) is not None and found is session:
             del self.sessions[old]
             self.sessions[session.session_id] = found
+            self._moves[old], self._began[session.session_id] = session.session_id, old
 
     def forget(self, session: HostedSession) -> None:
         """The session is closed."""

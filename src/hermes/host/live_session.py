@@ -19,6 +19,7 @@ from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.types import Content, ModelAnswered
 
 if TYPE_CHECKING:  # for the first message or the first stream
+    from hermes.host.command import CommandResult, SurfaceFacts
     from hermes.host.event_log import Calls, EventLog, EventStream
     from hermes.host.host import Host
     from hermes.host.message_queue import MessageQueue, WaitingMessage
@@ -38,18 +39,27 @@ class LiveSession(HostedSession):
         # Skills of this run reach a session that goes on with its next message; a copy knows them already.
         self._untold = start.skills if session_id is not None and not is_copy else None
         self._compress_wanted: str | None = None  # the topic to keep above all
-        self._is_working = False
+        self._at_ease = asyncio.Event()  # no worker is at work
+        self._at_ease.set()
+        self._busy_mode: BusyMode | None = None
+        self._opened: asyncio.Event | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._log: EventLog | None = None  # for the first stream
         self._worker: TurnWorker | None = None  # for the first message
         super().__init__(host, start, session_id)
 
-    @cached_property
+    @property
     def busy_mode(self) -> "BusyMode":
         """What a message does that comes during a turn; commands change it for this run."""
-        from hermes.config.sections.display import Section
+        if self._busy_mode is None:
+            from hermes.config.sections.display import Section
 
-        return self.settings.of(Section).busy_input_mode
+            self._busy_mode = self.settings.of(Section).busy_input_mode
+        return self._busy_mode
+
+    @busy_mode.setter
+    def busy_mode(self, mode: "BusyMode") -> None:
+        self._busy_mode = mode
 
     @cached_property
     def queue(self) -> "MessageQueue":
@@ -60,10 +70,19 @@ class LiveSession(HostedSession):
 
     async def open(self) -> int:
         """Read what the store knows of it; how many messages wait from before. They are held."""
-        await self.look_up()
-        count = await self.queue.open()
-        self.is_held = count > 0
+        self._opened = asyncio.Event()
+        try:
+            await self.look_up()
+            count = await self.queue.open()
+            self.is_held = count > 0
+        finally:
+            self._opened.set()
         return count
+
+    async def until_open(self) -> None:
+        """Wait for whoever opens it just now: what is said before its line was read would be lost in that."""
+        if self._opened is not None:
+            await self._opened.wait()
 
     # -- listeners ---------------------------------------------------------------------------------------------------
 
@@ -76,7 +95,17 @@ class LiveSession(HostedSession):
         """Whether nobody listens and nothing is to be done, so that its rows are all it needs."""
         is_heard = bool(self.listeners) or (self._log is not None and self._log.has_streams)
         is_due = self._compress_wanted is not None or ("queue" in self.__dict__ and self._next() is not None)
-        return not (is_heard or is_due or self.is_busy or self._is_working or self.is_closing)
+        return not (is_heard or is_due or self.is_busy or not self._at_ease.is_set() or self.is_closing)
+
+    @property
+    def is_at_ease(self) -> bool:
+        """Whether nobody works on it, and nothing waits that somebody would begin with."""
+        return self._at_ease.is_set() and not self.is_busy
+
+    def rest_if_alone(self) -> None:
+        """`rest`, unless somebody listens; whoever stops to listen says so again."""
+        if not self.is_closing and not self.listeners and not (self._log is not None and self._log.has_streams):
+            self.rest()
 
     def rest(self) -> None:
         """Fall asleep in a while, unless something happens until then."""
@@ -103,7 +132,7 @@ class LiveSession(HostedSession):
         if self._log is None:
             from hermes.host.event_log import EventLog
 
-            self._log = EventLog(self._read_events, self.host.begin)
+            self._log = EventLog(self._read_events, self.host.begin, self.rest_if_alone)
         return self._log.stream(after)
 
     async def _read_events(self, after: int, known: "Calls") -> list[NumberedEvent]:
@@ -170,6 +199,28 @@ class LiveSession(HostedSession):
         self._compress_wanted = topic
         self._wake()
 
+    async def compress_now(self, topic: str) -> dict[str, Any]:
+        """Sum up the session; the kernel's figures. `SessionBusy` while a turn runs, `HermesError` when it fails."""
+        from hermes.host.host_errors import SessionBusy  # rare
+
+        try:
+            async with asyncio.timeout(SOON_S):
+                await self._at_ease.wait()
+        except TimeoutError:
+            raise SessionBusy("a turn runs in this session; stop it, or wait for its end") from None
+        self._at_ease.clear()
+        try:
+            return await self._made_worker().compress(topic)
+        finally:
+            self._at_ease.set()
+            self._wake()
+
+    async def command(self, typed: str, surface: "SurfaceFacts") -> "CommandResult":
+        """Run a slash command, given without its slash."""
+        from hermes.host.command import run_command  # which knows this class
+
+        return await run_command(self, typed, surface)
+
     async def is_idle_soon(self) -> bool:
         """A turn whose answer was shown may still be putting its record away."""
         try:
@@ -183,13 +234,17 @@ class LiveSession(HostedSession):
 
     def _wake(self) -> None:
         """See to it that somebody works on what waits."""
-        if not self._is_working and (self._compress_wanted is not None or self._next() is not None):
-            from hermes.host.turn_worker import TurnWorker  # a question past the line does without
+        if self._at_ease.is_set() and (self._compress_wanted is not None or self._next() is not None):
+            worker = self._made_worker()
+            self._at_ease.clear()
+            self.host.begin(self._work(worker), f"session {self.session_id}")
 
-            if self._worker is None:
-                self._worker = TurnWorker(self, self._untold)
-            self._is_working = True
-            self.host.begin(self._work(self._worker), f"session {self.session_id}")
+    def _made_worker(self) -> "TurnWorker":
+        from hermes.host.turn_worker import TurnWorker  # a question past the line does without
+
+        if self._worker is None:
+            self._worker = TurnWorker(self, self._untold)
+        return self._worker
 
     def _next(self) -> "WaitingMessage | None":
         return None if self.is_held or self.is_closing else next(iter(self.queue.open_ones), None)
@@ -200,16 +255,15 @@ class LiveSession(HostedSession):
             while not self.is_closing:
                 if self._compress_wanted is not None:
                     topic, self._compress_wanted = self._compress_wanted, None
-                    await worker.compress(topic)
+                    await worker.compress_and_tell(topic)
                 elif (one := self._next()) is not None:
                     await worker.turn(one)
                     await self.queue.refresh()  # others may have put something into the line meanwhile
                 else:
                     return
         finally:
-            self._is_working = False
-            if not self.listeners:
-                self.rest()
+            self._at_ease.set()
+            self.rest_if_alone()
 
     async def follow(self) -> None:
         """A session that was compressed goes on under another id; what waits goes along."""
@@ -253,6 +307,8 @@ class LiveSession(HostedSession):
         if self._rest is not None:
             self._rest.cancel()
         await super().close(reason, keep_background=keep_background, limit_s=limit_s)
+        if self._log is not None:
+            self._log.close()
 
     @property
     def cwd(self) -> str:

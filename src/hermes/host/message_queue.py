@@ -51,10 +51,14 @@ class MessageQueue:
 
     async def refresh(self) -> None:
         """Take in what others have put into the line, or taken out of it, meanwhile."""
+        before = {one.id for one in self.line}
         found = await self._in_thread(self._stored.read, self._session_id)
         known = {one.id: one for one in self.line}
         waiting = [one for one in found if one.state == "waiting" or one.key in known]
-        self.line = tuple(known.get(one.key) or WaitingMessage(one.key, one.content) for one in waiting)
+        read = {one.key for one in waiting}
+        # What was put into the line during the read is not in what was read, and not gone either.
+        added = tuple(one for one in self.line if one.id not in before and one.id not in read)
+        self.line = (*(known.get(one.key) or WaitingMessage(one.key, one.content) for one in waiting), *added)
 
     async def add(
         self, content: Content, *, first: bool = False, mode: BusyMode = "queue", key: str | None = None

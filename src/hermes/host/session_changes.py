@@ -47,13 +47,14 @@ def refuse_when_busy(session: "LiveSession") -> None:
 
 async def folder_for(session: "LiveSession", wanted: str) -> str:
     """The folder that `wanted` means, noted as the one that the session works in; `UserError` when there is none."""
-    folder: str = await session.in_thread(_folder, session.cwd, wanted)
+    folder: str = await session.in_thread(folder_of, session.cwd, wanted)
     if await session.exists():
         await session.in_thread(session.db.update_session_cwd, session.session_id, folder)
     return folder
 
 
-def _folder(here: str, wanted: str) -> str:
+def folder_of(here: str, wanted: str) -> str:
+    """The folder that `wanted` means, seen from `here`; `UserError` when there is none. Blocking."""
     folder = Path(here, Path(wanted).expanduser())
     if not folder.is_dir():
         raise UserError(f"there is no folder {str(folder)!r}")

@@ -119,20 +119,28 @@ class TurnWorker:
         self._session.is_held = bool(self._session.queue.open_ones)
         self._session.tell(MessageReturned(one.id, why))
 
-    async def compress(self, topic: str) -> None:
-        """Sum up the session, `topic` above all."""
-        with self._session.busy():
-            try:
-                with bound_settings(self._session.settings):
-                    done = await self._session.agent.acompress(topic)
-                await self._session.follow()
-            except HermesError as error:
-                self._session.notice(str(error), "error")
-                return
-            if done["status"] != "compressed":
-                self._session.notice(f"Nothing was changed: {done['reason']}.", "warning")
-                return
-            self._session.figures.in_context = 0
-            before, after = done["before_tokens"], done["after_tokens"]
-            self._session.notice(f"About {before} tokens are {after} now; the rest can be searched.")
-            await self._session.look_up()
+    async def compress(self, topic: str) -> dict[str, Any]:
+        """Sum up the session, `topic` above all; the kernel's figures. `HermesError` when it could not be done."""
+        session = self._session
+        with session.busy():
+            with bound_settings(session.settings):
+                done = await session.agent.acompress(topic)
+            await session.follow()
+            if done["status"] == "compressed":
+                session.figures.in_context = 0
+                await session.look_up()
+            return done
+
+    async def compress_and_tell(self, topic: str) -> None:
+        """`compress`, its outcome told to whoever listens."""
+        session = self._session
+        try:
+            done = await self.compress(topic)
+        except HermesError as error:
+            session.notice(str(error), "error")
+            return
+        if done["status"] != "compressed":
+            session.notice(f"Nothing was changed: {done['reason']}.", "warning")
+            return
+        before, after = done["before_tokens"], done["after_tokens"]
+        session.notice(f"About {before} tokens are {after} now; the rest can be searched.")

@@ -154,8 +154,17 @@ _FLOOR = [
     "time reboot",
     "(reboot)",
     "ls; reboot",
+    "hermes attach --new",
+    "hermes -p work attach",
+    "hermes serve --stdio",
+    "hermes approvals list",
+    "hermes sandbox grant /etc",
+    "python3 -m hermes attach",
+    "env HERMES_HOME=/tmp/x hermes serve",
 ]
 _NOT_FLOOR = [
+    "hermes sessions search attach",
+    "hermes --version",
     "echo reboot",
     "grep shutdown log",
     "rm -rf /tmp/x",

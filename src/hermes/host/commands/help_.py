@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from hermes.host.command import COMMANDS, CommandCall, CommandResult, SlashCommand, available, find, quick_commands
-from hermes.host.live_session import LiveSession
+from hermes.host.conversation import CommandScene
 
 REFERENCES = (
     "@file:PATH  @folder:PATH  @diff  @staged  @git:N",
@@ -32,7 +32,7 @@ async def run(call: CommandCall) -> CommandResult:
     )
 
 
-def _names(_session: LiveSession, begun: str) -> Iterable[str]:
+def _names(_session: CommandScene, begun: str) -> Iterable[str]:
     return [name for name in COMMANDS.names() if name.startswith(begun.removeprefix("/"))]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from hermes.host.command import CommandCall, CommandResult, SessionTarget, SlashCommand
-from hermes.host.live_session import LiveSession
+from hermes.host.conversation import CommandScene
 from hermes.host.session_select import find_session
 
 SHOWN = 20
@@ -21,7 +21,7 @@ async def run(call: CommandCall) -> CommandResult:
     return CommandResult(data={"session_id": session_id}, goes_to=SessionTarget(session_id=session_id, ends="switched"))
 
 
-def _sessions(session: LiveSession, begun: str) -> Iterable[str]:
+def _sessions(session: CommandScene, begun: str) -> Iterable[str]:
     rows = session.db.list_sessions_rich(limit=SHOWN, order_by_last_active=True)
     names = [str(row.get("title") or row["id"]) for row in rows]
     return [name for name in names if name.lower().startswith(begun.lower())]

@@ -43,7 +43,7 @@ class WireRequest(Struct, frozen=True):
 
     method: str
     params: JsonObject
-    id: int | str | UnsetType | None = UNSET
+    id: RequestId | UnsetType = UNSET
 
     @property
     def wants_reply(self) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -174,7 +175,7 @@ class HttpModel:
         # Without tools the head may depend on the history: see `declared_tools`.
         if kept is not None and tools and tools is kept[0] and words == kept[1]:
             return kept[2]
-        encoded = self._wire.head(self._fitted(request))
+        encoded = _one_copy(self._wire.head(self._fitted(request)))
         self._head = (tools, words, encoded)
         return encoded
 
@@ -237,3 +238,9 @@ def make_model(endpoint: Endpoint, http: HttpStream) -> HttpModel:
     from hermes.models.wires.chat_completions import chat_completions
 
     return chat_completions(endpoint, http)
+
+
+@lru_cache(maxsize=32)
+def _one_copy(head: bytes) -> bytes:
+    """The same bytes, once for all sessions that begin alike: a head is most of what one that rests holds."""
+    return head

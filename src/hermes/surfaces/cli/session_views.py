@@ -10,11 +10,13 @@ RESULT_CHARS = 2000
 
 def table(out: Output, rows: Sequence[Row]) -> None:
     """One line a session."""
+    heads, has_states = ["ID", "LAST", "SOURCE", "MESSAGES", "TITLE"], any(row.get("state") for row in rows)
     cells = [
         [row["id"], age(row.get("last_active")), row.get("source"), row.get("message_count"), title_of(row)]
+        + ([row.get("state")] if has_states else [])
         for row in rows
     ]
-    out.table(["ID", "LAST", "SOURCE", "MESSAGES", "TITLE"], cells, flexible=4)
+    out.table([*heads, "STATE"] if has_states else heads, cells, flexible=4)
 
 
 def transcript(out: Output, session: Row, *, with_tools: bool) -> None:

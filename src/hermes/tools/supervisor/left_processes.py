@@ -72,16 +72,20 @@ def _left_by(note: Path) -> set[int] | None:
 
 def _is_orphan(pid: int, table: dict[int, tree.ProcessEntry]) -> bool:
     """Whether it is confined as our commands are, and no keeper is above it."""
-    if not _is_confined(pid):
+    if not is_confined(pid):
         return False
     while pid in table and pid > 1:
-        if _KEEPER in _read(pid, "cmdline"):
+        if is_keeper(pid):
             return False
         pid = table[pid].parent
     return True
 
 
-def _is_confined(pid: int) -> bool:
+def is_keeper(pid: int) -> bool:
+    return _KEEPER in _read(pid, "cmdline")
+
+
+def is_confined(pid: int) -> bool:
     """This user's, with a system call filter, no new privileges, and no core files for good: none can be given up."""
     status = dict(line.split(b":\t", 1) for line in _read(pid, "status").splitlines() if b":\t" in line)
     if status.get(b"Seccomp") != b"2" or status.get(b"NoNewPrivs") != b"1":

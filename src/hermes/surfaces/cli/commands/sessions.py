@@ -62,11 +62,16 @@ def sessions(ctx: click.Context) -> int | None:
 @as_json
 @click.pass_obj
 def list_(cli: Cli, /, source: str | None, limit: int, workspace: str | None, archived: bool, as_json: bool) -> None:
-    """List the newest sessions."""
+    """List the newest sessions, and what those that run are doing: working, waiting for an answer, asleep."""
     options: dict[str, Any] = {"cwd_prefix": str(Path(workspace).absolute())} if workspace else {}
     options |= {"archived_only": True} if archived else {}
     with open_sessions(cli) as db:
         found = _newest(db, source=source, limit=limit, compact_rows=True, **options)
+        if db is not None and found:
+            from hermes.host.session_states import session_states  # for who has any
+
+            states = session_states(cli.home, db, [row["id"] for row in found])
+            found = [{**row, "state": states.get(row["id"], "")} for row in found]
     if as_json:
         cli.out.json(found)
     elif found:

@@ -16,7 +16,8 @@ from hermes.config.settings import Settings
 from hermes.disk_trouble import disk_trouble
 from hermes.errors import HermesError
 from hermes.host.attached_skills import AttachedSkills
-from hermes.host.command import SessionTarget, is_command, quick_commands, run_command, skill_names
+from hermes.host.command import SessionTarget, is_command, quick_commands, skill_names
+from hermes.host.conversation import Conversation, Opener, WaitingLine
 from hermes.host.events import (
     LiveEvent,
     MessageReturned,
@@ -28,10 +29,8 @@ from hermes.host.events import (
     TurnEnded,
     WorkChanged,
 )
-from hermes.host.host import Host
 from hermes.host.hosted_session import SessionStart
 from hermes.host.logs import turn_log
-from hermes.host.message_queue import MessageQueue
 from hermes.host.session_figures import SessionFigures
 from hermes.host.turn_verdict import TurnVerdict
 from hermes.redact import Redactor
@@ -83,7 +82,7 @@ class Chat:
 
     can_answer = True
 
-    def __init__(self, start: Start, host: Host, face: Face) -> None:
+    def __init__(self, start: Start, host: Opener, face: Face) -> None:
         self.cli, self.face, self._host = start.cli, face, host
         display = start.settings.of(Display)
         if start.wish.verbose or start.settings.of(Agent).verbose:
@@ -99,7 +98,7 @@ class Chat:
             folder=start.folder or "",
             launched_in=start.folder or str(Path.cwd()),
         )
-        self.live = host.session(asked)
+        self.live: Conversation = host.session(asked)
         self.live.listen(self)
 
     # -- what is typed -------------------------------------------------------------------------------------------
@@ -111,7 +110,7 @@ class Chat:
             return
         try:
             if is_command(text):
-                await show_result(self, await run_command(self.live, text.strip()[1:], terminal_facts(self)))
+                await show_result(self, await self.live.command(text.strip()[1:], terminal_facts(self)))
             else:
                 await self.message(text)
         except HermesError as error:
@@ -246,7 +245,7 @@ class Chat:
         return self.live.session_id
 
     @property
-    def queue(self) -> MessageQueue:
+    def queue(self) -> WaitingLine:
         return self.live.queue
 
     @property

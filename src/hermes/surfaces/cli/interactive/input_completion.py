@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +9,11 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from hermes.host.command import COMMANDS
+from hermes.host.path_completion import paths_below
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.interactive.chat import Chat
 
-MOST = 200
 REFERENCES = {
     "file:": "a file",
     "folder:": "the names in a folder",
@@ -74,15 +73,6 @@ class ChatCompleter(Completer):
             yield Completion(f"{kind}:{begun}{found.text}", start_position=-len(begun), display=found.display)
 
     def _paths(self, begun: str, *, only_folders: bool = False) -> Iterator[Completion]:
-        head, name = os.path.split(begun)
-        folder = Path(self._chat.cwd, Path(head).expanduser())
-        try:
-            with os.scandir(folder) as entries:
-                found = [(one.name, one.is_dir()) for one in islice(entries, 5_000) if one.name.startswith(name or "")]
-        except OSError:
-            return
-        for each, is_folder in sorted(found)[:MOST]:
-            if (each.startswith(".") and not name.startswith(".")) or (only_folders and not is_folder):
-                continue
-            rest = each[len(name) :] + ("/" if is_folder else "")
-            yield Completion(rest, start_position=0, display=each + ("/" if is_folder else ""))
+        typed = len(os.path.basename(begun))  # noqa: PTH119 - a slash at the end counts
+        for name in paths_below(Path(self._chat.cwd), begun, only_folders=only_folders):
+            yield Completion(name[typed:], start_position=0, display=name)

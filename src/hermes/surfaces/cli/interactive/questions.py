@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from hermes.host.host_errors import NothingPending
-from hermes.host.live_session import LiveSession
+from hermes.host.conversation import Conversation
+from hermes.host.host_errors import NothingPending, RequestRefused
 from hermes.surfaces.cli.approval_prompt import approval_text, chosen
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.interactive.view import Screen
@@ -19,7 +19,7 @@ _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "al
 class Questions:
     """What is asked on the screen. A clear yes is a yes, a clear no is a no, and anything else is asked again."""
 
-    def __init__(self, screen: Screen, say: Callable[..., None], live: Callable[[], LiveSession]) -> None:
+    def __init__(self, screen: Screen, say: Callable[..., None], live: Callable[[], Conversation]) -> None:
         self._screen = screen
         self._say = say  # breaks lines where the screen ends
         self._live = live
@@ -79,11 +79,13 @@ class Questions:
             self._live().answer(question.id, said, WHO)
         except NothingPending:
             self._say("This was answered already.")
+        except RequestRefused as error:
+            self._say(str(error))
         self.refresh()
 
     def _show(self, question: Question) -> None:
         if question.kind == "sudo":
-            self._live().host.begin(self._password(question), "a password")
+            self._live().later(self._password(question), "a password")
             return
         if question.kind not in ("approval", "edit"):
             self._say(visible(question.text), "bold")

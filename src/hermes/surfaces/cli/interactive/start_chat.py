@@ -65,10 +65,10 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
 async def _converse(start: Start, session_id: str | None) -> int:
     cli = start.cli
     settle_soon(asyncio.get_running_loop())
-    face: AnyFace = TerminalFace(cli.out) if _can_draw(cli) else PlainFace(cli.out)
+    face: AnyFace = TerminalFace(cli.out) if can_draw(cli) else PlainFace(cli.out)
     async with Host(start.settings.of(Top).max_concurrent_sessions) as host:
         chat = Chat(start, host, face)
-        code = await _talk(chat, face, start.wish, session_id)
+        code = await talk(chat, face, start.wish, session_id)
     if await chat.live.exists():
         face.write(f"Go on with: hermes --resume {chat.session_id}\n")
         face.flush()
@@ -77,7 +77,8 @@ async def _converse(start: Start, session_id: str | None) -> int:
     return code
 
 
-async def _talk(chat: Chat, face: AnyFace, wish: Wish, session_id: str | None) -> int:
+async def talk(chat: Chat, face: AnyFace, wish: Wish, session_id: str | None) -> int:
+    """Talk until the person leaves; the exit code."""
     with _signals(chat, face) as was_hit, face.quiet():
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in (_listen(chat, face), face.tick())]
@@ -128,7 +129,7 @@ async def _listen(chat: Chat, face: AnyFace) -> None:
         await chat.hear(await face.inbox.get())
 
 
-def _can_draw(cli: Cli) -> bool:
+def can_draw(cli: Cli) -> bool:
     return cli.out.is_terminal and cli.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 

@@ -1,0 +1,1 @@
+"""What runs beside the sessions of a server, a file each."""

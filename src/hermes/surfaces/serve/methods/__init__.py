@@ -1,0 +1,1 @@
+"""What clients can ask for, a file for each kind."""
