@@ -14,6 +14,7 @@ from hermes.errors import HermesError
 from hermes.host.events import LiveEvent, Notice, NoticeLevel, NumberedEvent
 from hermes.host.hosted_session import STOP_S, HostedSession, SessionListener, SessionStart
 from hermes.host.logs import session_tag
+from hermes.host.mode_words import hear
 from hermes.host.session_figures import SessionFigures
 from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.types import Content, ModelAnswered
@@ -125,7 +126,7 @@ class LiveSession(HostedSession):
 
         While a turn runs, `mode` (else the session's own) says what becomes of it. A `key` is heard once.
         """
-        self.mode.hear(content)
+        hear(self.mode, content)
         mode = mode or self.busy_mode
         if self.is_busy and mode == "steer" and isinstance(content, str) and self.agent.steer(content):
             return None

@@ -55,6 +55,85 @@ def is_unchanged(root: bytes, was: Scan) -> bool:
     return bool(was.listed)
 
 
+def look_again(root: bytes, was: Scan, limits: CheckpointLimits, own_home: bytes) -> tuple[Scan, set[bytes]]:
+    """What is there now, and the paths that may have changed since `was`. Only folders that have changed are listed."""
+    now = Scan(dict(was.files), dict(was.folders), dict(was.too_large), dict(was.listed))
+    changed: set[bytes] = set()
+    fresh = time.time_ns() - _RACY_NS
+    pending: list[tuple[bytes, bytes]] = []
+    lstat = os.lstat
+    for rel, stamp in was.listed.items():
+        try:
+            info = lstat(root + b"/" + rel.rstrip(b"/"))
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            info = None
+        if info is None or not stat.S_ISDIR(info.st_mode):
+            now.listed.pop(rel, None)
+            if now.folders.pop(rel, None) is not None:
+                changed.add(rel)
+            continue
+        if rel and info.st_mode != was.folders[rel]:
+            now.folders[rel] = info.st_mode
+            changed.add(rel)
+        if info.st_mtime_ns != stamp:
+            pending.append((rel, root + b"/" + rel.rstrip(b"/")))
+    for files in (was.files, was.too_large):
+        for rel, sig in files.items():
+            try:
+                info = lstat(root + b"/" + rel)
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                info = None
+            if info is None or (info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode) != sig:
+                _put(now, rel, info, (limits.max_file_bytes, fresh))
+                changed.add(rel)
+    _list_again(now, changed, pending, (limits, fresh, own_home))
+    return now, changed
+
+
+def _put(now: Scan, rel: bytes, info: "os.stat_result | None", rules: tuple[int, int]) -> None:
+    """Take in one file that has changed, or is gone."""
+    most, fresh = rules
+    now.files.pop(rel, None)
+    now.too_large.pop(rel, None)
+    if info is None or info.st_mode & _KIND not in _KEPT:
+        return
+    when = -fresh if info.st_ctime_ns > fresh else info.st_ctime_ns
+    (now.too_large if info.st_size > most else now.files)[rel] = (when, info.st_size, info.st_ino, info.st_mode)
+
+
+def _list_again(
+    now: Scan,
+    changed: set[bytes],
+    pending: list[tuple[bytes, bytes]],
+    rules: tuple[CheckpointLimits, int, bytes],
+) -> None:
+    """Look for what is new in folders that have changed, and in folders that are new themselves."""
+    limits, fresh, own_home = rules
+    while pending:
+        below, path = pending.pop()
+        try:
+            stamp = os.lstat(path).st_mtime_ns
+            entries = os.scandir(path)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+        now.listed[below] = -fresh if stamp > fresh else stamp
+        found = Scan()
+        with entries:
+            inside = _look(entries, below, found, (limits.max_file_bytes, fresh))
+        for rel, folder in inside:
+            if folder != own_home and rel not in now.folders:
+                now.folders[rel] = found.folders[rel]
+                changed.add(rel)
+                pending.append((rel, folder))
+        for old, new in ((now.files, found.files), (now.too_large, found.too_large)):
+            for rel, sig in new.items():
+                if rel not in old:
+                    old[rel] = sig
+                    changed.add(rel)
+        if len(now.files) > limits.max_files:
+            raise CheckpointError(f"there are more than {limits.max_files} files; what commands change is not kept")
+
+
 def scan(root: bytes, limits: CheckpointLimits, own_home: bytes) -> Scan:
     """Every file of the project. `CheckpointError` when there are more than the limit."""
     found = Scan()

@@ -32,6 +32,7 @@ from hermes.host.host import Host
 from hermes.host.hosted_session import SessionStart
 from hermes.host.logs import turn_log
 from hermes.host.message_queue import MessageQueue
+from hermes.host.mode_words import next_mode
 from hermes.host.session_figures import SessionFigures
 from hermes.host.turn_verdict import TurnVerdict
 from hermes.redact import Redactor
@@ -129,7 +130,7 @@ class Chat:
 
     def next_mode(self) -> None:
         """Change how far the session goes by itself: edits, ask, plan, and round again."""
-        self.live.work_mode = self.live.mode.next()
+        self.live.work_mode = next_mode(self.live.mode)
 
     def interrupt(self) -> bool:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
