@@ -213,7 +213,7 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
         assert db is not None
         title = db.get_session_title(session_id) or session_id
         cli.out.note(f"{title}, {db.message_count(session_id)} messages")
-        for row in last_messages(db, session_id, REMINDED):
+        for row in (each for each in last_messages(db, session_id, REMINDED) if said(each).strip()):
             mark = "> " if row["role"] == "user" else "  "
             cli.out.note(cut(f"{mark}{' '.join(said(row).split())}", cli.out.width))
 

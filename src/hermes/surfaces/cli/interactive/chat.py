@@ -92,7 +92,7 @@ class Chat:
         self.painter = Painter(self.cli.out, compact=display.compact)
         self.look = Look(display, display.show_reasoning, lambda: self.cwd)
         self.view = TurnView(face, self.painter, self.look)
-        self.questions = Questions(face, self.say, lambda: self.live)
+        self.questions = Questions(face, self.say, lambda: self.live, self.painter, lists=not face.echoes)
         asked = SessionStart(
             settings=start.settings,
             asked=start.wish.agent,
@@ -169,9 +169,11 @@ class Chat:
             case TurnEnded():
                 self._turn_ended(event)
             case QuestionAsked():
+                self.view.asking(True)
                 self.questions.refresh()
             case QuestionAnswered():
-                self.questions.answered(event.question_id, event.by)
+                self.view.asking(False)
+                self.questions.answered(event.question_id, event.answer, event.by)
             case _:
                 self.view.emit(event)
 

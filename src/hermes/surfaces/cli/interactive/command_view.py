@@ -23,6 +23,7 @@ KEYS = (
     ("Tab", "complete a command, a path or an @ reference"),
     ("Up", "what was typed before; while messages wait, edit the last"),
     ("Shift-Tab", "how far it goes by itself: edits, ask before each, plan only"),
+    ("Ctrl-O", "unfold the last call: arguments, whole output, diff; again folds it"),
     ("Esc", "stop the turn; at a question: no"),
     ("Ctrl-C", "stop the turn; twice leaves"),
     ("Ctrl-D", "leave"),

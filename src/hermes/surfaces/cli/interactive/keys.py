@@ -37,6 +37,7 @@ def bindings(face: "TerminalFace", chat: "Chat") -> KeyBindings:
     _stopping(keys, face, chat)
     _recalling(keys, face, chat)
     _bringing(keys, face)
+    _looking(keys, face, chat)
     return keys
 
 
@@ -97,6 +98,54 @@ def _bringing(keys: KeyBindings, face: "TerminalFace") -> None:
         event.app.create_background_task(face.paste_picture())
 
 
+def _looking(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
+    """Answers chosen with arrows and digits, and calls that are unfolded."""
+    buffer = face.buffer
+    is_listed = Condition(lambda: chat.questions.answers is not None and not buffer.text)
+    is_unfolded = Condition(lambda: face.unfolded is not None)
+
+    @keys.add("down", filter=is_listed)
+    def _(_event: KeyPressEvent) -> None:
+        if chat.questions.answers is not None:
+            chat.questions.answers.move(1)
+
+    @keys.add("up", filter=is_listed)
+    def _(_event: KeyPressEvent) -> None:
+        if chat.questions.answers is not None:
+            chat.questions.answers.move(-1)
+
+    for digit in "123456789":
+
+        @keys.add(digit, filter=is_listed)
+        def _(event: KeyPressEvent) -> None:
+            if face.is_sudden or not chat.questions.press(event.data):
+                buffer.insert_text(event.data)
+
+    @keys.add("c-o")
+    def _(_event: KeyPressEvent) -> None:
+        face.unfold()
+
+    def moves(step: int, *, pages: bool) -> None:
+        if face.unfolded is not None:
+            face.unfolded.scroll(step) if pages else face.unfolded.other(step)
+
+    @keys.add("pageup", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(-1, pages=True)
+
+    @keys.add("pagedown", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(1, pages=True)
+
+    @keys.add("escape", "left", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(-1, pages=False)
+
+    @keys.add("escape", "right", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(1, pages=False)
+
+
 def _complete(buffer: Buffer) -> None:
     """Add what all completions have in common, or show them; at once, as a search under way swallows the key."""
     wanted = CompleteEvent(completion_requested=True)
@@ -122,6 +171,7 @@ def _stopping(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
                 face.leave()
             else:
                 chat.interrupt()
+                face.write("Ctrl-C again leaves.\n")
         elif buffer.text:
             buffer.reset()
         elif leaving.is_second():
@@ -131,7 +181,9 @@ def _stopping(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
 
     @keys.add("escape")
     def _(_event: KeyPressEvent) -> None:
-        if chat.questions.is_open:
+        if face.unfolded is not None:
+            face.unfold()
+        elif chat.questions.is_open:
             chat.questions.deny()
         elif buffer.complete_state:
             buffer.cancel_completion()

@@ -40,6 +40,7 @@ from hermes.surfaces.cli.interactive.input_completion import ChatCompleter
 from hermes.surfaces.cli.interactive.keys import bindings
 from hermes.surfaces.cli.interactive.markup import clean, folded
 from hermes.surfaces.cli.interactive.status import status_line
+from hermes.surfaces.cli.interactive.unfolded_call import UnfoldedCall
 from hermes.surfaces.cli.output import Output, cut
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ TYPED_AHEAD_S = 0.3
 SUDDEN_S = 1.0
 INPUT_ROWS = 10
 QUEUE_ROWS = 4
+ANSWER_ROWS = 8
 LIVE_ROWS = 10
 ESCAPE_S = 0.08  # how long an Esc waits for the rest of a key
 MODES = {"edits": "edits on", "ask": "asks before edits", "plan": "plan: changes nothing"}
@@ -60,6 +62,9 @@ STYLES = {
     "queue": "#888888",
     "status": "#888888",
     "ask": "bold ansiyellow",
+    "chosen": "bold ansicyan",
+    "added": "ansigreen",
+    "gone": "ansired",
 }
 
 
@@ -90,6 +95,7 @@ class TerminalFace:
         self._cut_off_at = -SUDDEN_S
         self._was_asking = False
         self._title = ""
+        self.unfolded: UnfoldedCall | None = None
         self._later: asyncio.TimerHandle | None = None
         self.echoes = False
         self.is_gone = False
@@ -218,6 +224,11 @@ class TerminalFace:
         """Whether the input line is for the answer to a question."""
         return self._chat is not None and self._chat.questions.is_open
 
+    @property
+    def is_sudden(self) -> bool:
+        """Whether a question has just come between somebody and a word that was being typed."""
+        return time.monotonic() - self._cut_off_at < SUDDEN_S
+
     def edit(self) -> None:
         """Go on writing in the person's editor; what comes meanwhile is shown afterwards."""
         self.buffer.text = self.pastes.expanded(self.buffer.text)
@@ -243,7 +254,7 @@ class TerminalFace:
         text = self.buffer.text
         if self.is_asking:
             # Whoever was in the middle of a word when the question came may finish it: that is no yes.
-            is_sudden = time.monotonic() - self._cut_off_at < SUDDEN_S
+            is_sudden = self.is_sudden
             self.buffer.reset()
             if is_sudden or not chat.questions.hear(text):
                 self._draft += text
@@ -315,6 +326,8 @@ class TerminalFace:
             [
                 ConditionalContainer(window(self._live, LIVE_ROWS), Condition(lambda: bool(self._live()))),
                 ConditionalContainer(window(self._queue, QUEUE_ROWS + 1), Condition(lambda: bool(self._queue()))),
+                ConditionalContainer(window(self._answers, ANSWER_ROWS), Condition(lambda: bool(self._answers()))),
+                ConditionalContainer(window(self._unfolded, 200), Condition(lambda: self.unfolded is not None)),
                 field,
                 CompletionsMenu(max_height=6),
                 window(self._status, 1),
@@ -326,6 +339,34 @@ class TerminalFace:
         if self.is_asking:
             return [("class:ask", "allow? ")]
         return [("bold", "> ")]
+
+    def _answers(self) -> StyleAndTextTuples:
+        """The answers to what is asked, one of them chosen."""
+        answers = self._chat.questions.answers if self._chat is not None else None
+        width = self._size().columns - 1
+        return (
+            _stacked([(f"class:{style}" if style else "", cut(row, width)) for style, row in answers.rows()])
+            if answers
+            else []
+        )
+
+    def _unfolded(self) -> StyleAndTextTuples:
+        """The call that is unfolded, as much of it as fits."""
+        size = self._size()
+        return (
+            _stacked(self.unfolded.rows(size.columns - 1, max(3, size.rows - 6))) if self.unfolded is not None else []
+        )
+
+    def unfold(self) -> None:
+        """Show the last call whole, or fold it again."""
+        calls = self._chat.view.calls if self._chat is not None else ()
+        if self.unfolded is not None:
+            self.unfolded = None
+        elif calls:
+            self.unfolded = UnfoldedCall(tuple(calls))
+        else:
+            self.write("There is no call to unfold yet.\n")
+        self.refresh()
 
     def _live(self) -> StyleAndTextTuples:
         chat = self._chat
