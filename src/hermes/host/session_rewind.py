@@ -68,6 +68,17 @@ class SessionRewind:
         """What would happen to files."""
         return await self._files.plan(self._session.session_id, point.at)
 
+    async def diff(self) -> str:
+        """What the session has changed, from how files were before it to how they are."""
+        from hermes.tools.files.diff import unified_diff  # for who asks
+
+        parts: list[str] = []
+        for plan in await self._files.plan(self._session.session_id, 0.0):
+            for path in plan.files:
+                before, after = await self._files.texts(plan, path)
+                parts.append(unified_diff(path, before, after))
+        return "".join(parts)
+
     async def go(self, point: RewindPoint, what: What) -> Rewound:
         """Go back to just before this message."""
         session = self._session

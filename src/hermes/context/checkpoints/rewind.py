@@ -55,6 +55,21 @@ class Rewinder:
         steps = [step for step in await self.steps(session_id) if step.at >= since and not step.undone]
         return await self._planned(steps)
 
+    async def texts(self, plan: RewindPlan, path: str) -> tuple[str | None, str | None]:
+        """A file of a plan as it was and as it is; None where there was none, or is none."""
+        before = await self._content(content_of(plan.then[path])) if plan.then[path] else None
+        read = await self._in_thread(read_entry, path_of(plan.root), path_of(path)) if plan.now[path] else None
+        shown = [None if data is None else data.decode("utf-8", "replace") for data in (before, read and read[1])]
+        return shown[0], shown[1]
+
+    async def _content(self, name: str) -> bytes | None:
+        data: bytes | None = await self._in_thread(self._keeper.contents.get, name)
+        if data is not None:
+            return data
+        async for _, found in self._store.blobs([name]):
+            return found
+        return None
+
     async def go(self, session_id: str, plans: Iterable[RewindPlan], message: int, at: float) -> RewindDone:
         """Carry the plans out; that is a step itself, and can be taken back."""
         done = [await self._carried_out(plan) for plan in plans]

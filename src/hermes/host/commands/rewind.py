@@ -48,12 +48,16 @@ def _listed(points: "list[RewindPoint]") -> CommandResult:
         words = " ".join(point.text.split())
         files = f"  [{len(point.files)} file{'' if len(point.files) == 1 else 's'} changed]" if point.files else ""
         rows.append((f"{point.number}  {age(point.at)}", f"{words[:200]}{files}"))
-    data = {"points": [{"number": one.number, "text": one.text, "files": list(one.files)} for one in points]}
+    choices = [{"label": f"{row[0]}  {row[1]}", "command": f"/rewind {number}"} for number, row in enumerate(rows, 1)]
+    data = {
+        "choices": choices,
+        "points": [{"number": one.number, "text": one.text, "files": list(one.files)} for one in points],
+    }
     return CommandResult(
-        sections=(("Go back to just before", tuple(rows)),),
+        text="Go back to just before:",
+        sections=(("", tuple(rows)),),
         note="/rewind N shows what that would do.",
         data=data,
-        offer="/rewind ",
     )
 
 

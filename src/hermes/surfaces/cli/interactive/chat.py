@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -36,13 +36,15 @@ from hermes.host.mode_words import next_mode
 from hermes.host.session_figures import SessionFigures
 from hermes.host.turn_verdict import TurnVerdict
 from hermes.redact import Redactor
+from hermes.scope import TurnScope
 from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.interactive.command_view import show_result, terminal_facts
+from hermes.surfaces.cli.interactive.command_view import key_help, show_result, terminal_facts
 from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.questions import Questions
 from hermes.surfaces.cli.interactive.recent_messages import recent
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
+from hermes.types import CallFinished, CallStarted, OutputTail, ToolCall, ToolResult
 
 WAITING = "Enter sends them, Up edits the last, /queue shows them"
 _STYLES = {"info": (), "warning": ("yellow",), "error": ("red",)}
@@ -61,6 +63,9 @@ class Face(Screen, Protocol):
         """Put words into the input line, for the person to change and send; False when something stands there."""
 
     def clear(self) -> None: ...
+    def pick(self, title: str, entries: Sequence[tuple[str, str]]) -> bool:
+        """Let the person choose one (its label, the command it stands for); False where that cannot be drawn."""
+
     def copy(self, text: str) -> bool:
         """Hand words to the terminal's clipboard; False when it has none."""
 
@@ -100,6 +105,7 @@ class Chat:
             folder=start.folder or "",
             launched_in=start.folder or str(Path.cwd()),
         )
+        self.own_scope: TurnScope | None = None  # of a command of the person's own that runs
         self.live = host.session(asked)
         self.live.listen(self)
 
@@ -111,7 +117,11 @@ class Chat:
             self.live.release()
             return
         try:
-            if is_command(text):
+            if text.strip() == "?":
+                await show_result(self, key_help())
+            elif text.startswith("!") and text[1:].strip():
+                self.live.later(self._own(text[1:].strip()), "a command of the person's own")
+            elif is_command(text):
                 await show_result(self, await run_command(self.live, text.strip()[1:], terminal_facts(self)))
             else:
                 await self.message(text)
@@ -121,6 +131,30 @@ class Chat:
             log.exception("%r failed", text.split(" ", 1)[0])
             inside = f"That failed inside Hermes ({type(error).__name__}: {error}); see: hermes logs"
             self.say(disk_trouble(error) or inside, "red")
+
+    async def _own(self, command: str) -> None:
+        """Run a command of the person's own and show it as calls are shown; its output joins the next message."""
+        from hermes.host.own_command import run_own_command  # for who types one
+
+        call = ToolCall(id=f"!{time.monotonic_ns()}", name="!")
+        args = {"command": command}
+        self.own_scope = scope = TurnScope("own command")
+        self.view.emit(CallStarted(call, args))
+        try:
+            output, code = await run_own_command(
+                self.live, command, scope, lambda tail: self.view.emit(OutputTail(call.id, self.redactor.redact(tail)))
+            )
+            details = {"exit_code": code}
+        except HermesError as error:
+            output, details = str(error), {"exit_code": 126}
+        finally:
+            self.own_scope = None
+        result = ToolResult(call_id=call.id, name="!", content=output, details=details)
+        self.view.emit(CallFinished(call, args, result))
+        if not self.is_busy:
+            self.view.end()
+        self.say("It is told to the model with your next message.", "dim")
+        self.face.refresh()
 
     async def message(self, text: str) -> None:
         """Send a message. While a turn runs, the busy mode says what becomes of it, and that is shown."""
@@ -134,6 +168,9 @@ class Chat:
 
     def interrupt(self) -> bool:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
+        if self.own_scope is not None:
+            self.own_scope.cancel("stopped by the person")
+            return True
         return self.live.interrupt()
 
     def said(self, text: str) -> str:
@@ -242,7 +279,7 @@ class Chat:
 
     @property
     def is_busy(self) -> bool:
-        return self.live.is_busy
+        return self.live.is_busy or self.own_scope is not None
 
     @property
     def session_id(self) -> str:

@@ -7,7 +7,7 @@ import os
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application
@@ -32,6 +32,7 @@ from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
 
 from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.clipboard import Pastes
@@ -39,6 +40,7 @@ from hermes.surfaces.cli.interactive.history import KeptHistory
 from hermes.surfaces.cli.interactive.input_completion import ChatCompleter
 from hermes.surfaces.cli.interactive.keys import bindings
 from hermes.surfaces.cli.interactive.markup import clean, folded
+from hermes.surfaces.cli.interactive.pick_list import PickList
 from hermes.surfaces.cli.interactive.status import status_line
 from hermes.surfaces.cli.interactive.unfolded_call import UnfoldedCall
 from hermes.surfaces.cli.output import Output, cut
@@ -96,6 +98,8 @@ class TerminalFace:
         self._was_asking = False
         self._title = ""
         self.unfolded: UnfoldedCall | None = None
+        self.picker: PickList | None = None
+        self._search = SearchToolbar(backward_search_prompt="search back: ", forward_search_prompt="search: ")
         self._later: asyncio.TimerHandle | None = None
         self.echoes = False
         self.is_gone = False
@@ -317,7 +321,12 @@ class TerminalFace:
             )
 
         field = Window(
-            BufferControl(self.buffer, input_processors=[BeforeInput(self._prompt)]),
+            BufferControl(
+                self.buffer,
+                input_processors=[BeforeInput(self._prompt)],
+                search_buffer_control=self._search.control,
+                preview_search=True,
+            ),
             height=Dimension(min=1, max=INPUT_ROWS),
             dont_extend_height=True,
             wrap_lines=True,
@@ -328,7 +337,9 @@ class TerminalFace:
                 ConditionalContainer(window(self._queue, QUEUE_ROWS + 1), Condition(lambda: bool(self._queue()))),
                 ConditionalContainer(window(self._answers, ANSWER_ROWS), Condition(lambda: bool(self._answers()))),
                 ConditionalContainer(window(self._unfolded, 200), Condition(lambda: self.unfolded is not None)),
+                ConditionalContainer(window(self._picks, 30), Condition(lambda: self.picker is not None)),
                 field,
+                self._search,
                 CompletionsMenu(max_height=6),
                 window(self._status, 1),
             ],
@@ -356,6 +367,28 @@ class TerminalFace:
         return (
             _stacked(self.unfolded.rows(size.columns - 1, max(3, size.rows - 6))) if self.unfolded is not None else []
         )
+
+    def _picks(self) -> StyleAndTextTuples:
+        size = self._size()
+        if self.picker is None:
+            return []
+        self.picker.typed = self.buffer.text
+        return _stacked(self.picker.rows(size.columns - 1, max(4, min(30, size.rows - 8))))
+
+    def pick(self, title: str, entries: Sequence[tuple[str, str]]) -> bool:
+        if self.is_asking or self.buffer.text:
+            return False
+        self.picker = PickList(title, entries)
+        self.refresh()
+        return True
+
+    def picked(self) -> None:
+        """Take what is marked."""
+        picker, self.picker = self.picker, None
+        self.buffer.reset()
+        if picker is not None and picker.chosen is not None:
+            self.inbox.put_nowait(picker.chosen)
+        self.refresh()
 
     def unfold(self) -> None:
         """Show the last call whole, or fold it again."""
