@@ -285,15 +285,26 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
         return code
     text = str(result.get("final_response") or "").strip()
     if text and text != EMPTY:
-        cli.out.write(f"{text}\n")
+        cli.out.write(_drawn(cli, text) if cli.out.is_terminal else f"{text}\n")
     if code is Exit.ANSWERED and not wish.quiet:
         for doubt in listener.sink.doubts:
             cli.out.note(f"note: {doubt}")
     if words:
         cli.out.note(words) if code is Exit.CANCELLED else cli.out.error(words)
     elif not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
-        cli.out.note(f"session {result.get('session_id')}")
+        cli.out.note(f"go on with: hermes --resume {result.get('session_id')}")
     return code
+
+
+def _drawn(cli: Cli, text: str) -> str:
+    """The answer as Markdown, broken between words, for the terminal that it goes to."""
+    from hermes.surfaces.cli.interactive.markdown_blocks import Blocks  # in a pipe it stays as it is
+    from hermes.surfaces.cli.interactive.markup import Painter
+    from hermes.surfaces.cli.interactive.theme import told_theme
+
+    painter, blocks = Painter(cli.out), Blocks()
+    painter.theme = told_theme(cli.environ) or "dark"
+    return painter.gap.join(painter.block(block) for block in [*blocks.feed(text), *blocks.finish()])
 
 
 def _prompt(cli: Cli, settings: Settings) -> "TerminalPrompt | None":

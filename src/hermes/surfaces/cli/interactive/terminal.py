@@ -42,6 +42,7 @@ from hermes.surfaces.cli.interactive.keys import bindings
 from hermes.surfaces.cli.interactive.markup import clean, folded
 from hermes.surfaces.cli.interactive.pick_list import PickList
 from hermes.surfaces.cli.interactive.status import status_line
+from hermes.surfaces.cli.interactive.theme import Theme, answers, asked_theme, told_theme
 from hermes.surfaces.cli.interactive.unfolded_call import UnfoldedCall
 from hermes.surfaces.cli.output import Output, cut
 
@@ -67,6 +68,18 @@ STYLES = {
     "chosen": "bold ansicyan",
     "added": "ansigreen",
     "gone": "ansired",
+}
+
+
+LIGHT_STYLES = {
+    "thought": "#666666",
+    "running": "#005f87",
+    "queue": "#666666",
+    "status": "#666666",
+    "ask": "bold #875f00",
+    "chosen": "bold #005f87",
+    "added": "#008700",
+    "gone": "#af0000",
 }
 
 
@@ -193,10 +206,11 @@ class TerminalFace:
         self.output.on_gone = self._gone
         self.buffer.completer = ChatCompleter(chat)
         self.buffer.history = KeptHistory(chat.cli.home, chat.redactor.redact)
+        self._find_theme(chat)
         self._app = LiveApplication(
             layout=Layout(self._layout()),
             key_bindings=bindings(self, chat),
-            style=Style.from_dict(STYLES if chat.painter.colours else {}),
+            style=Style.from_dict(_styles(chat)),
             input=self._input,
             output=self.output,
             erase_when_done=True,
@@ -215,6 +229,15 @@ class TerminalFace:
         finally:
             self.flush()
             self._clear_title()
+
+    def _find_theme(self, chat: "Chat") -> None:
+        """Colours for the background that the terminal has: by the settings, its variables, or by asking it."""
+        wanted = chat.look.display.theme
+        found: Theme | None = wanted if wanted != "auto" else told_theme(chat.cli.environ)
+        if found is None and chat.painter.colours and answers(chat.cli.environ):
+            found, typed = asked_theme(sys.stdin.fileno(), sys.stdout.fileno())
+            self.buffer.text = typed.decode("utf-8", "ignore").replace("\r", "")
+        chat.painter.theme = found or "dark"
 
     async def tick(self) -> None:
         """Keep the seconds of running calls moving."""
@@ -458,6 +481,12 @@ class TerminalFace:
         if self._title:
             self.output.clear_title()
             self.output.flush()
+
+
+def _styles(chat: "Chat") -> dict[str, str]:
+    if not chat.painter.colours:
+        return {}
+    return {**STYLES, **LIGHT_STYLES} if chat.painter.theme == "light" else STYLES
 
 
 def _stacked(lines: list[tuple[str, str]]) -> StyleAndTextTuples:

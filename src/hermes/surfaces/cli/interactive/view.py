@@ -154,7 +154,7 @@ class TurnView:
             case CallFinished():
                 self._finished(event)
             case StatusChanged():
-                is_quiet = event.kind in ("prompt", "rules")
+                is_quiet = event.kind == "prompt"
                 self._put("call", self._paint.line(f"· {event.message}", "dim" if is_quiet else "yellow"))
             case SessionRotated():
                 self.context_tokens = 0
