@@ -234,8 +234,8 @@ def _by_asking(cli: Cli) -> Pick:
         save_choice(cli.settings(), ModelChoice(provider="local"), providers()["local"])
         return pick
     asked = ask_choice(cli)
-        assert asked is not None  # nothing is set that could be kept
-        choice, entry = asked
+    assert asked is not None  # nothing is set that could be kept
+    choice, entry = asked
     for line in save_choice(cli.settings(), choice, entry):
         cli.out.note(line)
     return Pick(flags={}, why=f"{choice.model} of {entry.name}, as you chose; another: hermes model", is_saved=True)

@@ -22,7 +22,7 @@ def question_rows(question: Question, painter: Painter) -> str:
     facts = question.details
     cwd = str(facts.get("cwd") or "")
     diff, command = str(facts.get("diff") or ""), str(facts.get("for_command") or facts.get("command") or "")
-    lines = [painter.gap]
+    lines: list[str] = []
     if diff:
         lines += [painter.style(f"May this be written to {visible(short_path(command))}?", "bold") + "\n"]
         lines += [painter.diff(diff)]

@@ -137,7 +137,7 @@ class Questions:
         self._screen.write(question_rows(question, self._painter))
         self.answers = AnswerList.of(question.choices, is_edit=question.details.get("description") == "an edit")
         if not self._lists:
-            self._say(", ".join(f"{number}. {label}" for number, label in enumerate(self.answers.labels, 1)))
+            self._say(f"Allow it? {', '.join(self.answers.labels[:-1])}")  # words beside a no need the list
 
     async def _password(self, question: Question) -> None:
         self._answer(question, await ask_password(question.text))

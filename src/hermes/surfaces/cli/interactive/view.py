@@ -244,7 +244,8 @@ class TurnView:
             text, since = self._running.pop(each)
             tail = self._below.pop(each, [])
             if self._look.display.tool_progress != "off":
-                head = f"✗ {text} (stopped after {self._now() - since:.0f} s)"
+                ended = f" (stopped after {self._now() - since:.0f} s)"
+                head = cut(f"✗ {text}", max(8, self._paint.width - len(ended))) + ended
                 printed_so_far = self._paint.output("\n".join(tail), BELOW_LINES)
                 self._put("call", self._paint.line(head, "red") + printed_so_far)
                 self.calls.append(ShownCall(head, {}, "\n".join(tail), ""))
