@@ -2,8 +2,8 @@
 
     .venv-check/bin/python scripts/first_hour.py [--keep]
 
-In 110 and 60 columns, on a dark and a light background, against the scripted server. Each thing waits for what must be on
-the screen; what is missing ends the run with exit code 1. `--keep` writes the screens to docs/.
+In 110 and 60 columns, on a dark and a light background, against the scripted server. Each thing waits for what must be
+on the screen; what is missing ends the run with exit code 1. `--keep` writes the screens to docs/.
 """
 
 import os
@@ -58,9 +58,8 @@ def reply(request: RecordedRequest) -> Reply:
     )
     asked = str(messages[place]["content"])
     done = sum(message["role"] == "assistant" for message in messages[place:])
-    fitting = next(
-        (replies for words, replies in TURNS.items() if words in asked), [says(f"I was told: {asked[:200]}")]
-    )
+    told = [says(f"I was told: {asked[:200]}")]
+    fitting = next((replies for words, replies in TURNS.items() if words in asked), told)
     return fitting[min(done, len(fitting) - 1)]
 
 
@@ -118,7 +117,8 @@ class Window:
         self._run("kill-server")
 
     def _run(self, *words: str) -> str:
-        return subprocess.run(["tmux", "-S", self._socket, *words], capture_output=True, text=True, timeout=20).stdout
+        command = ["tmux", "-S", self._socket, *words]
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=20).stdout
 
 
 def first_half(window: Window, project: Path) -> None:
@@ -175,6 +175,9 @@ def second_half(window: Window, project: Path) -> None:
     window.type("Enter")
     window.shot("no is one plain line", "✗ terminal rm -rf build: you said no", "So be it.")
     assert (project / "build" / "out").exists()
+
+
+def third_part(window: Window, project: Path) -> None:
     window.clear()
     window.say("!echo my own $((40 + 2))")
     window.shot("a command of one's own", "✓ ! echo my own", "my own 42", "told to the model")
@@ -218,9 +221,9 @@ def second_half(window: Window, project: Path) -> None:
 
 def main() -> int:
     if shutil.which("tmux") is None:
-        print("tmux is not installed")
+        sys.stderr.write("tmux is not installed\n")
         return 1
-    things: tuple[Callable[[Window, Path], None], ...] = (first_half, second_half)
+    things: tuple[Callable[[Window, Path], None], ...] = (first_half, second_half, third_part)
     for columns in (110, 60):
         for background in ("dark", "light"):
             with tempfile.TemporaryDirectory() as folder, ServerThread(reply) as server:
@@ -234,7 +237,7 @@ def main() -> int:
                     SCREENS.mkdir(parents=True, exist_ok=True)
                     text = "\n".join(window.shots).replace(str(folder), "~")
                     (SCREENS / f"{columns}-{background}.txt").write_text(text)
-            print(f"{columns} columns, {background}: {len(window.shots)} screens")
+            sys.stdout.write(f"{columns} columns, {background}: {len(window.shots)} screens\n")
     return 0
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hermes.config.load import bound_settings
 from hermes.errors import ToolError, UserError
 from hermes.scope import TurnScope
 from hermes.seams import Action, ExecResult
@@ -26,7 +27,8 @@ async def run_own_command(
 
     `tell` is handed the end of the output a few times a second. What is on the hardline does not run for anybody.
     """
-    services = (await session.agent._assembled()).services
+    with bound_settings(session.settings):
+        services = (await session.agent._assembled()).services
     environment = services.environment
     action = Action(
         kind="command",

@@ -1,5 +1,6 @@
 """Tell how full the model's window is, and with what."""
 
+from hermes.config.load import bound_settings
 from hermes.host.command import CommandCall, CommandResult, SlashCommand
 from hermes.host.live_session import LiveSession
 from hermes.host.session_text import said
@@ -32,7 +33,8 @@ async def run(call: CommandCall) -> CommandResult:
 
 async def _shares(session: LiveSession) -> dict[str, int]:
     """About how many tokens each part takes."""
-    report = await session.agent.adescribe_prompt()
+    with bound_settings(session.settings):
+        report = await session.agent.adescribe_prompt()
     own = sum(part.tokens for part in report.parts if any(word in part.name for word in RULES))
     prompt = sum(part.tokens for part in report.parts) - own
     talk, results = await session.in_thread(_said, session)

@@ -5,7 +5,7 @@ from pathlib import Path
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
-from tests.surfaces.cli.interactive.terminal import CTRL_D, DOWN, ENTER, ESC, answering
+from tests.surfaces.cli.interactive.terminal import CTRL_C, CTRL_D, DOWN, ENTER, ESC, answering
 
 SHIFT_TAB, CTRL_O, CTRL_R = "\x1b[Z", "\x0f", "\x12"
 
@@ -89,6 +89,6 @@ def test_what_was_typed_is_found_again(start: Start) -> None:
         screen.wait_for("search back: rare")
         screen.type(f"{ENTER}")
         screen.wait_for("> a rare thought")
-        screen.type("\x15")
+        screen.type(f"{CTRL_C}")  # clears the line
         screen.type(f"?{ENTER}")
         screen.wait_for("Shift-Tab", "Ctrl-O")

@@ -7,13 +7,13 @@ from typing import assert_never
 import msgspec
 
 from hermes.seams import Sink
-from hermes.surfaces.cli.chat.refused_words import refused_words
 from hermes.surfaces.cli.output import Output, cut, token_words
 from hermes.types import (
     CallFinished,
     CallStarted,
     Commentary,
     Event,
+    JsonObject,
     MinorEvent,
     ModelAnswered,
     ReasoningDelta,
@@ -118,7 +118,7 @@ class Progress:
         mark = "✓" if event.result.status == "ok" and not code and not details.get("refused") else "✗"
         preview = next((str(value) for value in event.args.values() if isinstance(value, str) and value), "")
         shown = cut(" ".join(preview.split()), max(1, self._preview_chars))
-        tail = refused_words(details) or f" ({took:.1f} s{f', exit code {code}' if code else ''})"
+        tail = _refused(details) or f" ({took:.1f} s{f', exit code {code}' if code else ''})"
         self._out.note(f"{mark} {event.call.name} {shown}{tail}".replace("  ", " "))
 
     def _record(self, event: TurnFinished) -> None:
@@ -160,6 +160,14 @@ class Unproven:
     def doubts(self) -> list[str]:
         """A sentence for each kind of action whose last try did not succeed."""
         return [sentence for sentence in self._last.values() if sentence]
+
+
+def _refused(details: JsonObject) -> str:
+    if "refused" not in details:
+        return ""
+    from hermes.surfaces.cli.chat.refused_words import refused_words  # rare
+
+    return refused_words(details)
 
 
 def _failure(event: CallFinished) -> str:

@@ -35,14 +35,11 @@ from hermes.surfaces.cli.chosen_model import with_model
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
-from hermes.surfaces.cli.output import cut
 from hermes.types import Question, StatusChanged
 
 if TYPE_CHECKING:
     from hermes.host.attached_skills import AttachedSkills
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
-
-REMINDED = 2  # exchanges shown when a session goes on
 
 
 class _Run(Struct, frozen=True, kw_only=True):
@@ -206,16 +203,9 @@ def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
     """Show a person who goes on with a session what was said last."""
     if session_id is None or wish.quiet or wish.as_json or not cli.out.stderr.isatty():
         return
-    from hermes.host.session_text import last_messages, said
-    from hermes.surfaces.cli.store import open_sessions
+    from hermes.surfaces.cli.chat.words_for_person import remind  # for who goes on
 
-    with open_sessions(cli) as db:
-        assert db is not None
-        title = db.get_session_title(session_id) or session_id
-        cli.out.note(f"{title}, {db.message_count(session_id)} messages")
-        for row in (each for each in last_messages(db, session_id, REMINDED) if said(each).strip()):
-            mark = "> " if row["role"] == "user" else "  "
-            cli.out.note(cut(f"{mark}{' '.join(said(row).split())}", cli.out.width))
+    remind(cli, session_id)
 
 
 class _Listener:
@@ -285,7 +275,11 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
         return code
     text = str(result.get("final_response") or "").strip()
     if text and text != EMPTY:
-        cli.out.write(_drawn(cli, text) if cli.out.is_terminal else f"{text}\n")
+        if cli.out.is_terminal:
+            from hermes.surfaces.cli.chat.words_for_person import drawn  # in a pipe it stays as it is
+
+            text = drawn(cli, text).rstrip("\n")
+        cli.out.write(f"{text}\n")
     if code is Exit.ANSWERED and not wish.quiet:
         for doubt in listener.sink.doubts:
             cli.out.note(f"note: {doubt}")
@@ -294,17 +288,6 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
     elif not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
         cli.out.note(f"go on with: hermes --resume {result.get('session_id')}")
     return code
-
-
-def _drawn(cli: Cli, text: str) -> str:
-    """The answer as Markdown, broken between words, for the terminal that it goes to."""
-    from hermes.surfaces.cli.interactive.markdown_blocks import Blocks  # in a pipe it stays as it is
-    from hermes.surfaces.cli.interactive.markup import Painter
-    from hermes.surfaces.cli.interactive.theme import told_theme
-
-    painter, blocks = Painter(cli.out), Blocks()
-    painter.theme = told_theme(cli.environ) or "dark"
-    return painter.gap.join(painter.block(block) for block in [*blocks.feed(text), *blocks.finish()])
 
 
 def _prompt(cli: Cli, settings: Settings) -> "TerminalPrompt | None":
