@@ -57,7 +57,7 @@ def reply(request: RecordedRequest) -> Reply:
         if message["role"] == "user" and not str(message["content"]).startswith("[")
     )
     asked = str(messages[place]["content"])
-    done = sum(message["role"] == "assistant" for message in messages[place:])
+    done: int = sum(message["role"] == "assistant" for message in messages[place:])
     told = [says(f"I was told: {asked[:200]}")]
     fitting = next((replies for words, replies in TURNS.items() if words in asked), told)
     return fitting[min(done, len(fitting) - 1)]

@@ -12,7 +12,7 @@ from hermes.state import SessionDB
 from hermes.testing.replies import calls, says, thinks
 from hermes.testing.server import ScriptedServer, ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
-from tests.surfaces.cli.interactive.terminal import ENTER, TAB, Terminal, answering, hermes
+from tests.surfaces.cli.interactive.terminal import ENTER, ESC, TAB, Terminal, answering, hermes
 
 DEMANDED = frozenset(
     [
@@ -146,7 +146,9 @@ def test_commands_that_tell_something(start: Start) -> None:
         ask(screen, "/doctor python", "✓")
         ask(screen, "/fallback", "No model takes over")
         ask(screen, "/reasoning high", "Effort: high")
-        ask(screen, "/model", "The model is scripted")
+        ask(screen, "/model", "The model is scripted", "type to filter")
+        screen.type(ESC)
+        screen.wait_gone("type to filter")
         ask(screen, "/copy", "characters are copied")
         ask(screen, "/stop", "No turn is running.")
         ask(screen, "/nonsens", "there is no command /nonsens")

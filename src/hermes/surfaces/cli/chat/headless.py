@@ -132,7 +132,9 @@ async def _turn(run: _Run) -> int:
     if exit_code(result) is not Exit.IN_USE and not result.get("ran_elsewhere"):
         await close_session(settings, live.session_id)
     if wish.trajectories or wish.sample:
-        _save(run, result)
+        from hermes.surfaces.cli.chat.follow import save  # for who asks for it
+
+        save(run, result)
     return _tell(cli, wish, listener, result)
 
 
@@ -148,26 +150,9 @@ async def _answer(run: _Run, listener: "_Listener", question: Any, told: str | N
     try:
         return await live.ask(question, told)
     except SessionInUse as error:
-        return await _follow(listener, error, question, told)
+        from hermes.surfaces.cli.chat.follow import follow  # for who meets somebody
 
-
-async def _follow(listener: "_Listener", error: SessionInUse, question: Any, told: str | None) -> dict[str, Any]:
-    """Send the question to where the session runs, and follow it; Ctrl-C takes it back while it waits."""
-    from hermes.host.sent_message import SendStopped, SentMessage, put_in_line  # for who meets somebody
-
-    live = listener.live
-    after = await live.in_thread(live.db.queries.newest_event)
-    key = await put_in_line(live, question)
-    sent = SentMessage(live, key, listener.follow, lambda: live.ask(question, told))
-    listener.stops.append(sent.stop)
-    try:
-        return await sent.result(error, after)
-    except SendStopped as stopped:
-        if stopped.is_waiting:
-            await sent.take_back()
-        elif not listener.is_quiet:
-            listener.cli.out.note("Your message goes on where the session runs.")
-        raise KeyboardInterrupt from None
+        return await follow(listener, error, question, told)
 
 
 async def _question(run: _Run, skills: str | None) -> Any:
@@ -184,19 +169,6 @@ async def _question(run: _Run, skills: str | None) -> Any:
     from hermes.host.pictures import with_image  # for who shows one
 
     return with_image(words, run.wish.image)
-
-
-def _save(run: _Run, result: dict[str, Any]) -> None:
-    """The conversation as training data, in the folder where this was started."""
-    from hermes.host.trajectory import saved  # for who asks for it
-    from hermes.surfaces.cli.store import open_sessions
-
-    with open_sessions(run.cli) as db:
-        row = (db.get_session(str(result["session_id"])) if db else None) or {}
-    for is_wanted, alone in ((run.wish.trajectories, False), (run.wish.sample, True)):
-        if is_wanted:
-            told = saved(Path.cwd(), result, str(row.get("system_prompt") or ""), alone=alone)
-            run.cli.out.note(f"The conversation is in {told}")
 
 
 def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
