@@ -72,22 +72,23 @@ def git(root: Path, store: Path, *words: str) -> float:
 async def step_costs(
     root: Path, checkpoints: Callable[[], Checkpoints], pool: DaemonPool, numbers: "itertools.count[int]"
 ) -> dict[str, float]:
-    """What keeping steps for `/rewind` adds, warm, median of 20: three edits, a command, the first edit in a project."""
+    """What keeping steps for `/rewind` adds, warm, median of 20, in processor time: three edits, a command, a first edit."""
 
     def touch(*names: str, is_command: bool = False) -> Touch:
         number = next(numbers)
         return Touch(
-            call_id=f"c{number}", turn_id="t", session_id="s", tool="x", paths=names, cwd=str(root), is_command=is_command
+            call_id=f"c{number}", turn_id="t", session_id="s", tool="x", paths=names, cwd=str(root),
+            is_command=is_command,
         )  # fmt: skip
 
     async def around(keeper: StepKeeper, one: Touch, work: Callable[[], object]) -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         await keeper.before(one)
-        spent = time.perf_counter() - started
+        spent = time.process_time() - started
         work()
-        started = time.perf_counter()
+        started = time.process_time()
         await keeper.after(one)
-        return (spent + time.perf_counter() - started) * 1000
+        return (spent + time.process_time() - started) * 1000
 
     keeper = StepKeeper(checkpoints(), pool.run, time.time)
     await keeper.prepare(str(root))

@@ -57,35 +57,46 @@ def is_unchanged(root: bytes, was: Scan) -> bool:
 
 def look_again(root: bytes, was: Scan, limits: CheckpointLimits, own_home: bytes) -> tuple[Scan, set[bytes]]:
     """What is there now, and the paths that may have changed since `was`. Only folders that have changed are listed."""
-    now = Scan(dict(was.files), dict(was.folders), dict(was.too_large), dict(was.listed))
-    changed: set[bytes] = set()
+    prefix, lstat = root + b"/", os.lstat
     fresh = time.time_ns() - _RACY_NS
-    pending: list[tuple[bytes, bytes]] = []
-    lstat = os.lstat
+    folders: list[tuple[bytes, os.stat_result | None]] = []
+    files: list[tuple[bytes, os.stat_result | None]] = []
     for rel, stamp in was.listed.items():
         try:
-            info = lstat(root + b"/" + rel.rstrip(b"/"))
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            info = None
-        if info is None or not stat.S_ISDIR(info.st_mode):
+            info = lstat(prefix + rel[:-1])
+        except OSError:
+            folders.append((rel, None))
+            continue
+        if info.st_mtime_ns != stamp or (rel and info.st_mode != was.folders[rel]):
+            folders.append((rel, info))
+    # Written flat, it runs for every file around each command: whatever changes a file changes one of these two.
+    for known in (was.files, was.too_large):
+        for rel, sig in known.items():
+            try:
+                info = lstat(prefix + rel)
+            except OSError:
+                files.append((rel, None))
+                continue
+            if info.st_ctime_ns != sig[0] or info.st_ino != sig[2]:
+                files.append((rel, info))
+    if not folders and not files:
+        return was, set()
+    now = Scan(dict(was.files), dict(was.folders), dict(was.too_large), dict(was.listed))
+    changed = {rel for rel, _ in files}
+    for rel, found in files:
+        _put(now, rel, found, (limits.max_file_bytes, fresh))
+    pending: list[tuple[bytes, bytes]] = []
+    for rel, found in folders:
+        if found is None or not stat.S_ISDIR(found.st_mode):
             now.listed.pop(rel, None)
             if now.folders.pop(rel, None) is not None:
                 changed.add(rel)
             continue
-        if rel and info.st_mode != was.folders[rel]:
-            now.folders[rel] = info.st_mode
+        if rel and found.st_mode != was.folders[rel]:
+            now.folders[rel] = found.st_mode
             changed.add(rel)
-        if info.st_mtime_ns != stamp:
-            pending.append((rel, root + b"/" + rel.rstrip(b"/")))
-    for files in (was.files, was.too_large):
-        for rel, sig in files.items():
-            try:
-                info = lstat(root + b"/" + rel)
-            except (FileNotFoundError, NotADirectoryError, PermissionError):
-                info = None
-            if info is None or (info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode) != sig:
-                _put(now, rel, info, (limits.max_file_bytes, fresh))
-                changed.add(rel)
+        if found.st_mtime_ns != was.listed[rel]:
+            pending.append((rel, prefix + rel[:-1]))
     _list_again(now, changed, pending, (limits, fresh, own_home))
     return now, changed
 

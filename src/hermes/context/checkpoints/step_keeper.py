@@ -122,6 +122,9 @@ class StepKeeper:
         own = os.fsencode(self._checkpoints.own_home)
         top = os.fsencode(root)
         found, suspects = look_again(top, known.as_scan(), self._checkpoints.limits, own)
+        if not suspects:
+            known.listed = found.listed
+            return {}
         before = {path: known.state(path) for path in suspects}
         known.folders, known.too_large, known.listed = found.folders, found.too_large, found.listed
         for path in suspects:
