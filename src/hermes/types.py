@@ -199,6 +199,13 @@ class CallFinished(Struct, frozen=True, gc=False, tag="call_finished"):
     result: ToolResult
 
 
+class OutputTail(MinorEvent, frozen=True, gc=False, tag="output_tail"):
+    """The last lines of what a running call has printed so far; provisional, a few times a second."""
+
+    call_id: str
+    text: str
+
+
 class TasksChanged(MinorEvent, frozen=True, gc=False, tag="tasks_changed"):
     """The model has written its task list; `tasks` is all of it, each with id, content and status."""
 
@@ -298,6 +305,7 @@ Event: TypeAlias = (
     | BlockClosed
     | CallStarted
     | CallFinished
+    | OutputTail
     | TasksChanged
     | Commentary
     | StatusChanged

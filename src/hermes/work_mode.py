@@ -5,23 +5,22 @@ its diff. *plan*: nothing is changed at all; what is found out becomes a plan, a
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from hermes.errors import UserError
 
 WorkModeName: TypeAlias = Literal["edits", "ask", "plan"]
 WORK_MODES: Final[tuple[WorkModeName, ...]] = get_args(WorkModeName)
-_GO = frozenset({"go", "go.", "go!"})
 
 
 class WorkMode:
     """The mode of one session. Whoever holds it reads the newest word; `changed` is called after each change."""
 
-    __slots__ = ("_name", "_resumes", "changed", "watched")
+    __slots__ = ("_name", "changed", "resumes", "watched")
 
     def __init__(self, name: str = "edits", changed: Callable[[WorkModeName], None] | None = None) -> None:
         self._name = checked(name)
-        self._resumes: WorkModeName = "edits"  # where "go" leads
+        self.resumes: WorkModeName = "edits"  # where "go" leads
         self.changed = changed
         self.watched: Callable[[str], bool] | None = None  # files whose edits are asked about in *edits*, too
 
@@ -40,20 +39,11 @@ class WorkMode:
         if wanted == self._name:
             return False
         if wanted == "plan":
-            self._resumes = self._name
+            self.resumes = self._name
         self._name = wanted
         if self.changed is not None:
             self.changed(wanted)
         return True
-
-    def next(self) -> WorkModeName:
-        """The mode that one key leads to."""
-        return WORK_MODES[(WORK_MODES.index(self._name) + 1) % len(WORK_MODES)]
-
-    def hear(self, said: Any) -> None:
-        """Leave *plan* when the person says "go" and no more."""
-        if self._name == "plan" and isinstance(said, str) and said.strip().lower() in _GO:
-            self.change(self._resumes)
 
 
 def checked(name: str) -> WorkModeName:

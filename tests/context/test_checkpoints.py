@@ -254,16 +254,16 @@ async def test_nested_repositories_are_covered_like_any_folder(tmp_path: Path) -
         assert (here.root / "inner" / "a").read_text() == "1\n"
 
 
-async def test_the_oldest_go_when_there_are_too_many_and_those_inside_a_turn_before_its_first(tmp_path: Path) -> None:
-    async with bench(tmp_path, CheckpointLimits(max_snapshots=3)) as here:
-        for number in range(2):
+async def test_the_oldest_turns_go_when_there_are_too_many_with_all_that_is_theirs(tmp_path: Path) -> None:
+    async with bench(tmp_path, CheckpointLimits(max_snapshots=2)) as here:
+        for number in range(4):
             here.new_turn()
             await here.command(f"echo {number} > a")
             for step in range(3):
                 await here.command(f"echo {number}.{step} > a", destructive=True)
         listed = await here.checkpoints.list(str(here.root))
-    assert len(listed) == 3
-    assert [one.kind for one in listed].count("turn") == 2
+    assert [one.kind for one in listed] == ["command"] * 3 + ["turn"] + ["command"] * 3 + ["turn"]
+    assert len({one.turn_id for one in listed}) == 2
 
 
 async def test_pruning_removes_the_old_the_orphaned_and_what_they_took(tmp_path: Path) -> None:

@@ -465,13 +465,14 @@ async def test_parts_are_asked_in_the_order_of_their_names_and_only_for_what_the
     assert [name for name, _ in parts._overriding["context"]] == [
         "ada",
         "background",
+        "checkpoints",
         "hooks",
         "nested-rules",
         "skills",
         "work-mode",
         "zoe",
     ]
-    assert parts._overriding["around"] == ()
+    assert [name for name, _ in parts._overriding["around"]] == ["checkpoints"]
 
 
 async def test_a_part_around_a_call_sees_it_begin_and_end_and_cannot_hide_what_it_raised(

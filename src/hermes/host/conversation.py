@@ -9,6 +9,7 @@ from hermes.host.hosted_session import SessionListener, SessionStart
 from hermes.host.session_figures import SessionFigures
 from hermes.redact import Redactor
 from hermes.types import Content, Question
+from hermes.work_mode import WorkModeName
 
 if TYPE_CHECKING:
     from hermes.host.command import CommandResult, SurfaceFacts
@@ -47,6 +48,7 @@ class Conversation(CommandScene, Protocol):
     session_id: str
     is_busy: bool
     busy_mode: "BusyMode"
+    work_mode: WorkModeName
     figures: SessionFigures
     redactor: Redactor
 
@@ -66,6 +68,7 @@ class Conversation(CommandScene, Protocol):
     async def withdraw(self, key: str) -> None: ...
     async def command(self, typed: str, surface: "SurfaceFacts") -> "CommandResult": ...
     def interrupt(self) -> bool: ...
+    def steer(self, text: str) -> bool: ...
     def release(self) -> None: ...
     def answer(self, question_id: str | None, said: str | None, by: str) -> Question: ...
     def later(self, work: Coroutine[Any, Any, None], name: str) -> None: ...

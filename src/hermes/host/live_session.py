@@ -14,9 +14,10 @@ from hermes.errors import HermesError
 from hermes.host.events import LiveEvent, Notice, NoticeLevel, NumberedEvent
 from hermes.host.hosted_session import STOP_S, HostedSession, SessionListener, SessionStart
 from hermes.host.logs import session_tag
+from hermes.host.mode_words import hear
 from hermes.host.session_figures import SessionFigures
 from hermes.models.providers.resolve import ModelQuery, resolve
-from hermes.types import Content, ModelAnswered
+from hermes.types import Content, JsonObject, ModelAnswered, TasksChanged
 
 if TYPE_CHECKING:  # for the first message or the first stream
     from hermes.host.command import CommandResult, SurfaceFacts
@@ -37,6 +38,8 @@ class LiveSession(HostedSession):
         self.last_answer = ""
         self.figures = SessionFigures()
         # Skills of this run reach a session that goes on with its next message; a copy knows them already.
+        self.tasks: tuple[JsonObject, ...] = ()  # the list that the model works by, as it was told last
+        self.own_output: list[str] = []  # of commands of the person's own, for the next message
         self._untold = start.skills if session_id is not None and not is_copy else None
         self._compress_wanted: str | None = None  # the topic to keep above all
         self._at_ease = asyncio.Event()  # no worker is at work
@@ -119,6 +122,8 @@ class LiveSession(HostedSession):
             self.host.begin(self.host.put_to_sleep(self), f"sleep of {self.session_id}")
 
     def tell(self, event: LiveEvent) -> None:
+        if type(event) is TasksChanged:
+            self.tasks = event.tasks
         if type(event) is ModelAnswered:
             self.figures.in_context = event.usage.prompt_tokens or self.figures.in_context
         if self._log is not None:
@@ -154,7 +159,9 @@ class LiveSession(HostedSession):
 
         While a turn runs, `mode` (else the session's own) says what becomes of it. A `key` is heard once.
         """
-        self.mode.hear(content)
+        hear(self.mode, content)
+        if self.own_output and isinstance(content, str):
+            content, self.own_output = "\n\n".join((*self.own_output, content)), []
         mode = mode or self.busy_mode
         if self.is_busy and mode == "steer" and isinstance(content, str) and self.agent.steer(content):
             return None

@@ -19,7 +19,7 @@ def last_messages(db: "SessionDB", session_id: str, exchanges: int) -> list[dict
     """What people and the model said in the last `exchanges`; the cost does not grow with the session."""
     most, count = exchanges * MESSAGES_AN_EXCHANGE, db.message_count(session_id)
     rows = db.get_messages(session_id, limit=most, offset=max(0, count - most)) if most else []
-    spoken = [row for row in rows if row["role"] in ("user", "assistant") and said(row).strip()]
+    spoken = [row for row in rows if row["role"] in ("user", "assistant") and (said(row).strip() or calls_of(row))]
     starts = [place for place, row in enumerate(spoken) if row["role"] == "user"]
     return spoken[starts[-exchanges] :] if len(starts) >= exchanges else spoken
 
@@ -31,6 +31,18 @@ def said(message: Row) -> str:
         parts = (part for part in content if isinstance(part, Mapping))
         return "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in parts)
     return str(content or "")
+
+
+def calls_of(message: Row) -> list[str]:
+    """The calls of a message, a line each: the tool and the argument that says most."""
+    lines = []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", call)
+        found = re.search(
+            r'"(?:command|path|pattern|query|url)": ?"((?:[^"\\\\]|\\\\.)*)', str(function.get("arguments"))
+        )
+        lines.append(f"{function.get('name')} {found[1] if found else ''}".strip())
+    return lines
 
 
 def age(moment: float | None) -> str:

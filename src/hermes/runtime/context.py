@@ -116,7 +116,9 @@ class CallContext(Struct, frozen=True, kw_only=True):
 
     @property
     def gate(self) -> seams.Gate:
-        return self.turn.services.gate
+        from hermes.runtime.call_gate import CallGate  # an answer without calls does without
+
+        return CallGate(self.turn.services.gate, self.details)
 
     @property
     def supervisor(self) -> seams.Supervisor:

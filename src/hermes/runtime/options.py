@@ -51,8 +51,8 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     disabled_toolsets: Sequence[str] | None = None
     default_toolsets: Sequence[str] | None = None  # for a session that begins where `enabled_toolsets` names none
     tool_delay: float = 0.0
-    checkpoints_enabled: bool = False
-    checkpoint_max_snapshots: int = 20
+    checkpoints_enabled: bool = True
+    checkpoint_max_snapshots: int = 200  # turns
     checkpoint_max_total_size_mb: int = 500
     checkpoint_max_file_size_mb: int = 10
     cwd: str | None = None

@@ -240,7 +240,7 @@ async def through_stages(call: CallContext) -> ToolResult:
     parts, started = services.parts, services.clock.monotonic()
     reason = await parts.refusal(call)
     content, status = await _contained(call) if reason is None else (tool_error(reason), "failed")
-    duration_ms = (services.clock.monotonic() - started) * 1000
+    duration_ms = (services.clock.monotonic() - started) * 1000 - call.details.get("asked_ms", 0.0)
     return ToolResult(
         call_id=call.call_id,
         name=call.asked.call.name,

@@ -8,8 +8,8 @@ from hermes.config.section import SectionBase, key
 class Section(SectionBase, frozen=True):
     """Snapshots of the workspace, to roll back to."""
 
-    enabled: Annotated[bool, key("Take one before files are changed.")] = False
-    max_snapshots: Annotated[int, key("Snapshots kept for a workspace.", ge=1)] = 20
+    enabled: Annotated[bool, key("Keep what files were before they are changed.")] = True
+    max_snapshots: Annotated[int, key("Turns of a workspace whose snapshots are kept.", ge=1)] = 200
     max_total_size_mb: Annotated[int, key("Space for all of them, MB.", ge=1)] = 500
     max_file_size_mb: Annotated[int, key("Larger files are left out, MB.", ge=1)] = 10
     auto_prune: Annotated[bool, key("Delete old ones without being asked.")] = True

@@ -17,6 +17,9 @@ class Section(SectionBase, frozen=True):
     bell_on_complete: Annotated[bool, key("Ring the terminal's bell at the end of a turn.")] = False
     terminal_title: Annotated[bool, key("Show the session's title in the terminal's own title.")] = False
     show_reasoning: Annotated[bool, key("Show what the model thinks before it answers.")] = False
+    theme: Annotated[
+        Literal["auto", "dark", "light"], key("Colours for a dark or a light background; auto asks the terminal.")
+    ] = "auto"
     streaming: Annotated[bool, key("Show the answer while it is written.")] = True
     timestamps: Annotated[bool, key("Show the time beside each message.")] = False
     inline_diffs: Annotated[bool, key("Show edits as diffs.")] = True

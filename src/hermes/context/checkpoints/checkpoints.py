@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from hermes.config import paths
 from hermes.context.checkpoints.capture import Capture, InThread, Meta, parse_meta, state_of, states
 from hermes.context.checkpoints.checkpoint_paths import folder_for, is_folder_of_work, project_key, root_of
+from hermes.context.checkpoints.contents import Contents
 from hermes.context.checkpoints.git import REFS, GitStore
 from hermes.context.checkpoints.model import (
     ABSENT,
@@ -29,10 +31,12 @@ from hermes.context.checkpoints.prune import Pruner
 from hermes.context.checkpoints.records import Known, Ledger, Project, Records, locked
 from hermes.context.checkpoints.restore import RestorePlan, Restorer, differing, is_within
 from hermes.context.checkpoints.scan import Scan, look
+from hermes.context.checkpoints.step_log import StepLog
 from hermes.seams import Supervisor
 
 _HASH = re.compile(r"[0-9a-f]{4,64}")
 _NOW = "refs/hermes-now"
+STEPS, CONTENTS = "steps", "contents"
 _SHORTSTAT = re.compile(rb"(\d+) (file|insertion|deletion)")
 
 
@@ -61,8 +65,8 @@ class Checkpoints:
         limits: CheckpointLimits,
         now: Callable[[], float],
     ) -> None:
-        self._own_home = Path(os.path.realpath(home))  # what the runtime itself writes: never in a snapshot
-        self.folder = folder = paths.checkpoints_dir(self._own_home)
+        self.own_home = Path(os.path.realpath(home))  # what the runtime itself writes: never in a snapshot
+        self.folder = folder = paths.checkpoints_dir(self.own_home)
         self.store = GitStore(folder / "store", supervisor)
         self.records = Records(folder / "projects")
         self.limits = limits
@@ -80,7 +84,7 @@ class Checkpoints:
     async def before(self, touch: Touch) -> tuple[Snapshot, ...]:
         """Take the snapshots that the call calls for: one per project and turn, and one before what destroys."""
         taken: list[Snapshot] = []
-        for root in self._roots(touch):
+        for root in self.roots(touch):
             key = project_key(root)
             async with self._project(key):
                 is_first = self._taken.get(key) != touch.turn_id
@@ -104,7 +108,7 @@ class Checkpoints:
         if touch.is_command:
             return
         named = _resolved(touch.cwd, (*touch.paths, *files))
-        for root in self._roots(touch):
+        for root in self.roots(touch):
             inside = [path for path in named if root in path.parents]
             await self._note(root, {each for path in inside for each in _with_folders(root, path)})
 
@@ -173,6 +177,21 @@ class Checkpoints:
             raise CheckpointError(f"no snapshots are taken of {str(here)!r}; go to a project's folder")
         return here
 
+    def roots_of(self, folder: str) -> list[Path]:
+        """The folder that is covered when commands run in `folder`; none where that makes no sense."""
+        return self.roots(Touch(call_id="", turn_id="", session_id="", tool="", paths=(), cwd=folder, is_command=True))
+
+    async def baseline(self, root: Path, max_files: int | None) -> Known:
+        """All of a project in the store, as it is now. `CheckpointError` when it has more files than that."""
+        key = project_key(root)
+        limits = self.limits if max_files is None else replace(self.limits, max_files=max_files)
+        if await self._pruner.is_due(self._now(), self._in_thread):
+            await self.prune()
+        async with self._project(key):
+            await self._take(root, key, "as it was found", "found", {}, limits)
+            known: Known = await self._in_thread(self.records.known, key)
+            return known
+
     # -- keeping house -------------------------------------------------------------------------------------------
 
     async def status(self) -> dict[str, Any]:
@@ -204,22 +223,32 @@ class Checkpoints:
     async def prune(self, limits: CheckpointLimits | None = None) -> dict[str, int]:
         """Delete what is too old, too much or without its folder; how many snapshots and bytes that freed."""
         async with locked(self._store_lock):
-            return await self._pruner.prune(limits or self.limits, self._now(), self._in_thread)
+            freed = await self._pruner.prune(limits or self.limits, self._now(), self._in_thread)
+            freed["bytes"] += await self._in_thread(self._sweep, limits or self.limits)
+            return freed
+
+    def _sweep(self, limits: CheckpointLimits) -> int:
+        """Drop the steps of old turns, and the contents that nothing refers to any more."""
+        used = StepLog(self.folder / STEPS).prune(limits.max_snapshots, self._now() - limits.retention_s)
+        return Contents(self.folder / CONTENTS).sweep(used)
 
     async def clear(self) -> None:
         """Delete every snapshot there is."""
         async with locked(self._store_lock):
             await self._in_thread(self._pruner.clear)
+            for name in (STEPS, CONTENTS):
+                await self._in_thread(shutil.rmtree, self.folder / name, True)
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    def _roots(self, touch: Touch) -> list[Path]:
+    def roots(self, touch: Touch) -> list[Path]:
+        """The folders that are covered for a call."""
         cwd = Path(os.path.realpath(touch.cwd))
         touched = _resolved(touch.cwd, touch.paths) or [cwd]
         # A command may reach anywhere; beyond the folder it runs in, only projects are worth a look.
         only = touch.is_command
         found = (folder_for(path, cwd, self._user_home, projects_only=only and path != cwd) for path in touched)
-        own = self._own_home
+        own = self.own_home
         return list(dict.fromkeys(root for root in found if root and root != own and own not in root.parents))
 
     @asynccontextmanager
@@ -230,11 +259,19 @@ class Checkpoints:
             yield
 
     async def _look(self, root: Path, was: Scan) -> Scan:
-        own = os.fsencode(self._own_home)
+        own = os.fsencode(self.own_home)
         found: Scan = await self._in_thread(look, os.fsencode(root), was, self.limits, own)
         return found
 
-    async def _take(self, root: Path, key: str, reason: str, kind: Reason, facts: dict[str, str]) -> Snapshot | None:
+    async def _take(
+        self,
+        root: Path,
+        key: str,
+        reason: str,
+        kind: Reason,
+        facts: dict[str, str],
+        limits: CheckpointLimits | None = None,
+    ) -> Snapshot | None:
         """A new snapshot, or None when the newest one still holds."""
         await self.store.make()
         known = await self._in_thread(self.records.known, key)
@@ -242,8 +279,8 @@ class Checkpoints:
         at = self._now()
         message = json.dumps({"reason": reason[:200], "kind": kind, **facts})
         ref = f"{REFS}/{key}/{seq:08d}"
-        capture = Capture(root, known, self.limits, self._in_thread)
-        now = await capture.into(self.store, ref, message, at, os.fsencode(self._own_home))
+        capture = Capture(root, known, limits or self.limits, self._in_thread)
+        now = await capture.into(self.store, ref, message, at, os.fsencode(self.own_home))
         if now is None:
             if capture.is_fresher:
                 await self._in_thread(self.records.keep_known, key, known)
@@ -268,7 +305,7 @@ class Checkpoints:
         """What is there now, in the store but on no list."""
         known = await self._in_thread(self.records.known, key)
         capture = Capture(root, known, self.limits, self._in_thread)
-        now = await capture.into(self.store, ref, "{}", self._now(), os.fsencode(self._own_home))
+        now = await capture.into(self.store, ref, "{}", self._now(), os.fsencode(self.own_home))
         return now or known
 
     async def _next_seq(self, key: str) -> int:
@@ -280,9 +317,8 @@ class Checkpoints:
             return []
         form = "%(refname:lstrip=3)%09%(objectname)%09%(committerdate:unix)%09%(contents:subject)"
         listed = await self.store.run("for-each-ref", "--sort=-refname", f"--format={form}", f"{REFS}/{key}/")
-        return [
-            _snapshot(number, line.split("\t", 3), root) for number, line in enumerate(listed.decode().splitlines(), 1)
-        ]
+        lines = [line for line in listed.decode().splitlines() if '"kind": "found"' not in line]
+        return [_snapshot(number, line.split("\t", 3), root) for number, line in enumerate(lines, 1)]
 
     async def _find(self, key: str, root: str, which: str) -> Snapshot:
         found = await self._snapshots(key, root)

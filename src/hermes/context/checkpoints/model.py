@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hermes.errors import UserError
 
-Reason: TypeAlias = Literal["turn", "command", "rollback"]
+Reason: TypeAlias = Literal["turn", "command", "rollback", "found"]
 Sig: TypeAlias = tuple[int, int, int, int]
 """ctime in ns, size, inode and mode of a file: any change of content or mode changes it."""
 
@@ -27,7 +27,7 @@ class CheckpointError(UserError):
 class CheckpointLimits(Struct, frozen=True, kw_only=True):
     """How much is kept."""
 
-    max_snapshots: int = 20
+    max_snapshots: int = 200  # turns
     max_total_bytes: int = 500_000_000
     max_file_bytes: int = 10_000_000
     max_files: int = 50_000

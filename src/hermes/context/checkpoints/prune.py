@@ -13,6 +13,8 @@ from hermes.context.checkpoints.model import CheckpointLimits
 from hermes.context.checkpoints.records import Records
 from hermes.typed import from_json
 
+ROWS_A_TURN = 10  # at most, on average
+
 
 class House(Struct, kw_only=True):
     """When the store was last cleaned, and what has gone into it since."""
@@ -100,12 +102,13 @@ class Pruner:
     def size_bytes(self) -> int:
         """What the store takes on disk; blocking."""
         total = 0
-        for folder, _, names in os.walk(self._store.folder):
-            for name in names:
-                try:
-                    total += Path(folder, name).lstat().st_size
-                except FileNotFoundError:
-                    continue
+        for top in (self._store.folder, self._store.folder.with_name("contents")):
+            for folder, _, names in os.walk(top):
+                for name in names:
+                    try:
+                        total += Path(folder, name).lstat().st_size
+                    except FileNotFoundError:
+                        continue
         return total
 
     def _is_orphan(self, key: str, limits: CheckpointLimits) -> bool:
@@ -156,9 +159,7 @@ class Pruner:
 
 
 def _surplus(rows: list[Row], most: int) -> list[Row]:
-    """Which to drop, oldest first: those inside a turn before those that begin one, and never the newest."""
-    excess = len(rows) - most
-    if excess <= 0:
-        return []
-    inner = [row for row in rows[:-1] if not row.is_turn][:excess]
-    return inner + [row for row in rows[:-1] if row.is_turn][: excess - len(inner)]
+    """Which to drop when more turns have some than are kept: all before the first turn that stays."""
+    turns = [place for place, row in enumerate(rows) if row.is_turn]
+    first = turns[-most] if len(turns) > most else max(0, len(rows) - ROWS_A_TURN * most)
+    return [row for row in rows[:first] if row is not rows[-1]]

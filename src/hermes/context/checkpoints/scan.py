@@ -55,6 +55,96 @@ def is_unchanged(root: bytes, was: Scan) -> bool:
     return bool(was.listed)
 
 
+def look_again(root: bytes, was: Scan, limits: CheckpointLimits, own_home: bytes) -> tuple[Scan, set[bytes]]:
+    """What is there now, and the paths that may have changed since `was`. Only folders that have changed are listed."""
+    prefix, lstat = root + b"/", os.lstat
+    fresh = time.time_ns() - _RACY_NS
+    folders: list[tuple[bytes, os.stat_result | None]] = []
+    files: list[tuple[bytes, os.stat_result | None]] = []
+    for rel, stamp in was.listed.items():
+        try:
+            info = lstat(prefix + rel[:-1])
+        except OSError:
+            folders.append((rel, None))
+            continue
+        if info.st_mtime_ns != stamp or (rel and info.st_mode != was.folders[rel]):
+            folders.append((rel, info))
+    # Written flat, it runs for every file around each command: whatever changes a file changes one of these two.
+    for known in (was.files, was.too_large):
+        for rel, sig in known.items():
+            try:
+                info = lstat(prefix + rel)
+            except OSError:
+                files.append((rel, None))
+                continue
+            if info.st_ctime_ns != sig[0] or info.st_ino != sig[2]:
+                files.append((rel, info))
+    if not folders and not files:
+        return was, set()
+    now = Scan(dict(was.files), dict(was.folders), dict(was.too_large), dict(was.listed))
+    changed = {rel for rel, _ in files}
+    for rel, found in files:
+        _put(now, rel, found, (limits.max_file_bytes, fresh))
+    pending: list[tuple[bytes, bytes]] = []
+    for rel, found in folders:
+        if found is None or not stat.S_ISDIR(found.st_mode):
+            now.listed.pop(rel, None)
+            if now.folders.pop(rel, None) is not None:
+                changed.add(rel)
+            continue
+        if rel and found.st_mode != was.folders[rel]:
+            now.folders[rel] = found.st_mode
+            changed.add(rel)
+        if found.st_mtime_ns != was.listed[rel]:
+            pending.append((rel, prefix + rel[:-1]))
+    _list_again(now, changed, pending, (limits, fresh, own_home))
+    return now, changed
+
+
+def _put(now: Scan, rel: bytes, info: "os.stat_result | None", rules: tuple[int, int]) -> None:
+    """Take in one file that has changed, or is gone."""
+    most, fresh = rules
+    now.files.pop(rel, None)
+    now.too_large.pop(rel, None)
+    if info is None or info.st_mode & _KIND not in _KEPT:
+        return
+    when = -fresh if info.st_ctime_ns > fresh else info.st_ctime_ns
+    (now.too_large if info.st_size > most else now.files)[rel] = (when, info.st_size, info.st_ino, info.st_mode)
+
+
+def _list_again(
+    now: Scan,
+    changed: set[bytes],
+    pending: list[tuple[bytes, bytes]],
+    rules: tuple[CheckpointLimits, int, bytes],
+) -> None:
+    """Look for what is new in folders that have changed, and in folders that are new themselves."""
+    limits, fresh, own_home = rules
+    while pending:
+        below, path = pending.pop()
+        try:
+            stamp = os.lstat(path).st_mtime_ns
+            entries = os.scandir(path)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+        now.listed[below] = -fresh if stamp > fresh else stamp
+        found = Scan()
+        with entries:
+            inside = _look(entries, below, found, (limits.max_file_bytes, fresh))
+        for rel, folder in inside:
+            if folder != own_home and rel not in now.folders:
+                now.folders[rel] = found.folders[rel]
+                changed.add(rel)
+                pending.append((rel, folder))
+        for old, new in ((now.files, found.files), (now.too_large, found.too_large)):
+            for rel, sig in new.items():
+                if rel not in old:
+                    old[rel] = sig
+                    changed.add(rel)
+        if len(now.files) > limits.max_files:
+            raise CheckpointError(f"there are more than {limits.max_files} files; what commands change is not kept")
+
+
 def scan(root: bytes, limits: CheckpointLimits, own_home: bytes) -> Scan:
     """Every file of the project. `CheckpointError` when there are more than the limit."""
     found = Scan()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from hermes.host.command import CommandCall, CommandResult, SessionTarget, SlashCommand
 from hermes.host.conversation import CommandScene
 from hermes.host.session_select import find_session
+from hermes.host.session_text import age, title_of
 
 SHOWN = 20
 
@@ -13,7 +14,16 @@ async def run(call: CommandCall) -> CommandResult:
     session = call.session
     if not call.words:
         screen = await call.hermes("sessions", "list", "--limit", "10")
-        return CommandResult(screen=screen, note="Go on with one: /resume ID or title")
+        rows = await session.in_thread(lambda: session.db.list_sessions_rich(limit=50, order_by_last_active=True))
+        choices = [
+            {
+                "label": f"{age(row.get('last_active')):9} {title_of(row) or row['id']}",
+                "command": f"/resume {row['id']}",
+            }
+            for row in rows
+            if row["id"] != session.session_id
+        ]
+        return CommandResult(screen=screen, note="Go on with one: /resume ID or title", data={"choices": choices})
     found = await session.in_thread(find_session, session.db, call.words)
     session_id = await session.in_thread(session.db.resolve_resume_session_id, found)
     if session_id == session.session_id:

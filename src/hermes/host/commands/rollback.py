@@ -8,7 +8,10 @@ from hermes.errors import UserError
 from hermes.host.command import CommandCall, CommandResult, SlashCommand
 from hermes.runtime.setup.process import shared
 
-OFF = "Checkpoints are off: start with --checkpoints, or hermes config set checkpoints.enabled true"
+OFF = (
+    "No snapshots of whole folders are taken: start with --checkpoints, or hermes config set checkpoints.enabled true. "
+    "/rewind takes back what Hermes changed."
+)
 STAYS = "The conversation stays as it is; /undo takes the last exchange back as well."
 
 
@@ -21,7 +24,8 @@ async def run(call: CommandCall) -> CommandResult:
         told = await rollback(kept, session.cwd, words)
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    is_off = not words and not (section.enabled or session.asked.checkpoints)
+    is_set = bool((session.settings.tree.get("checkpoints") or {}).get("enabled"))
+    is_off = not words and not (is_set or session.asked.checkpoints)
     return CommandResult(
         text=told.text,
         form="diff" if words.startswith("diff") else "lines",

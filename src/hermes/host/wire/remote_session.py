@@ -16,6 +16,7 @@ from hermes.host.command import CommandResult, SurfaceFacts
 from hermes.host.events import (
     LiveEvent,
     MessageTaken,
+    ModeChanged,
     Notice,
     QuestionAnswered,
     QuestionAsked,
@@ -34,6 +35,7 @@ from hermes.state.message_line import MODES, BusyMode
 from hermes.tools.environments.command_env import redactor_of
 from hermes.typed import convert
 from hermes.types import Content, JsonObject, Question, SessionRotated, text_of
+from hermes.work_mode import WORK_MODES, WorkModeName
 
 if TYPE_CHECKING:
     from hermes.host.wire.remote_host import RemoteHost
@@ -79,6 +81,7 @@ class RemoteSession:
         self.is_busy = False
         self._is_read_only = is_read_only
         self._busy_mode: BusyMode = "queue"
+        self._work_mode: WorkModeName = "edits"
         self._listeners: list[SessionListener] = []
         self._live_id = ""
         self._after: int | None = None  # the number of the newest stored event that was told
@@ -110,6 +113,15 @@ class RemoteSession:
         if mode != self._busy_mode and self._live_id:
             self.later(self._ask_quietly("config.set", key="busy", value=mode), "busy mode")
         self._busy_mode = mode
+
+    @property
+    def work_mode(self) -> WorkModeName:
+        return self._work_mode
+
+    @work_mode.setter
+    def work_mode(self, mode: WorkModeName) -> None:
+        if mode != self._work_mode and self._live_id:
+            self.later(self._ask_quietly("config.set", key="mode", value=mode), "work mode")
 
     def listen(self, listener: SessionListener) -> None:
         self._listeners.append(listener)
@@ -222,6 +234,8 @@ class RemoteSession:
         except ValidationError:  # of a kind that this version does not know, which says so when it connects
             return
         match told:
+            case ModeChanged():
+                self._work_mode = told.mode
             case QuestionAsked():
                 self.questions.asked.setdefault(told.question.id, told.question)
             case QuestionAnswered():
@@ -259,6 +273,7 @@ class RemoteSession:
         self.figures = convert(found["figures"], SessionFigures)
         self._cwd = found["cwd"]
         self._busy_mode = next((mode for mode in MODES if mode == found["busy_mode"]), "queue")
+        self._work_mode = next((mode for mode in WORK_MODES if mode == found["work_mode"]), "edits")
         self.queue.open_ones = tuple(WaitingMessage(one["id"], one["text"]) for one in found["waiting"])
 
     def _tell(self, event: LiveEvent) -> None:
@@ -288,6 +303,12 @@ class RemoteSession:
         if self._is_read_only or not self.is_busy:
             return False
         self.later(self._ask_quietly("session.interrupt"), "an interrupt")
+        return True
+
+    def steer(self, text: str) -> bool:
+        if self._is_read_only or not self.is_busy:
+            return False
+        self.later(self._ask_quietly("session.steer", text=text), "a word for the turn")
         return True
 
     def release(self) -> None:

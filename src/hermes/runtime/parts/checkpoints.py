@@ -1,36 +1,60 @@
-"""Checkpoints: a snapshot before a call that may change files, for sessions that take them."""
+"""Checkpoints: what files were before a call changed them, for sessions that keep it."""
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hermes.config.sections import checkpoints
-from hermes.runtime.parts import Joining, Part
+from hermes.runtime.parts import Joining, Part, TurnFacts
 
 if TYPE_CHECKING:
     from hermes.runtime.call_checkpoints import CallCheckpoints
     from hermes.runtime.context import CallContext
 
+SOON_S = 0.2  # who answers faster runs no commands
+
 
 class CheckpointPart(Part):
-    """Joins `call_checkpoints` to the calls of the agent."""
+    """Joins `call_checkpoints` to the calls of the agent. The first look at a project runs beside a model call."""
 
     limit_s = 300.0  # for a snapshot of a large project, which is taken before the call may run
 
-    def __init__(self, calls: "CallCheckpoints") -> None:
-        self.calls = calls
+    def __init__(self, agent: Joining) -> None:
+        self._agent = agent
+        self._soon: asyncio.TimerHandle | None = None
 
     @classmethod
     def join(cls, agent: Joining) -> "CheckpointPart | None":
         options = agent.options
         is_asked = "checkpoints_enabled" in options.given
-        if not (options.tools.checkpoints_enabled if is_asked else agent.settings.of(checkpoints.Section).enabled):
-            return None
-        from hermes.runtime.call_checkpoints import call_checkpoints  # for sessions that take them
+        is_on = options.tools.checkpoints_enabled if is_asked else agent.settings.of(checkpoints.Section).enabled
+        return cls(agent) if is_on else None
 
-        return cls(call_checkpoints(options, agent.settings, agent.process))
+    @cached_property
+    def calls(self) -> "CallCheckpoints":
+        from hermes.runtime.call_checkpoints import call_checkpoints  # for the first call that may change something
+
+        return call_checkpoints(self._agent)
+
+    def context(self, turn: TurnFacts) -> None:
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(SOON_S, self._look)
+
+    def _look(self) -> None:
+        self.calls.begin_look()
 
     def around(self, call: "CallContext") -> AbstractAsyncContextManager[None]:
         return self.calls.around(call)
+
+    async def session_moved(self, old: str, new: str) -> None:
+        await self._agent.process.pool.run(self.calls.steps.log.move, old, new)
+
+    async def close(self, *ended: str) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+        if "calls" in self.__dict__:
+            await self.calls.close()
 
 
 part = CheckpointPart

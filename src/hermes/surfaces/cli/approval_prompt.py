@@ -59,10 +59,12 @@ def chosen(question: Question, typed: str) -> str:
 def approval_text(question: Question, cwd: str) -> str:
     """A question about a command or an edit; `cwd` is the folder as it is shown."""
     facts = question.details
-    return question_text(
-        str(facts["command"]),
+    diff = "\n".join(f"  {visible(line)}" for line in str(facts.get("diff") or "").splitlines())
+    why = [str(facts["why"])] if facts.get("why") else []
+    return (f"\n{diff}\n" if diff else "") + question_text(
+        str(facts.get("for_command") or facts["command"]),
         str(facts["description"]),
-        lines=facts["effects"],
+        lines=[*why, *facts["effects"]],
         choices=question.choices,
         heading=f"Hermes wants to use {facts['tool']}{f' in {cwd}' if cwd else ''}:",
     )

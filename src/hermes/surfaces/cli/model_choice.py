@@ -1,8 +1,10 @@
 """Choosing a model: which provider, with which key, under which name; tried before it is written down."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -15,6 +17,8 @@ from hermes.models.providers.resolve import Resolved, resolve
 from hermes.surfaces.cli.context import Cli
 
 SHOWN_MODELS = 40
+KEEP = "\0keep"
+LIKELY = ("openrouter", "anthropic", "openai", "gemini", "custom", "ollama", "lmstudio", "vllm", "local")
 
 
 def is_interactive() -> bool:
@@ -66,25 +70,59 @@ def adopt(cli: Cli, choice: ModelChoice, *, is_tried: bool) -> None:
 # -- asking a person ---------------------------------------------------------------------------------------------
 
 
-def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry]:
-    """Ask for provider, key and model, step by step; each answer is tried before the next question."""
+def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
+    """Ask for provider, key and model, step by step; each answer is tried before the next question.
+
+    None when what is set is kept. What was typed stays when a try fails, so that a slip costs one answer and not all.
+    """
     entry = _ask_provider(cli)
+    if entry is None:
+        return None
     if entry.kind == "box":
         return _ask_file(cli), entry
-    base_url = ""
-    if entry.kind == "any" or not (entry.base_url or entry.kind == "aws"):
-        base_url = click.prompt("Address of the API (base URL)", err=True).strip()
-        entry = provider_of_host(base_url) or entry
-    api_key = ""
-    if entry.kind in ("key", "any") and not any(cli.settings().lookup(name) for name in entry.env):
-        where = f" ({entry.signup})" if entry.signup else ""
-        api_key = _ask_secret(f"Key of {entry.name}{where}", is_optional=entry.kind == "any" or is_loopback(base_url))
-    choice = ModelChoice(provider=entry.id, base_url=base_url, api_key=api_key)
-    _, result = try_choice(cli, choice, needs_model=False)
+    base_url = api_key = ""
+    while True:
+        if entry.kind == "any" or not (entry.base_url or entry.kind == "aws"):
+            base_url = click.prompt("Address of the API (base URL)", default=base_url or None, err=True).strip()
+            entry = provider_of_host(base_url) or entry
+        if entry.kind in ("key", "any") and not any(cli.settings().lookup(name) for name in entry.env):
+            api_key = _ask_key(entry, base_url, api_key)
+        choice = ModelChoice(provider=entry.id, base_url=base_url, api_key=api_key)
+        try:
+            _, result = try_choice(cli, choice, needs_model=False)
+            break
+        except UserError as error:
+            cli.out.note(str(error))
+            if not click.confirm("Try again, with what you typed as the default", default=True, err=True):
+                raise
     if result.server and entry.kind == "any":
         entry = find_provider(result.server) or entry
     name = _ask_model(cli, result.models)
     return ModelChoice(provider=entry.id, base_url=base_url, api_key=api_key, model=name), entry
+
+
+def told_next(cli: Cli) -> None:
+    """The last line of a wizard."""
+    cli.out.note(f"Now type: {typed_name(cli)}")
+
+
+def typed_name(cli: Cli) -> str:
+    """The word that starts Hermes from here: a checkout's launcher is on no PATH."""
+    launcher = cli.environ.get("HERMES_LAUNCHER", "")
+    found = shutil.which("hermes")
+    if not launcher or (found and Path(found).resolve() == Path(launcher)):
+        return "hermes"
+    return "./hermes" if Path.cwd() == Path(launcher).parent else launcher
+
+
+def _ask_key(entry: ProviderEntry, base_url: str, typed: str) -> str:
+    where = f" ({entry.signup})" if entry.signup else ""
+    if typed:
+        again = click.prompt(
+            "Its key (Enter: as typed before)", hide_input=True, default="", show_default=False, err=True
+        )
+        return again.strip() or typed
+    return _ask_secret(f"Key of {entry.name}{where}", is_optional=entry.kind == "any" or is_loopback(base_url))
 
 
 def _ask_file(cli: Cli) -> ModelChoice:
@@ -98,20 +136,63 @@ def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> ModelChoice:
     return ModelChoice(provider="local", model=str(ready_file(cli, text, is_tried=is_tried) or ""))
 
 
-def _ask_provider(cli: Cli) -> ProviderEntry:
-    offered = [entry for entry in providers().values() if entry.kind not in ("oauth", "external")]
+def _ask_provider(cli: Cli) -> ProviderEntry | None:
+    """Who serves the model; None keeps what is set. The likely ones come first."""
     settings = cli.settings()
+    offered = [entry for entry in providers().values() if entry.kind not in ("oauth", "external")]
+    has_key = {entry.id: any(settings.lookup(name) for name in entry.env) for entry in offered}
+    offered.sort(
+        key=lambda entry: (not has_key[entry.id], LIKELY.index(entry.id) if entry.id in LIKELY else len(LIKELY))
+    )
+    now = str(settings.get("model.provider") or ""), str(settings.get("model.default") or "")
+    kept = f"keep {': '.join(filter(None, now))}" if any(now) else ""
+    if _can_draw(cli):
+        labels = [f"{entry.name}{'  (key is set)' if has_key[entry.id] else ''}  {entry.id}" for entry in offered]
+        options: list[tuple[str, str]] = [(kept, KEEP)] if kept else []
+        options += [(label, entry.id) for label, entry in zip(labels, offered, strict=True)]
+        return _drawn_provider(cli, options, offered)
     for number, entry in enumerate(offered, 1):
-        mark = " (key is set)" if any(settings.lookup(name) for name in entry.env) else ""
-        cli.out.note(f"{number:3}  {entry.name}{mark}")
+        cli.out.note(f"{number:3}  {entry.name}{' (key is set)' if has_key[entry.id] else ''}")
     while True:
-        answer = click.prompt("Provider, by number or name", err=True).strip()
+        keeps = f" (Enter: {kept})" if kept else ""
+        default = "" if kept else None
+        answer = click.prompt(
+            f"Provider, by number or name{keeps}", default=default, show_default=False, err=True
+        ).strip()
+        if not answer:
+            return None
         if answer.isdigit() and 1 <= int(answer) <= len(offered):
             return offered[int(answer) - 1]
-        found = find_provider(answer)
-        if found is not None and found in offered:
+        if (found := _meant(answer, offered)) is not None:
             return found
         cli.out.note(f"There is no provider {answer!r}.")
+
+
+def _drawn_provider(cli: Cli, options: list[tuple[str, str]], offered: Sequence[ProviderEntry]) -> ProviderEntry | None:
+    from hermes.surfaces.cli.choose import choose  # draws
+
+    while True:
+        taken = choose("Who serves the model", options)
+        if taken == KEEP:
+            return None
+        if taken is None:
+            raise UserError("nothing was chosen, and nothing was changed")
+        if (found := _meant(taken, offered)) is not None:
+            return found
+        cli.out.note(f"There is no provider {taken!r}.")
+
+
+def _meant(answer: str, offered: Sequence[ProviderEntry]) -> ProviderEntry | None:
+    """The provider of this name, or the only one whose name has it in it."""
+    found = find_provider(answer)
+    if found is not None and found in offered:
+        return found
+    near = [entry for entry in offered if answer.lower() in f"{entry.id} {entry.name}".lower()]
+    return near[0] if len(near) == 1 else None
+
+
+def _can_draw(cli: Cli) -> bool:
+    return cli.out.is_terminal and cli.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
 def _ask_secret(text: str, *, is_optional: bool) -> str:
@@ -122,6 +203,13 @@ def _ask_secret(text: str, *, is_optional: bool) -> str:
 
 
 def _ask_model(cli: Cli, models: Sequence[str]) -> str:
+    if models and _can_draw(cli):
+        from hermes.surfaces.cli.choose import choose  # draws
+
+        taken = choose("Which model", [(name, name) for name in models])
+        if taken is None:
+            raise UserError("nothing was chosen, and nothing was changed")
+        return taken
     for number, name in enumerate(models[:SHOWN_MODELS], 1):
         cli.out.note(f"{number:3}  {name}")
     if len(models) > SHOWN_MODELS:

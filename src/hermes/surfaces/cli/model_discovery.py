@@ -233,7 +233,9 @@ def _by_asking(cli: Cli) -> Pick:
         pick = the_box(cli, "you chose it")
         save_choice(cli.settings(), ModelChoice(provider="local"), providers()["local"])
         return pick
-    choice, entry = ask_choice(cli)
+    asked = ask_choice(cli)
+    assert asked is not None  # nothing is set that could be kept
+    choice, entry = asked
     for line in save_choice(cli.settings(), choice, entry):
         cli.out.note(line)
     return Pick(flags={}, why=f"{choice.model} of {entry.name}, as you chose; another: hermes model", is_saved=True)

@@ -12,6 +12,7 @@ from prompt_toolkit.layout import HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.output import Output as Screen
 
+from hermes.errors import HermesError
 from hermes.host.session_text import age, said, title_of
 from hermes.surfaces.cli.output import cut, padded
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 PREVIEW_LINES = 8
 PREVIEW_MESSAGES = 4
+FOUND = 200
 
 
 class Picker:
@@ -30,6 +32,7 @@ class Picker:
         self._db = db
         self._rows = list(rows)
         self._previews: dict[str, str] = {}
+        self._found: dict[str, frozenset[str]] = {}  # by what was typed
         self.typed = Buffer(on_text_changed=lambda _: self._narrow(), multiline=False)
         self.shown = self._rows
         self.marked = 0
@@ -65,9 +68,21 @@ class Picker:
             self._previews[session] = "\n".join(lines)
         return "\n".join(cut(line, width) for line in self._previews[session].splitlines()[:PREVIEW_LINES])
 
+    def _said_in(self, words: str) -> frozenset[str]:
+        """The sessions in which this was said; what cannot be searched for was said in none."""
+        if words not in self._found:
+            try:
+                query = " ".join(f'"{word}"' if not word.isalnum() else word for word in words.replace('"', "").split())
+                rows = self._db.search_messages(f"{query}*", limit=FOUND)
+            except (HermesError, ValueError):
+                rows = []
+            self._found[words] = frozenset(str(row["session_id"]) for row in rows)
+        return self._found[words]
+
     def _narrow(self) -> None:
         words = self.typed.text.lower().split()
-        self.shown = [row for row in self._rows if all(word in _searched(row) for word in words)]
+        said = self._said_in(" ".join(words)) if any(len(word) > 2 for word in words) else frozenset()
+        self.shown = [row for row in self._rows if row["id"] in said or all(word in _searched(row) for word in words)]
         self.marked = 0
 
 

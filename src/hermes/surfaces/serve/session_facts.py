@@ -123,6 +123,7 @@ def state(live: "LiveSession") -> JsonObject:
         "figures": asdict(live.figures),
         "cwd": live.cwd,
         "busy_mode": live.busy_mode,
+        "work_mode": live.work_mode,
         "is_busy": live.is_busy,
         "is_held": live.is_held,
         "waiting": [{"id": one.id, "text": one.text} for one in live.queue.open_ones],

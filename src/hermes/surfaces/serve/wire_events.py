@@ -13,6 +13,7 @@ from hermes.host.events import (
     LiveEvent,
     MessageReturned,
     MessageTaken,
+    ModeChanged,
     Notice,
     NumberedEvent,
     QuestionAnswered,
@@ -80,6 +81,8 @@ def _shown(event: LiveEvent) -> Shown | None:
             return "question.answered", answered
         case TurnEnded():
             return "message.complete", _ended(event)
+        case ModeChanged():
+            return "session.mode", {"mode": event.mode}
         case WorkChanged():
             return None  # session.info follows it
         case _:

@@ -76,7 +76,15 @@ def facts_of(question: ApprovalQuestion) -> dict[str, Any]:
         "tool": question.tool,
         "cwd": question.cwd,
         **({"diff": diff} if (diff := question.action.details.get("diff")) else {}),
+        **_of_command(question.action),
     }
+
+
+def _of_command(action: Action) -> dict[str, Any]:
+    """Of a question about a place or the border: the command that it is asked for, and why."""
+    if not action.details.get("runs_again"):
+        return {}
+    return {"for_command": action.details.get("command", ""), "why": action.details.get("why", "")}
 
 
 def visible(text: str) -> str:

@@ -13,6 +13,7 @@ from hermes.tools.environments.background import BackgroundRequest, background_o
 from hermes.tools.environments.run_child import CommandInterrupted
 from hermes.tools.registry import registry, tool_error, tool_result
 from hermes.tools.results.limits import kept_output
+from hermes.tools.terminal.live_tail import live_tail
 from hermes.tools.terminal.output_text import MAX_CHARS, cut, meaning_of, plain
 from hermes.tools.terminal.sandbox_escape import RunsOutside, Settled, past_sandbox, run_outside
 from hermes.tools.terminal.simple_commands import misuse
@@ -141,19 +142,9 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
     timeout_s = float(wanted.timeout or settings.get("timeout") or DEFAULT_TIMEOUT_S)
     await ctx.note("command", wanted.command)
     await provide_password(wanted.command, ctx)
-    before = ctx.environment.cwd
     try:
-        if decision.outside and isinstance(ctx.environment, RunsOutside):
-            settled = await run_outside(wanted.command, decision, ctx, timeout_s, cwd=_folder(wanted, before))
-        else:
-            result = await ctx.environment.execute(
-                wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
-            )
-            settled = (
-                Settled(result, PLANNED if result.exit_code else "")
-                if decision.read_only
-                else await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=_folder(wanted, before))
-            )
+        with live_tail(ctx):
+            settled = await _run(wanted, decision, ctx, timeout_s)
     except CommandInterrupted as stopped:
         await ctx.note("exit_code", 130)
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")
@@ -161,6 +152,19 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
     await ctx.note("exit_code", settled.result.exit_code)
     answer = await _worded(wanted.command, settled, ctx, timeout_s)
     return tool_result({**answer, **_approval(decision)})
+
+
+async def _run(wanted: Terminal, decision: Decision, ctx: ToolContext, timeout_s: float) -> Settled:
+    """Run the command where it may run, and once more where the border was in its way and a yes moved it."""
+    folder = _folder(wanted, ctx.environment.cwd)
+    if decision.outside and isinstance(ctx.environment, RunsOutside):
+        return await run_outside(wanted.command, decision, ctx, timeout_s, cwd=folder)
+    result = await ctx.environment.execute(
+        wanted.command, decision, ctx.scope, timeout_s=timeout_s, cwd=wanted.workdir or None
+    )
+    if decision.read_only:
+        return Settled(result, PLANNED if result.exit_code else "")
+    return await past_sandbox(wanted.command, result, ctx, timeout_s, cwd=folder)
 
 
 async def _worded(command: str, settled: Settled, ctx: ToolContext, timeout_s: float) -> dict[str, object]:

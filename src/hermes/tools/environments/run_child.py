@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from hermes.seams import Child, ExecResult
@@ -13,6 +14,10 @@ TIMEOUT_GRACE_S = 0.5
 INTERRUPT_GRACE_S = 0.3
 TIMED_OUT = 124
 SIGNAL_BASE = 128
+
+
+output_watch: ContextVar[Callable[[bytes], None] | None] = ContextVar("output_watch", default=None)
+"""Who is shown what the commands of this call print, as it comes."""
 
 
 class CommandInterrupted(asyncio.CancelledError):
@@ -91,7 +96,10 @@ async def _read_quickly(child: Child, spool: Spool, run_blocking: RunBlocking) -
 
 
 async def _read(child: Child, spool: Spool, run_blocking: RunBlocking) -> None:
+    watch = output_watch.get()
     async for chunk in child.output():
+        if watch is not None:
+            watch(chunk)
         if spool.wants_disk:
             await run_blocking(spool.add, chunk)
         else:

@@ -37,7 +37,7 @@ def test_tool_lines_and_diffs_can_be_left_out(start: Start, home: Path, project:
     with ServerThread(script) as server, start(server) as screen:
         screen.wait_for("Ask something")
         screen.type(f"Go{ENTER}")
-        screen.wait_for("First.", "Second.", "ran echo printed (exit code 0)")
+        screen.wait_for("First.", "Second.", "tokens read")
         assert "✓ terminal" not in screen.text
 
 
@@ -47,7 +47,7 @@ def test_a_resumed_session_may_show_nothing_of_its_past(start: Start, home: Path
         with start(server) as screen:
             screen.wait_for("Ask something")
             screen.type(f"Hello{ENTER}")
-            screen.wait_for("I was asked: Hello", " in, ")
+            screen.wait_for("I was asked: Hello", "tokens read")
             screen.type(CTRL_D)
             screen.ended()
         with start(server, "--continue") as screen:
@@ -90,7 +90,7 @@ def test_a_long_question_stays_whole_on_the_screen_and_a_very_long_one_says_what
     with ServerThread(script) as server, start(server, columns=60) as screen:
         screen.wait_for("Ask something")
         screen.type(f"{words}{ENTER}")
-        screen.wait_for("Read.", " in, ")
+        screen.wait_for("Read.", "tokens read")
         asked = next(number for number, line in enumerate(screen.lines) if line.startswith("> word0 "))
         end = next(number for number, line in enumerate(screen.lines) if line == "Read.")
         assert " ".join(screen.lines[asked:end]).split() == [">", *words.split()]
@@ -106,7 +106,7 @@ def test_a_question_of_the_gate_is_broken_between_words(start: Start, project: P
     with ServerThread(script) as server, start(server, columns=60) as screen:
         screen.wait_for("Ask something")
         screen.type(f"Clean up{ENTER}")
-        screen.wait_for("[a]lways,", "[D]eny:", "allow?")
+        screen.wait_for("4. yes, always", "> 5. no", "allow?")
         screen.type(f"what{ENTER}")
         screen.wait_for("Answer with one of the letters", "What you\nwere typing is kept.")
         screen.type(ESC)

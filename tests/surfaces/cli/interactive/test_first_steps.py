@@ -24,7 +24,7 @@ def test_ask_and_read_the_answer(start: Start) -> None:
         screen.wait_for("Ask something")
         screen.type(f"What is 6 times 7?{ENTER}")
         screen.wait_for("It is 42:", "• six", "6 * 7")
-        screen.wait_for("scripted · ", " in, ")
+        screen.wait_for("scripted · ", "tokens read")
         screen.capture("ask")
         screen.type(CTRL_D)
         assert screen.ended() == 0
@@ -39,7 +39,7 @@ def test_watch_a_tool_run(start: Start, project: Path) -> None:
         screen.wait_for("Ask something")
         screen.type(f"Count.{ENTER}")
         screen.wait_for("It counts to thirty.", "terminal seq 1 30; false", "exit code 1", "… 25 lines before", "  30")
-        screen.wait_for("  ran seq 1 30; false (exit code 1)")
+        screen.wait_for("✗ terminal seq 1 30; false", "tokens read")
         screen.capture("tool")
         screen.type(CTRL_D)
         assert screen.ended() == 0
@@ -54,7 +54,7 @@ def test_an_edit_is_shown_as_a_diff(start: Start, project: Path) -> None:
         screen.type(f"Say bye{ENTER}")
         screen.wait_for("-print('hello')", "+print('bye')", "Done.", "  changed ")
         screen.capture("diff")
-        assert b"\x1b[32m+print('bye')" in screen.raw
+        assert b"\x1b[32m    1 +print('bye')" in screen.raw
     assert (project / "hello.py").read_text() == "print('bye')\n"
 
 
@@ -64,13 +64,13 @@ def test_approve(start: Start, project: Path) -> None:
     with ServerThread(script) as server, start(server) as screen:
         screen.wait_for("Ask something")
         screen.type(f"Remove it.{ENTER}")
-        screen.wait_for("rm -rf gone", "Allow it?", "allow?")
+        screen.wait_for("rm -rf gone", "May this run", "1. yes, once", "> 5. no", "allow?")
         screen.type("maybe" + ENTER)
         screen.wait_for("Answer with one of the letters")
         assert (project / "gone").exists()
         screen.capture("approve")
         screen.type("o" + ENTER)
-        screen.wait_for("It is removed.")
+        screen.wait_for("It is removed.", "✓ allowed once")
         screen.wait_gone("allow?")
     assert not (project / "gone").exists()
 

@@ -117,6 +117,6 @@ async def test_pictures_named_in_a_message_go_with_it(tmp_path: Path) -> None:
 
 def test_the_status_line_keeps_to_its_width() -> None:
     spent = SessionFigures(model="a-model", window=1000, read=12_345, written=9, in_context=250, cost_usd=None)
-    assert status_line(spent, "/w", 80, show_cost=True) == "a-model · /w · context 25% · 12.3k in, 9 out · cost unknown"
+    assert status_line(spent, "/w", 80, show_cost=True) == "a-model · /w · context 25% · cost unknown"
     for width in range(10, 80):
         assert width_of(status_line(spent, "/work/中文", width, show_cost=True)) < width

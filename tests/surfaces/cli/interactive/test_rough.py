@@ -44,7 +44,7 @@ def test_no_colour_is_no_colour(start: Start) -> None:
     with ServerThread(script) as server, start(server, NO_COLOR="1") as screen:
         screen.wait_for("Ask something")
         screen.type(f"Go{ENTER}")
-        screen.wait_for("Bold and", "x = 1", "ran false (exit code 1)")
+        screen.wait_for("Bold and", "x = 1", "✗ terminal false", "exit code 1")
         screen.type(CTRL_D)
         assert screen.ended() == 0
     for colour in range(30, 50):
@@ -95,7 +95,7 @@ def test_resized_while_it_draws(start: Start) -> None:
             screen.resize(columns)
             screen.type("x")
             screen.wait_for("x" * (1 + (60, 120, 70).index(columns)))
-        screen.wait_for(" in, ")
+        screen.wait_for("tokens read")
         assert sum(line.startswith("> xxx") for line in screen.lines) == 1
         screen.type(CTRL_U + CTRL_D)
         assert screen.ended() == 0

@@ -12,7 +12,7 @@ from hermes.state import SessionDB
 from hermes.testing.replies import calls, says, thinks
 from hermes.testing.server import ScriptedServer, ServerThread
 from tests.surfaces.cli.interactive.conftest import Start
-from tests.surfaces.cli.interactive.terminal import ENTER, TAB, Terminal, answering, hermes
+from tests.surfaces.cli.interactive.terminal import ENTER, ESC, TAB, Terminal, answering, hermes
 
 DEMANDED = frozenset(
     [
@@ -146,7 +146,9 @@ def test_commands_that_tell_something(start: Start) -> None:
         ask(screen, "/doctor python", "✓")
         ask(screen, "/fallback", "No model takes over")
         ask(screen, "/reasoning high", "Effort: high")
-        ask(screen, "/model", "scripted; change it with")
+        ask(screen, "/model", "The model is scripted", "type to filter")
+        screen.type(ESC)
+        screen.wait_gone("type to filter")
         ask(screen, "/copy", "characters are copied")
         ask(screen, "/stop", "No turn is running.")
         ask(screen, "/nonsens", "there is no command /nonsens")
@@ -164,13 +166,13 @@ def test_what_a_server_told_of_itself_is_shown_below_the_line_and_by_context(
             screen.wait_for("Ask something", "vllm · ")
             ask(screen, "Hello", "I was asked: Hello", "the-one · ", "context ")
             ask(screen, "/context", "of 40960 tokens (", "in 2 messages.")
-            ask(screen, "/model", "the-one; change it with")
+            ask(screen, "/model", "The model is the-one", "> the-one  (now)", "type to filter")
 
 
 def test_a_window_that_nobody_told_is_called_assumed(start: Start) -> None:
     with ServerThread(answering({}), window=None) as server, start(server) as screen:
         screen.wait_for("Ask something")
-        ask(screen, "Hello", "I was asked: Hello", "context ", "% · ")
+        ask(screen, "Hello", "I was asked: Hello", "context 3%")
         ask(screen, "/context", "of 128000 tokens (", "it is assumed.")
 
 

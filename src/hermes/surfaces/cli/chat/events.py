@@ -13,6 +13,7 @@ from hermes.types import (
     CallStarted,
     Commentary,
     Event,
+    JsonObject,
     MinorEvent,
     ModelAnswered,
     ReasoningDelta,
@@ -91,7 +92,9 @@ class Progress:
                 self._record(event)
                 if self._tokens.words:
                     self._out.note(f"· {self._tokens.words}")
-            case Commentary() | SessionRotated() | MinorEvent():
+            case Commentary():
+                self._out.note(event.text.strip())
+            case SessionRotated() | MinorEvent():
                 return  # the answer is printed when it is whole, with the session it is in
             case _:
                 assert_never(event)
@@ -110,10 +113,13 @@ class Progress:
         since = self._started.pop(event.call.id, time.monotonic())
         # Not the time until now: a call is told with those that ran beside it, when all of them are stored.
         took = event.result.duration_ms / 1000 or time.monotonic() - since
-        mark = "✓" if event.result.status == "ok" else "✗"
+        details = event.result.details
+        code = details.get("exit_code")
+        mark = "✓" if event.result.status == "ok" and not code and not details.get("refused") else "✗"
         preview = next((str(value) for value in event.args.values() if isinstance(value, str) and value), "")
         shown = cut(" ".join(preview.split()), max(1, self._preview_chars))
-        self._out.note(f"{mark} {event.call.name} {shown} ({took:.1f} s)".replace("  ", " "))
+        tail = _refused(details) or f" ({took:.1f} s{f', exit code {code}' if code else ''})"
+        self._out.note(f"{mark} {event.call.name} {shown}{tail}".replace("  ", " "))
 
     def _record(self, event: TurnFinished) -> None:
         if not self._verbose:
@@ -154,6 +160,14 @@ class Unproven:
     def doubts(self) -> list[str]:
         """A sentence for each kind of action whose last try did not succeed."""
         return [sentence for sentence in self._last.values() if sentence]
+
+
+def _refused(details: JsonObject) -> str:
+    if "refused" not in details:
+        return ""
+    from hermes.surfaces.cli.chat.refused_words import refused_words  # rare
+
+    return refused_words(details)
 
 
 def _failure(event: CallFinished) -> str:

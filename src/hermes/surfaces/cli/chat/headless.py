@@ -35,14 +35,11 @@ from hermes.surfaces.cli.chosen_model import with_model
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.gc_at_start import settle_soon
-from hermes.surfaces.cli.output import cut
 from hermes.types import Question, StatusChanged
 
 if TYPE_CHECKING:
     from hermes.host.attached_skills import AttachedSkills
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
-
-REMINDED = 2  # exchanges shown when a session goes on
 
 
 class _Run(Struct, frozen=True, kw_only=True):
@@ -135,7 +132,9 @@ async def _turn(run: _Run) -> int:
     if exit_code(result) is not Exit.IN_USE and not result.get("ran_elsewhere"):
         await close_session(settings, live.session_id)
     if wish.trajectories or wish.sample:
-        _save(run, result)
+        from hermes.surfaces.cli.chat.follow import save  # for who asks for it
+
+        save(run, result)
     return _tell(cli, wish, listener, result)
 
 
@@ -151,26 +150,9 @@ async def _answer(run: _Run, listener: "_Listener", question: Any, told: str | N
     try:
         return await live.ask(question, told)
     except SessionInUse as error:
-        return await _follow(listener, error, question, told)
+        from hermes.surfaces.cli.chat.follow import follow  # for who meets somebody
 
-
-async def _follow(listener: "_Listener", error: SessionInUse, question: Any, told: str | None) -> dict[str, Any]:
-    """Send the question to where the session runs, and follow it; Ctrl-C takes it back while it waits."""
-    from hermes.host.sent_message import SendStopped, SentMessage, put_in_line  # for who meets somebody
-
-    live = listener.live
-    after = await live.in_thread(live.db.queries.newest_event)
-    key = await put_in_line(live, question)
-    sent = SentMessage(live, key, listener.follow, lambda: live.ask(question, told))
-    listener.stops.append(sent.stop)
-    try:
-        return await sent.result(error, after)
-    except SendStopped as stopped:
-        if stopped.is_waiting:
-            await sent.take_back()
-        elif not listener.is_quiet:
-            listener.cli.out.note("Your message goes on where the session runs.")
-        raise KeyboardInterrupt from None
+        return await follow(listener, error, question, told)
 
 
 async def _question(run: _Run, skills: str | None) -> Any:
@@ -189,33 +171,13 @@ async def _question(run: _Run, skills: str | None) -> Any:
     return with_image(words, run.wish.image)
 
 
-def _save(run: _Run, result: dict[str, Any]) -> None:
-    """The conversation as training data, in the folder where this was started."""
-    from hermes.host.trajectory import saved  # for who asks for it
-    from hermes.surfaces.cli.store import open_sessions
-
-    with open_sessions(run.cli) as db:
-        row = (db.get_session(str(result["session_id"])) if db else None) or {}
-    for is_wanted, alone in ((run.wish.trajectories, False), (run.wish.sample, True)):
-        if is_wanted:
-            told = saved(Path.cwd(), result, str(row.get("system_prompt") or ""), alone=alone)
-            run.cli.out.note(f"The conversation is in {told}")
-
-
 def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
     """Show a person who goes on with a session what was said last."""
     if session_id is None or wish.quiet or wish.as_json or not cli.out.stderr.isatty():
         return
-    from hermes.host.session_text import last_messages, said
-    from hermes.surfaces.cli.store import open_sessions
+    from hermes.surfaces.cli.chat.words_for_person import remind  # for who goes on
 
-    with open_sessions(cli) as db:
-        assert db is not None
-        title = db.get_session_title(session_id) or session_id
-        cli.out.note(f"{title}, {db.message_count(session_id)} messages")
-        for row in last_messages(db, session_id, REMINDED):
-            mark = "> " if row["role"] == "user" else "  "
-            cli.out.note(cut(f"{mark}{' '.join(said(row).split())}", cli.out.width))
+    remind(cli, session_id)
 
 
 class _Listener:
@@ -285,6 +247,10 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
         return code
     text = str(result.get("final_response") or "").strip()
     if text and text != EMPTY:
+        if cli.out.is_terminal:
+            from hermes.surfaces.cli.chat.words_for_person import drawn  # in a pipe it stays as it is
+
+            text = drawn(cli, text).rstrip("\n")
         cli.out.write(f"{text}\n")
     if code is Exit.ANSWERED and not wish.quiet:
         for doubt in listener.sink.doubts:
@@ -292,7 +258,7 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
     if words:
         cli.out.note(words) if code is Exit.CANCELLED else cli.out.error(words)
     elif not wish.quiet and (wish.verbose or cli.out.stderr.isatty()):
-        cli.out.note(f"session {result.get('session_id')}")
+        cli.out.note(f"go on with: hermes --resume {result.get('session_id')}")
     return code
 
 

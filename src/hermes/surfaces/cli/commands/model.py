@@ -34,7 +34,7 @@ def model(cli: Cli, /, **options: Any) -> int:
     runs a GGUF file on this machine; without FILE, the small model in the box.
     """
     from hermes.host.model_choice import ModelChoice, save_choice
-    from hermes.surfaces.cli.model_choice import adopt, ask_choice, is_interactive
+    from hermes.surfaces.cli.model_choice import adopt, ask_choice, is_interactive, told_next
 
     as_json: bool = options["as_json"]
     if options["source"] is not None:
@@ -54,8 +54,10 @@ def model(cli: Cli, /, **options: Any) -> int:
         return Exit.ANSWERED
     if not is_interactive() or as_json:
         return _show(cli, as_json)
-    for line in save_choice(cli.settings(), *ask_choice(cli)):
+    asked = ask_choice(cli)
+    for line in save_choice(cli.settings(), *asked) if asked is not None else ["What was set is kept."]:
         cli.out.line(line)
+    told_next(cli)
     return Exit.ANSWERED
 
 

@@ -62,7 +62,10 @@ def _ask_all(cli: Cli, sections: Sequence[str]) -> int:
     for section in sections:
         cli.out.note(f"\n{section.capitalize()}")
         steps[section](cli)
-    cli.out.note("\nDone. Try: hermes chat -q 'What can you do?'")
+    from hermes.surfaces.cli.model_choice import told_next
+
+    cli.out.note("\nDone.")
+    told_next(cli)
     return Exit.ANSWERED
 
 
@@ -90,7 +93,8 @@ def _ask_model(cli: Cli) -> None:
     from hermes.host.model_choice import save_choice
     from hermes.surfaces.cli.model_choice import ask_choice
 
-    for line in save_choice(cli.settings(), *ask_choice(cli)):
+    asked = ask_choice(cli)
+    for line in save_choice(cli.settings(), *asked) if asked is not None else ["What was set is kept."]:
         cli.out.line(line)
 
 

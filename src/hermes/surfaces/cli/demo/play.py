@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -14,7 +14,9 @@ from hermes.runtime.setup.process import RandomIds
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_model
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.model_choice import is_interactive
+from hermes.surfaces.cli.interactive.markdown_blocks import Block, Blocks
+from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.model_choice import is_interactive, typed_name
 from hermes.surfaces.cli.output import Output, cut
 from hermes.tools.approval.question import Answer, ApprovalQuestion
 from hermes.tools.approval.terminal_prompt import ask_on, question_words
@@ -42,15 +44,14 @@ class DemoScreen:
     def __init__(self, out: Output) -> None:
         self._out = out
         self._is_speaking = False
+        self._painter = Painter(out) if out.is_terminal else None
+        self._blocks = Blocks()
         self.calls: list[CallFinished] = []
 
     def emit(self, event: Event) -> None:
         match event:
             case TextDelta():
-                if not self._is_speaking:
-                    self._out.write("\n")
-                self._is_speaking = True
-                self._out.write(event.text)
+                self._speak(event.text)
             case CallStarted():
                 self._hush()
             case CallFinished():
@@ -65,8 +66,25 @@ class DemoScreen:
     def close(self) -> None:
         self._hush()
 
+    def _speak(self, text: str) -> None:
+        """Words as they come; in a terminal block by block, drawn as Markdown and broken between words."""
+        if not self._is_speaking:
+            self._out.write("\n")
+        self._is_speaking = True
+        if self._painter is None:
+            self._out.write(text)
+        else:
+            self._show(self._blocks.feed(text))
+
+    def _show(self, blocks: Iterable[Block]) -> None:
+        assert self._painter is not None
+        for block in blocks:
+            self._out.write(self._painter.block(block))
+
     def _hush(self) -> None:
-        if self._is_speaking:
+        if self._is_speaking and self._painter is not None:
+            self._show(self._blocks.finish())
+        elif self._is_speaking:
             self._out.write("\n")
         self._is_speaking = False
 
@@ -91,7 +109,7 @@ def shown_lines(tool: str, found: dict[str, Any]) -> list[str]:
     if tool in ("read_file", "search_files"):
         return []
     text = str(found.get("diff") or found.get("output") or found.get("error") or "")
-    lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
+    lines = [line.rstrip() for line in text.strip().splitlines() if line.strip() or found.get("diff")]
     return lines[-SHOWN_LINES:]
 
 
@@ -125,7 +143,7 @@ def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
     if not result["completed"]:
         cli.out.error(f"the demo did not get to its end ({result['turn_exit_reason']}); see: hermes doctor")
         return Exit.FAILED
-    hermes = _typed(cli)
+    hermes = typed_name(cli)
     cli.out.line(
         f"\nThat was session {session_id}. Look at it, search all sessions, connect a model of your own, and go on:\n"
         f"  {hermes} sessions show {session_id}\n"
@@ -135,15 +153,6 @@ def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
         f"The folder {folder.name} can be deleted."
     )
     return Exit.ANSWERED
-
-
-def _typed(cli: Cli) -> str:
-    """The word that starts Hermes from here: a checkout's launcher is on no PATH."""
-    launcher = cli.environ.get("HERMES_LAUNCHER", "")
-    found = shutil.which("hermes")
-    if not launcher or (found and Path(found).resolve() == Path(launcher)):
-        return "hermes"
-    return "./hermes" if Path.cwd() == Path(launcher).parent else launcher
 
 
 def scratch_folder(cli: Cli, here: Path) -> Path:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -31,16 +31,19 @@ from hermes.host.events import (
 )
 from hermes.host.hosted_session import SessionStart
 from hermes.host.logs import turn_log
+from hermes.host.mode_words import next_mode
 from hermes.host.session_figures import SessionFigures
 from hermes.host.turn_verdict import TurnVerdict
 from hermes.redact import Redactor
+from hermes.scope import TurnScope
 from hermes.surfaces.cli.chat.run_options import Wish
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.interactive.command_view import show_result, terminal_facts
+from hermes.surfaces.cli.interactive.command_view import key_help, show_result, terminal_facts
 from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.questions import Questions
 from hermes.surfaces.cli.interactive.recent_messages import recent
 from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
+from hermes.types import CallFinished, CallStarted, OutputTail, ToolCall, ToolResult
 
 WAITING = "Enter sends them, Up edits the last, /queue shows them"
 _STYLES = {"info": (), "warning": ("yellow",), "error": ("red",)}
@@ -59,6 +62,9 @@ class Face(Screen, Protocol):
         """Put words into the input line, for the person to change and send; False when something stands there."""
 
     def clear(self) -> None: ...
+    def pick(self, title: str, entries: Sequence[tuple[str, str]]) -> bool:
+        """Let the person choose one (its label, the command it stands for); False where that cannot be drawn."""
+
     def copy(self, text: str) -> bool:
         """Hand words to the terminal's clipboard; False when it has none."""
 
@@ -90,7 +96,7 @@ class Chat:
         self.painter = Painter(self.cli.out, compact=display.compact)
         self.look = Look(display, display.show_reasoning, lambda: self.cwd)
         self.view = TurnView(face, self.painter, self.look)
-        self.questions = Questions(face, self.say, lambda: self.live)
+        self.questions = Questions(face, self.say, lambda: self.live, self.painter, lists=not face.echoes)
         asked = SessionStart(
             settings=start.settings,
             asked=start.wish.agent,
@@ -98,6 +104,7 @@ class Chat:
             folder=start.folder or "",
             launched_in=start.folder or str(Path.cwd()),
         )
+        self.own_scope: TurnScope | None = None  # of a command of the person's own that runs
         self.live: Conversation = host.session(asked)
         self.live.listen(self)
 
@@ -109,7 +116,11 @@ class Chat:
             self.live.release()
             return
         try:
-            if is_command(text):
+            if text.strip() == "?":
+                await show_result(self, key_help())
+            elif text.startswith("!") and text[1:].strip():
+                self.live.later(self._own(text[1:].strip()), "a command of the person's own")
+            elif is_command(text):
                 await show_result(self, await self.live.command(text.strip()[1:], terminal_facts(self)))
             else:
                 await self.message(text)
@@ -120,6 +131,34 @@ class Chat:
             inside = f"That failed inside Hermes ({type(error).__name__}: {error}); see: hermes logs"
             self.say(disk_trouble(error) or inside, "red")
 
+    async def _own(self, command: str) -> None:
+        """Run a command of the person's own and show it as calls are shown; its output joins the next message."""
+        from hermes.host.live_session import LiveSession
+        from hermes.host.own_command import run_own_command  # for who types one
+
+        if not isinstance(self.live, LiveSession):
+            self.say("This session runs in a server; type the command in a terminal of your own.", "yellow")
+            return
+        call = ToolCall(id=f"!{time.monotonic_ns()}", name="!")
+        args = {"command": command}
+        self.own_scope = scope = TurnScope("own command")
+        self.view.emit(CallStarted(call, args))
+        try:
+            output, code = await run_own_command(
+                self.live, command, scope, lambda tail: self.view.emit(OutputTail(call.id, self.redactor.redact(tail)))
+            )
+            details = {"exit_code": code}
+        except HermesError as error:
+            output, details = str(error), {"exit_code": 126}
+        finally:
+            self.own_scope = None
+        result = ToolResult(call_id=call.id, name="!", content=output, details=details)
+        self.view.emit(CallFinished(call, args, result))
+        if not self.is_busy:
+            self.view.end()
+        self.say("It is told to the model with your next message.", "dim")
+        self.face.refresh()
+
     async def message(self, text: str) -> None:
         """Send a message. While a turn runs, the busy mode says what becomes of it, and that is shown."""
         if await self.live.submit(text) is None:
@@ -128,10 +167,13 @@ class Chat:
 
     def next_mode(self) -> None:
         """Change how far the session goes by itself: edits, ask, plan, and round again."""
-        self.live.work_mode = self.live.mode.next()
+        self.live.work_mode = next_mode(self.live.work_mode)
 
     def interrupt(self) -> bool:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
+        if self.own_scope is not None:
+            self.own_scope.cancel("stopped by the person")
+            return True
         return self.live.interrupt()
 
     def said(self, text: str) -> str:
@@ -167,9 +209,11 @@ class Chat:
             case TurnEnded():
                 self._turn_ended(event)
             case QuestionAsked():
+                self.view.asking(True)
                 self.questions.refresh()
             case QuestionAnswered():
-                self.questions.answered(event.question_id, event.by)
+                self.view.asking(False)
+                self.questions.answered(event.question_id, event.answer, event.by)
             case _:
                 self.view.emit(event)
 
@@ -238,7 +282,7 @@ class Chat:
 
     @property
     def is_busy(self) -> bool:
-        return self.live.is_busy
+        return self.live.is_busy or self.own_scope is not None
 
     @property
     def session_id(self) -> str:

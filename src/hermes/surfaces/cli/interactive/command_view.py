@@ -23,6 +23,10 @@ KEYS = (
     ("Tab", "complete a command, a path or an @ reference"),
     ("Up", "what was typed before; while messages wait, edit the last"),
     ("Shift-Tab", "how far it goes by itself: edits, ask before each, plan only"),
+    ("Ctrl-O", "unfold the last call: arguments, whole output, diff; again folds it"),
+    ("Ctrl-R", "search what was typed before"),
+    ("!command", "run it yourself; the model reads the output with your next message"),
+    ("? and Enter", "this list"),
     ("Esc", "stop the turn; at a question: no"),
     ("Ctrl-C", "stop the turn; twice leaves"),
     ("Ctrl-D", "leave"),
@@ -30,6 +34,11 @@ KEYS = (
     ("Ctrl-G", "write in $EDITOR; also Ctrl-X Ctrl-E"),
     ("Ctrl-L, Ctrl-Z", "draw anew; suspend"),
 )
+
+
+def key_help() -> CommandResult:
+    """The keys, for who types `?`."""
+    return CommandResult(sections=(("Keys", KEYS),), note="/help lists the commands.")
 
 
 def terminal_facts(chat: "Chat") -> SurfaceFacts:
@@ -58,6 +67,9 @@ async def show_result(chat: "Chat", result: CommandResult) -> None:
         await chat.go_to(result.goes_to)
     if result.clears:
         chat.face.clear()
+    choices = result.data.get("choices")
+    if choices and chat.face.pick(result.text, [(one["label"], one["command"]) for one in choices]):
+        return
     _show(chat, result)
     if result.leaves:
         chat.face.leave()

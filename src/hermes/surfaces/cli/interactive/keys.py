@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.filters import Condition, has_completions, is_searching
+from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindings, KeyBindingsBase, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 if TYPE_CHECKING:
@@ -30,14 +30,16 @@ class _Leaving:
         return is_soon
 
 
-def bindings(face: "TerminalFace", chat: "Chat") -> KeyBindings:
+def bindings(face: "TerminalFace", chat: "Chat") -> KeyBindingsBase:
     """All keys that differ from those of a plain input line."""
     keys = KeyBindings()
     _sending(keys, face, chat)
     _stopping(keys, face, chat)
     _recalling(keys, face, chat)
     _bringing(keys, face)
-    return keys
+    _answering(keys, face, chat)
+    _unfolding(keys, face)
+    return ConditionalKeyBindings(keys, ~is_searching)  # Ctrl-R has keys of its own
 
 
 def _sending(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
@@ -46,6 +48,9 @@ def _sending(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
     @keys.add("enter")
     def _(_event: KeyPressEvent) -> None:
         state = buffer.complete_state
+        if face.picker is not None:
+            face.picked()
+            return
         if state is not None and state.current_completion is not None:
             buffer.complete_state = None  # the chosen one stands in the line already
             return
@@ -97,6 +102,69 @@ def _bringing(keys: KeyBindings, face: "TerminalFace") -> None:
         event.app.create_background_task(face.paste_picture())
 
 
+def _answering(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
+    """Answers chosen with arrows and digits."""
+    buffer = face.buffer
+    is_listed = Condition(lambda: chat.questions.answers is not None and not buffer.text)
+
+    @keys.add("down", filter=is_listed)
+    def _(_event: KeyPressEvent) -> None:
+        if chat.questions.answers is not None:
+            chat.questions.answers.move(1)
+
+    @keys.add("up", filter=is_listed)
+    def _(_event: KeyPressEvent) -> None:
+        if chat.questions.answers is not None:
+            chat.questions.answers.move(-1)
+
+    for digit in "123456789":
+
+        @keys.add(digit, filter=is_listed)
+        def _(event: KeyPressEvent) -> None:
+            if face.is_sudden or not chat.questions.press(event.data):
+                buffer.insert_text(event.data)
+
+
+def _unfolding(keys: KeyBindings, face: "TerminalFace") -> None:
+    """Lists to choose from, and calls that are shown whole."""
+    is_unfolded = Condition(lambda: face.unfolded is not None)
+    is_picking = Condition(lambda: face.picker is not None)
+
+    @keys.add("down", filter=is_picking)
+    def _(_event: KeyPressEvent) -> None:
+        if face.picker is not None:
+            face.picker.move(1)
+
+    @keys.add("up", filter=is_picking)
+    def _(_event: KeyPressEvent) -> None:
+        if face.picker is not None:
+            face.picker.move(-1)
+
+    @keys.add("c-o")
+    def _(_event: KeyPressEvent) -> None:
+        face.unfold()
+
+    def moves(step: int, *, pages: bool) -> None:
+        if face.unfolded is not None:
+            face.unfolded.scroll(step) if pages else face.unfolded.other(step)
+
+    @keys.add("pageup", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(-1, pages=True)
+
+    @keys.add("pagedown", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(1, pages=True)
+
+    @keys.add("escape", "left", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(-1, pages=False)
+
+    @keys.add("escape", "right", filter=is_unfolded)
+    def _(_event: KeyPressEvent) -> None:
+        moves(1, pages=False)
+
+
 def _complete(buffer: Buffer) -> None:
     """Add what all completions have in common, or show them; at once, as a search under way swallows the key."""
     wanted = CompleteEvent(completion_requested=True)
@@ -122,6 +190,7 @@ def _stopping(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
                 face.leave()
             else:
                 chat.interrupt()
+                face.write("Ctrl-C again leaves.\n")
         elif buffer.text:
             buffer.reset()
         elif leaving.is_second():
@@ -131,7 +200,12 @@ def _stopping(keys: KeyBindings, face: "TerminalFace", chat: "Chat") -> None:
 
     @keys.add("escape")
     def _(_event: KeyPressEvent) -> None:
-        if chat.questions.is_open:
+        if face.picker is not None:
+            face.picker = None
+            buffer.reset()
+        elif face.unfolded is not None:
+            face.unfold()
+        elif chat.questions.is_open:
             chat.questions.deny()
         elif buffer.complete_state:
             buffer.cancel_completion()

@@ -5,8 +5,10 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from hermes.surfaces.cli.interactive.diff_view import diff_rows
 from hermes.surfaces.cli.interactive.markdown_blocks import Block, Code, Prose
-from hermes.surfaces.cli.output import STYLES, Output, cut, width_of
+from hermes.surfaces.cli.interactive.theme import DARK, LIGHT, Theme
+from hermes.surfaces.cli.output import Output, cut, width_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -56,6 +58,7 @@ class Painter:
     def __init__(self, out: Output, *, compact: bool = False) -> None:
         self._out = out
         self._compact = compact
+        self.theme: Theme = "dark"
 
     @property
     def colours(self) -> bool:
@@ -69,7 +72,8 @@ class Painter:
         """`text` in these colours."""
         if not self.colours or not names or not text:
             return text
-        return f"\x1b[{';'.join(STYLES[name] for name in names)}m{text}\x1b[0m"
+        styles = LIGHT if self.theme == "light" else DARK
+        return f"\x1b[{';'.join(styles[name] for name in names)}m{text}\x1b[0m"
 
     def line(self, text: str, *names: str) -> str:
         """One line, cut to the width."""
@@ -83,26 +87,28 @@ class Painter:
             rows[SAID_ROWS:] = [f"… {left} more lines"]
         marks = [mark, *[" " * len(mark)] * len(rows)]
         shown = "".join(f"{self.style(f'{before}{row}', 'bold')}\n" for before, row in zip(marks, rows, strict=False))
-        return shown + self._gap
+        return shown + self.gap
 
     @property
-    def _gap(self) -> str:
+    def gap(self) -> str:
+        """The empty line between two things."""
         return "" if self._compact else "\n"
 
     def block(self, block: Block) -> str:
-        """A block of an answer, and the empty line after it."""
+        """A block of an answer, without the empty line between it and the next."""
+        colours = f"ansi_{self.theme}"
         match block:
             case Prose(text):
-                return self._drawn(_markdown(clean(text))) + self._gap
+                return self._drawn(_markdown(clean(text), colours))
             case Code(text, language):
-                return self._drawn(_code(clean(text), language)) + self._gap
+                return self._drawn(_code(clean(text), language, colours))
 
-    def diff(self, text: str) -> str:
-        """A unified diff in colours; a long one is cut and says so."""
+    def diff(self, text: str, most: int = DIFF_LINES) -> str:
+        """A unified diff with line numbers and colours; a long one is cut and says so."""
         lines = clean(text).splitlines()
-        shown = [self._diff_line(cut(line, self.width - 2)) for line in lines[:DIFF_LINES]]
-        if len(lines) > DIFF_LINES:
-            shown.append(self.style(f"… {len(lines) - DIFF_LINES} more lines", "dim"))
+        shown = list(diff_rows(lines[:most], self.width - 2, self.style))
+        if len(lines) > most:
+            shown.append(self.style(f"… {len(lines) - most} more lines; Ctrl-O shows all", "dim"))
         return "".join(f"  {line}\n" for line in shown)
 
     def output(self, text: str, most: int) -> str:
@@ -114,10 +120,6 @@ class Painter:
         head = [f"… {left} lines before"] if left > 0 else []
         return "".join(f"  {self.style(cut(line, self.width - 2), 'dim')}\n" for line in [*head, *lines[-most:]])
 
-    def _diff_line(self, line: str) -> str:
-        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-        return self.style(line, colour)
-
     def _drawn(self, what: "RenderableType") -> str:
         console = self._console()
         console.print(what)
@@ -127,6 +129,7 @@ class Painter:
 
     def _console(self) -> "Console":
         from rich.console import Console  # paid by the first answer
+        from rich.theme import Theme as Theme_
 
         return Console(
             file=io.StringIO(),
@@ -138,11 +141,13 @@ class Painter:
             emoji=False,
             markup=False,
             legacy_windows=False,
+            theme=Theme_({"markdown.code": "bold cyan" if self.theme == "dark" else "bold blue"}),
         )
 
 
-def _markdown(text: str) -> "RenderableType":
-    from rich.markdown import Heading, Markdown  # paid by the first answer
+def _markdown(text: str, colours: str) -> "RenderableType":
+    from rich.markdown import Heading, ListItem, Markdown  # paid by the first answer
+    from rich.segment import Segment
     from rich.text import Text
 
     class LeftHeading(Heading):
@@ -151,15 +156,26 @@ def _markdown(text: str) -> "RenderableType":
         def __rich_console__(self, console: Any, options: Any) -> Any:
             yield Text.assemble(self.text, style="bold underline" if self.tag == "h1" else "bold")
 
+    class DottedItem(ListItem):
+        """An item of a numbered list, with the dot that people write."""
+
+        def render_number(self, console: Any, options: Any, number: int, last_number: int) -> Any:
+            width = len(str(last_number)) + 3
+            lines = console.render_lines(self.elements, options.update(width=options.max_width - width))
+            for place, line in enumerate(lines):
+                yield Segment(f" {number}. ".rjust(width) if not place else " " * width)
+                yield from line
+                yield Segment("\n")
+
     class Plain(Markdown):
-        elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 - the library's own attribute
+        elements = {**Markdown.elements, "heading_open": LeftHeading, "list_item_open": DottedItem}  # noqa: RUF012 - the library's own attribute
 
-    return Plain(text, code_theme="ansi_dark", hyperlinks=False)
+    return Plain(text, code_theme=colours, hyperlinks=False)
 
 
-def _code(text: str, language: str) -> "RenderableType":
+def _code(text: str, language: str, colours: str) -> "RenderableType":
     from rich.padding import Padding  # paid by the first answer
     from rich.syntax import Syntax
 
-    drawn = Syntax(text, language or "text", theme="ansi_dark", background_color="default", word_wrap=True)
+    drawn = Syntax(text, language or "text", theme=colours, background_color="default", word_wrap=True)
     return Padding(drawn, (0, 0, 0, 2))

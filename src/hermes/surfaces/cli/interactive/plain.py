@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hermes.surfaces.cli.output import Output
@@ -46,6 +46,9 @@ class PlainFace:
 
     def clear(self) -> None:
         return
+
+    def pick(self, title: str, entries: Sequence[tuple[str, str]]) -> bool:
+        return False
 
     def copy(self, text: str) -> bool:
         return False

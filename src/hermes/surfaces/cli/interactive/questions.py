@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from hermes.host.conversation import Conversation
 from hermes.host.host_errors import NothingPending, RequestRefused
-from hermes.surfaces.cli.approval_prompt import approval_text, chosen
-from hermes.surfaces.cli.interactive.status import short_path
+from hermes.surfaces.cli.approval_prompt import chosen
+from hermes.surfaces.cli.interactive.answers import TELL, AnswerList
+from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.question_view import answered_row, question_rows
 from hermes.surfaces.cli.interactive.view import Screen
 from hermes.surfaces.cli.passwords import ask_password
 from hermes.tools.approval.question import visible
@@ -19,8 +21,20 @@ _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "al
 class Questions:
     """What is asked on the screen. A clear yes is a yes, a clear no is a no, and anything else is asked again."""
 
-    def __init__(self, screen: Screen, say: Callable[..., None], live: Callable[[], Conversation]) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        say: Callable[..., None],
+        live: Callable[[], Conversation],
+        painter: Painter,
+        *,
+        lists: bool = True,
+    ) -> None:
         self._screen = screen
+        self._painter = painter
+        self._lists = lists  # the answers are drawn as a list that keys move in
+        self.answers: AnswerList | None = None  # to the approval that is asked
+        self._asked: dict[str, Question] = {}
         self._say = say  # breaks lines where the screen ends
         self._live = live
         self._shown: Question | None = None
@@ -29,16 +43,22 @@ class Questions:
         """Show the oldest question that is open, if it is not on the screen already."""
         oldest = next(iter(self._live().questions.open_ones), None)
         if oldest is not None and (self._shown is None or self._shown.id != oldest.id):
+            self.answers = None
+            self._asked[oldest.id] = oldest
             self._show(oldest)
         self._shown = oldest
+        if oldest is None:
+            self.answers = None
         self._screen.refresh()
 
-    def answered(self, question_id: str, by: str) -> None:
-        """Somebody has answered, or the time is over."""
-        if by == "deadline":
-            is_clarify = self._shown is not None and self._shown.kind == "clarify"
-            self._say("No answer; it goes on without one." if is_clarify else "No answer; it was not allowed.")
-        elif by != WHO and self._shown is not None and self._shown.id == question_id and by != "interrupt":
+    def answered(self, question_id: str, answer: str, by: str) -> None:
+        """Somebody has answered, or the time is over; what was said stays on the screen."""
+        question = self._asked.pop(question_id, None)
+        if question is not None and question.kind in ("approval", "edit"):
+            self._screen.write(answered_row(question, answer, by, self._painter))
+        elif by == "deadline":
+            self._say("No answer; it goes on without one.")
+        if question is not None and by not in (WHO, "deadline", "interrupt"):
             self._say(f"Answered by {by}.")
         self.refresh()
 
@@ -59,8 +79,8 @@ class Questions:
             return False
         word = said.strip()
         if question.kind in ("approval", "edit"):
-            word = word.lower()
-            if word not in _NO | _YES:
+            word = self._meant(word)
+            if not word:
                 return False
         else:
             word = chosen(question, word)
@@ -68,6 +88,28 @@ class Questions:
                 return False
         self._answer(question, word)
         return True
+
+    def press(self, digit: str) -> bool:
+        """Answer with the number of an entry, at once; False when there is none of that number."""
+        if self._shown is None or self.answers is None or not (word := self.answers.numbered(digit)):
+            return False
+        if word == TELL:
+            self.answers.chosen = len(self.answers.choices) - 1
+            self._screen.refresh()
+        else:
+            self._answer(self._shown, word)
+        return True
+
+    def _meant(self, typed: str) -> str:
+        """The answer that was typed, or chosen with the arrows; empty when it is not clear."""
+        chosen_word = self.answers.choices[self.answers.chosen] if self.answers is not None else "deny"
+        if typed.lower() in _NO | _YES:
+            return typed.lower()
+        if typed and chosen_word == TELL:
+            self._live().steer(typed)  # it reads that beside the refusal
+            self._say(f"steering: {typed}", "dim")
+            return "deny"
+        return "" if typed or chosen_word == TELL else chosen_word
 
     def deny(self) -> None:
         """No, to whatever is on the screen."""
@@ -94,11 +136,10 @@ class Questions:
             if question.choices:
                 self._say("  Other: type it. A number or the arrows choose; Esc leaves it to the model.")
             return
-        cwd = str(question.details.get("cwd") or "")
-        text = approval_text(question, short_path(cwd) if cwd else "")
-        what, _, offered = text.rstrip().rpartition("\n")
-        self._screen.write(f"{what}\n")  # to the letter: breaking a line would drop a space of the command
-        self._say(offered)
+        self._screen.write(question_rows(question, self._painter))
+        self.answers = AnswerList.of(question.choices, is_edit=question.details.get("description") == "an edit")
+        if not self._lists:
+            self._say(f"Allow it? {', '.join(self.answers.labels[:-1])}")  # words beside a no need the list
 
     async def _password(self, question: Question) -> None:
         self._answer(question, await ask_password(question.text))

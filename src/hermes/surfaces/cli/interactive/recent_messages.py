@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from hermes.config.sections.display import Section as Display
-from hermes.host.session_text import last_messages, said
+from hermes.host.session_text import calls_of, last_messages, said
 from hermes.state import SessionDB
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter
@@ -22,7 +22,18 @@ def recent(db: SessionDB, session_id: str, display: Display, painter: Painter) -
     wanted = display.resume_exchanges if display.resume_display == "full" else 0
     if not wanted:
         return head
-    return head + shown(last_messages(db, session_id, wanted), display, painter)
+    return head + shown(last_messages(db, session_id, wanted), display, painter) + _cut_off(db, session_id, painter)
+
+
+def _cut_off(db: SessionDB, session_id: str, painter: Painter) -> str:
+    """A word when the last turn never came to its end."""
+    count = db.message_count(session_id)
+    last = db.get_messages(session_id, limit=1, offset=max(0, count - 1))
+    if not last or (last[0]["role"] == "assistant" and not last[0].get("tool_calls")):
+        return ""
+    is_call = bool(last[0].get("tool_calls"))
+    unknown = "; what its last call did is not known" if is_call else ""
+    return painter.line(f"The last turn was cut off{unknown}. Say what should become of it, or: continue", "yellow")
 
 
 def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) -> str:
@@ -36,5 +47,6 @@ def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) ->
             lines.append(painter.said(kept, when))
             continue
         blocks = Blocks()
-        lines += [painter.block(block) for block in [*blocks.feed(kept), *blocks.finish()]]
+        lines += [painter.block(block) + painter.gap for block in [*blocks.feed(kept), *blocks.finish()]]
+        lines += [painter.line(f"  · {call}", "dim") for call in calls_of(row)]
     return "".join(lines)

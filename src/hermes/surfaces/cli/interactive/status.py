@@ -14,9 +14,9 @@ def status_line(
     share = f"{used / figures.window:.0%}" if used and figures.window else ""
     parts = [*([mode] if mode else []), figures.model or "no model", short_path(cwd)]
     extras = [f"context {share}"] if share else []
-    if figures.read or figures.written:
-        extras.append(f"{short_count(figures.read)} in, {short_count(figures.written)} out")
-    if show_cost:
+    if not share and used:
+        extras.append(f"context {short_count(used)} tokens")
+    if show_cost or figures.cost_usd:
         extras.append("cost unknown" if figures.cost_usd is None else f"${figures.cost_usd:.4f}")
     for extra in extras:
         if width_of(" · ".join([*parts, extra])) < width:

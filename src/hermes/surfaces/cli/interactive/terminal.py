@@ -7,7 +7,7 @@ import os
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application
@@ -32,6 +32,7 @@ from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
 
 from hermes.errors import UserError
 from hermes.surfaces.cli.interactive.clipboard import Pastes
@@ -39,7 +40,10 @@ from hermes.surfaces.cli.interactive.history import KeptHistory
 from hermes.surfaces.cli.interactive.input_completion import ChatCompleter
 from hermes.surfaces.cli.interactive.keys import bindings
 from hermes.surfaces.cli.interactive.markup import clean, folded
+from hermes.surfaces.cli.interactive.pick_list import PickList
 from hermes.surfaces.cli.interactive.status import status_line
+from hermes.surfaces.cli.interactive.theme import Theme, answers, asked_theme, told_theme
+from hermes.surfaces.cli.interactive.unfolded_call import UnfoldedCall
 from hermes.surfaces.cli.output import Output, cut
 
 if TYPE_CHECKING:
@@ -51,6 +55,7 @@ TYPED_AHEAD_S = 0.3
 SUDDEN_S = 1.0
 INPUT_ROWS = 10
 QUEUE_ROWS = 4
+ANSWER_ROWS = 8
 LIVE_ROWS = 10
 ESCAPE_S = 0.08  # how long an Esc waits for the rest of a key
 MODES = {"edits": "edits on", "ask": "asks before edits", "plan": "plan: changes nothing"}
@@ -60,6 +65,21 @@ STYLES = {
     "queue": "#888888",
     "status": "#888888",
     "ask": "bold ansiyellow",
+    "chosen": "bold ansicyan",
+    "added": "ansigreen",
+    "gone": "ansired",
+}
+
+
+LIGHT_STYLES = {
+    "thought": "#666666",
+    "running": "#005f87",
+    "queue": "#666666",
+    "status": "#666666",
+    "ask": "bold #875f00",
+    "chosen": "bold #005f87",
+    "added": "#008700",
+    "gone": "#af0000",
 }
 
 
@@ -90,6 +110,9 @@ class TerminalFace:
         self._cut_off_at = -SUDDEN_S
         self._was_asking = False
         self._title = ""
+        self.unfolded: UnfoldedCall | None = None
+        self.picker: PickList | None = None
+        self._search = SearchToolbar(backward_search_prompt="search back: ", forward_search_prompt="search: ")
         self._later: asyncio.TimerHandle | None = None
         self.echoes = False
         self.is_gone = False
@@ -183,10 +206,11 @@ class TerminalFace:
         self.output.on_gone = self._gone
         self.buffer.completer = ChatCompleter(chat)
         self.buffer.history = KeptHistory(chat.cli.home, chat.redactor.redact)
+        self._find_theme(chat)
         self._app = LiveApplication(
             layout=Layout(self._layout()),
             key_bindings=bindings(self, chat),
-            style=Style.from_dict(STYLES if chat.painter.colours else {}),
+            style=Style.from_dict(_styles(chat)),
             input=self._input,
             output=self.output,
             erase_when_done=True,
@@ -206,6 +230,15 @@ class TerminalFace:
             self.flush()
             self._clear_title()
 
+    def _find_theme(self, chat: "Chat") -> None:
+        """Colours for the background that the terminal has: by the settings, its variables, or by asking it."""
+        wanted = chat.look.display.theme
+        found: Theme | None = wanted if wanted != "auto" else told_theme(chat.cli.environ)
+        if found is None and chat.painter.colours and answers(chat.cli.environ):
+            found, typed = asked_theme(sys.stdin.fileno(), sys.stdout.fileno())
+            self.buffer.text = typed.decode("utf-8", "ignore").replace("\r", "")
+        chat.painter.theme = found or "dark"
+
     async def tick(self) -> None:
         """Keep the seconds of running calls moving."""
         while True:
@@ -217,6 +250,11 @@ class TerminalFace:
     def is_asking(self) -> bool:
         """Whether the input line is for the answer to a question."""
         return self._chat is not None and self._chat.questions.is_open
+
+    @property
+    def is_sudden(self) -> bool:
+        """Whether a question has just come between somebody and a word that was being typed."""
+        return time.monotonic() - self._cut_off_at < SUDDEN_S
 
     def edit(self) -> None:
         """Go on writing in the person's editor; what comes meanwhile is shown afterwards."""
@@ -243,7 +281,7 @@ class TerminalFace:
         text = self.buffer.text
         if self.is_asking:
             # Whoever was in the middle of a word when the question came may finish it: that is no yes.
-            is_sudden = time.monotonic() - self._cut_off_at < SUDDEN_S
+            is_sudden = self.is_sudden
             self.buffer.reset()
             if is_sudden or not chat.questions.hear(text):
                 self._draft += text
@@ -306,7 +344,12 @@ class TerminalFace:
             )
 
         field = Window(
-            BufferControl(self.buffer, input_processors=[BeforeInput(self._prompt)]),
+            BufferControl(
+                self.buffer,
+                input_processors=[BeforeInput(self._prompt)],
+                search_buffer_control=self._search.control,
+                preview_search=True,
+            ),
             height=Dimension(min=1, max=INPUT_ROWS),
             dont_extend_height=True,
             wrap_lines=True,
@@ -315,7 +358,11 @@ class TerminalFace:
             [
                 ConditionalContainer(window(self._live, LIVE_ROWS), Condition(lambda: bool(self._live()))),
                 ConditionalContainer(window(self._queue, QUEUE_ROWS + 1), Condition(lambda: bool(self._queue()))),
+                ConditionalContainer(window(self._answers, ANSWER_ROWS), Condition(lambda: bool(self._answers()))),
+                ConditionalContainer(window(self._unfolded, 200), Condition(lambda: self.unfolded is not None)),
+                ConditionalContainer(window(self._picks, 30), Condition(lambda: self.picker is not None)),
                 field,
+                self._search,
                 CompletionsMenu(max_height=6),
                 window(self._status, 1),
             ],
@@ -326,6 +373,56 @@ class TerminalFace:
         if self.is_asking:
             return [("class:ask", "allow? ")]
         return [("bold", "> ")]
+
+    def _answers(self) -> StyleAndTextTuples:
+        """The answers to what is asked, one of them chosen."""
+        answers = self._chat.questions.answers if self._chat is not None else None
+        width = self._size().columns - 1
+        return (
+            _stacked([(f"class:{style}" if style else "", cut(row, width)) for style, row in answers.rows()])
+            if answers
+            else []
+        )
+
+    def _unfolded(self) -> StyleAndTextTuples:
+        """The call that is unfolded, as much of it as fits."""
+        size = self._size()
+        return (
+            _stacked(self.unfolded.rows(size.columns - 1, max(3, size.rows - 6))) if self.unfolded is not None else []
+        )
+
+    def _picks(self) -> StyleAndTextTuples:
+        size = self._size()
+        if self.picker is None:
+            return []
+        self.picker.typed = self.buffer.text
+        return _stacked(self.picker.rows(size.columns - 1, max(4, min(30, size.rows - 8))))
+
+    def pick(self, title: str, entries: Sequence[tuple[str, str]]) -> bool:
+        if self.is_asking or self.buffer.text:
+            return False
+        self.picker = PickList(title, entries)
+        self.refresh()
+        return True
+
+    def picked(self) -> None:
+        """Take what is marked."""
+        picker, self.picker = self.picker, None
+        self.buffer.reset()
+        if picker is not None and picker.chosen is not None:
+            self.inbox.put_nowait(picker.chosen)
+        self.refresh()
+
+    def unfold(self) -> None:
+        """Show the last call whole, or fold it again."""
+        calls = self._chat.view.calls if self._chat is not None else ()
+        if self.unfolded is not None:
+            self.unfolded = None
+        elif calls:
+            self.unfolded = UnfoldedCall(tuple(calls))
+        else:
+            self.write("There is no call to unfold yet.\n")
+        self.refresh()
 
     def _live(self) -> StyleAndTextTuples:
         chat = self._chat
@@ -384,6 +481,12 @@ class TerminalFace:
         if self._title:
             self.output.clear_title()
             self.output.flush()
+
+
+def _styles(chat: "Chat") -> dict[str, str]:
+    if not chat.painter.colours:
+        return {}
+    return {**STYLES, **LIGHT_STYLES} if chat.painter.theme == "light" else STYLES
 
 
 def _stacked(lines: list[tuple[str, str]]) -> StyleAndTextTuples:

@@ -1,12 +1,15 @@
 """What a turn shows: the answer as it is written, a line for each call, and at the end what was really done."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
 from hermes.config.sections.display import Section as Display
 from hermes.surfaces.cli.chat.events import TurnTokens, printed
+from hermes.surfaces.cli.chat.refused_words import refused_words
+from hermes.surfaces.cli.interactive.diff_view import created_in
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter, clean
 from hermes.surfaces.cli.output import cut
@@ -18,6 +21,7 @@ from hermes.types import (
     Event,
     MinorEvent,
     ModelAnswered,
+    OutputTail,
     ReasoningDelta,
     SessionRotated,
     StatusChanged,
@@ -32,6 +36,8 @@ TAIL_LINES = 8
 OUTPUT_LINES = 5
 VERBOSE_LINES = 40
 SUMMARY_LINES = 10
+BELOW_LINES = 5  # under a call that runs
+KEPT_CALLS = 50  # that can be unfolded
 TASK_LINES = 8
 TELLING = ("command", "path", "pattern", "query", "url", "urls")  # the argument that says most about a call
 
@@ -55,6 +61,16 @@ class Look:
     cwd: Callable[[], str] = str
 
 
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    """A call that is over, whole: what is unfolded on a key."""
+
+    head: str
+    args: dict[str, Any]
+    output: str
+    diff: str
+
+
 class TurnView:
     """`Sink` of the interactive agent. What it writes is there for good; `live` is drawn anew until it is."""
 
@@ -67,6 +83,12 @@ class TurnView:
         self._thought = Blocks()
         self._kept_back: list[str] = []  # drawn, but shown at the end only: `display.streaming` is off
         self._running: dict[str, tuple[str, float]] = {}
+        self._below: dict[str, list[str]] = {}  # by running call: the tail of its output, or how its children fare
+        self._asked_s = 0.0  # how long people have been waited for
+        self._asked_since: float | None = None
+        self._last = ""  # what was written last: text or call, which decides about empty lines
+        self._created: set[str] = set()
+        self.calls: deque[ShownCall] = deque(maxlen=KEPT_CALLS)
         self._last_tool = ""
         self._began = 0.0
         self._tokens = TurnTokens()
@@ -78,13 +100,30 @@ class TurnView:
         """A turn starts."""
         self._blocks, self._thought, self._running, self._tokens = Blocks(), Blocks(), {}, TurnTokens()
         self._last_tool, self._began, self.has_answer, self.is_thinking = "", self._now(), False, True
+        self._below, self._created, self._last = {}, set(), ""
 
     def end(self) -> None:
         """Nothing more comes; what was half written stays readable."""
         self._close_text()
         self._tell_cut_off()
         self.is_thinking = False
+        if self._last:
+            self._screen.write(self._paint.gap)
+            self._last = ""
         self._screen.refresh()
+
+    def asking(self, is_asking: bool) -> None:
+        """While a person is asked, the time of running calls stands still."""
+        now = self._now()
+        if is_asking:
+            self._asked_since = self._asked_since or now
+        elif self._asked_since is not None:
+            waited, self._asked_since = now - self._asked_since, None
+            self._running = {each: (text, since + waited) for each, (text, since) in self._running.items()}
+
+    def tell_below(self, call_id: str, lines: list[str]) -> None:
+        """Show these lines under a running call, in place of those before: its output, or a line for each child."""
+        self._below[call_id] = lines
 
     def live(self) -> list[tuple[str, str]]:
         """(style, line) of what is not there for good yet."""
@@ -92,8 +131,10 @@ class TurnView:
         if self._look.display.streaming:
             lines += [("", clean(line)) for line in self._blocks.tail(TAIL_LINES)]
         now = self._now()
-        for text, since in self._running.values():
+        now = min(now, self._asked_since) if self._asked_since is not None else now
+        for each, (text, since) in self._running.items():
             lines.append(("running", f"● {text} ({now - since:.0f} s)"))
+            lines += [("thought", f"  {clean(line)}") for line in self._below.get(each, ())[-BELOW_LINES:]]
         if self.is_thinking and not lines:
             lines.append(("thought", f"working … ({now - self._began:.0f} s; Esc stops)"))
         return lines
@@ -104,8 +145,6 @@ class TurnView:
                 self._text(event.text)
             case ReasoningDelta():
                 self._reasoning(event.text)
-            case BlockClosed():
-                self._close_text()
             case Commentary():
                 if not event.already_streamed:
                     self.say_markdown(event.text)
@@ -115,27 +154,43 @@ class TurnView:
             case CallFinished():
                 self._finished(event)
             case StatusChanged():
-                self._screen.write(
-                    self._paint.line(f"· {event.message}", "dim" if event.kind == "prompt" else "yellow")
-                )
+                is_quiet = event.kind == "prompt"
+                self._put("call", self._paint.line(f"· {event.message}", "dim" if is_quiet else "yellow"))
             case SessionRotated():
                 self.context_tokens = 0
-            case ModelAnswered():
-                self.context_tokens = event.usage.prompt_tokens or self.context_tokens
-                self._tokens.add(event.usage)
             case TurnFinished():
-                self._close_text()
-                self._tell_cut_off()
-                self._screen.write(self._record(event))
-            case TasksChanged():
-                self._screen.write("".join(self._paint.line(line, "dim") for line in _task_lines(event.tasks)))
-            case StepStarted():
-                self.is_thinking = True
+                self._turn_finished(event)
             case MinorEvent():
-                return
+                if not self._minor(event):
+                    return
             case _:
                 assert_never(event)
         self._screen.refresh()
+
+    def _minor(self, event: MinorEvent) -> bool:
+        """Take in an event that others may pass over; False when it changes nothing here."""
+        match event:
+            case BlockClosed():
+                self._close_text()
+            case OutputTail() if event.call_id in self._running:
+                self.tell_below(event.call_id, event.text.splitlines())
+            case ModelAnswered():
+                self.context_tokens = event.usage.prompt_tokens or self.context_tokens
+                self._tokens.add(event.usage)
+            case TasksChanged():
+                self._put("call", "".join(self._task_line(line) for line in _task_lines(event.tasks)))
+            case StepStarted():
+                self.is_thinking = True
+            case _:
+                return False
+        return True
+
+    def _turn_finished(self, event: TurnFinished) -> None:
+        self._close_text()
+        self._tell_cut_off()
+        if record := self._record(event):
+            self._screen.write((self._paint.gap if self._last else "") + record)
+            self._last = "record"
 
     def _reasoning(self, text: str) -> None:
         if self._look.show_reasoning:
@@ -146,8 +201,19 @@ class TurnView:
         """Show a whole text."""
         blocks = Blocks()
         for block in [*blocks.feed(text), *blocks.finish()]:
-            self._screen.write(self._paint.block(block))
+            self._put("text", self._paint.block(block))
         self.has_answer = True
+
+    def _put(self, kind: str, drawn: str) -> None:
+        """Write for good: an empty line before words, none between words and the call that they announce."""
+        if drawn:
+            is_apart = kind == "text" and self._last in ("text", "call")
+            self._screen.write((self._paint.gap if is_apart else "") + drawn)
+            self._last = kind
+
+    def _task_line(self, line: str) -> str:
+        done = line.lstrip().startswith(("☑", "☒"))
+        return self._paint.line(line, *(("dim",) if done else ("cyan",) if "▶" in line else ()))
 
     def _text(self, text: str) -> None:
         self._close_thought()
@@ -157,50 +223,62 @@ class TurnView:
 
     def _block(self, drawn: str) -> None:
         if self._look.display.streaming:
-            self._screen.write(drawn)
+            self._put("text", drawn)
         else:
             self._kept_back.append(drawn)
 
     def _close_text(self) -> None:
         self._close_thought()
         rest = [self._paint.block(block) for block in self._blocks.finish()]
-        self._screen.write("".join([*self._kept_back, *rest]))
+        for drawn in (*self._kept_back, *rest):
+            self._put("text", drawn)
         self._blocks, self._kept_back = Blocks(), []
 
     def _close_thought(self) -> None:
         for block in self._thought.finish():
-            self._screen.write(self._paint.style(clean(block.text), "dim") + "\n\n")
+            self._put("text", self._paint.style(clean(block.text), "dim") + "\n")
 
     def _tell_cut_off(self, *ids: str) -> None:
         """Calls that were running when they were stopped stay on the screen: they may have had their effect."""
         for each in ids or tuple(self._running):
             text, since = self._running.pop(each)
+            tail = self._below.pop(each, [])
             if self._look.display.tool_progress != "off":
-                self._screen.write(self._paint.line(f"✗ {text} (stopped after {self._now() - since:.0f} s)", "red"))
+                ended = f" (stopped after {self._now() - since:.0f} s)"
+                head = cut(f"✗ {text}", max(8, self._paint.width - len(ended))) + ended
+                printed_so_far = self._paint.output("\n".join(tail), BELOW_LINES)
+                self._put("call", self._paint.line(head, "red") + printed_so_far)
+                self.calls.append(ShownCall(head, {}, "\n".join(tail), ""))
 
     def _finished(self, event: CallFinished) -> None:
         if event.result.status == "unknown" and event.call.id in self._running:
             self._tell_cut_off(event.call.id)
             return
         text, since = self._running.pop(event.call.id, (self._call_text(event.call.name, event.args), self._now()))
+        self._below.pop(event.call.id, None)
         self.has_answer, self.is_thinking = False, True
         shown = self._look.display.tool_progress
-        is_ok = event.result.status == "ok"
+        details, output = event.result.details, printed(text_of(event.result.content))
+        exit_code = details.get("exit_code")
+        is_ok = event.result.status == "ok" and not exit_code and not details.get("refused")
+        diff = str(details.get("diff") or "")
+        self._created |= created_in(diff)
+        took = (event.result.duration_ms or (self._now() - since) * 1000) / 1000
+        refused = refused_words(details)
+        tail = refused or f" ({took:.1f} s{f', exit code {exit_code}' if exit_code else ''})"
+        self.calls.append(ShownCall(f"{'✓' if is_ok else '✗'} {text}{tail}", event.args, output, diff))
         if shown == "off" or (shown == "new" and event.call.name == self._last_tool and is_ok):
             return
         self._last_tool = event.call.name
-        took = (event.result.duration_ms or (self._now() - since) * 1000) / 1000
-        exit_code = event.result.details.get("exit_code")
-        ended = f", exit code {exit_code}" if exit_code else ""
-        tail = f" ({took:.1f} s{ended})"
         head = cut(f"{'✓' if is_ok else '✗'} {text}", max(8, self._paint.width - len(tail)))
-        self._screen.write(self._paint.style(head + tail, "green" if is_ok and not exit_code else "red") + "\n")
-        diff = event.result.details.get("diff")
-        if isinstance(diff, str) and diff and self._look.display.inline_diffs:
-            self._screen.write(self._paint.diff(diff))
-            return
-        most = VERBOSE_LINES if shown == "verbose" else OUTPUT_LINES
-        self._screen.write(self._paint.output(printed(text_of(event.result.content)), most))
+        drawn = self._paint.style(head + tail, "green" if is_ok else "red") + "\n"
+        if event.call.name == "todo" and is_ok:
+            drawn = ""  # the list itself is shown
+        elif diff and self._look.display.inline_diffs:
+            drawn += self._paint.diff(diff)
+        elif not refused:
+            drawn += self._paint.output(output, VERBOSE_LINES if shown == "verbose" else OUTPUT_LINES)
+        self._put("call", drawn)
 
     def _call_text(self, name: str, args: dict[str, Any]) -> str:
         wanted = [args.get(key) for key in TELLING if key in args] or list(args.values())
@@ -210,13 +288,16 @@ class TurnView:
     def _record(self, event: TurnFinished) -> str:
         """What was really done, from the machine's record and not from what the model says."""
         here = f"{self._look.cwd()}/"
-        lines = [("dim", f"changed {path.removeprefix(here)}") for path in event.files_changed]
-        lines += [("dim", f"ran {one.get('command')} (exit code {one.get('exit_code')})") for one in event.commands]
-        lines += [("red", f"failed {one.get('name')}: {printed(str(one.get('error')))}") for one in event.failed_calls]
-        end = [("dim", self._tokens.words)] if self._tokens.words else []
+        names = [path.removeprefix(here) for path in event.files_changed]
+        lines = [f"{'created' if name in self._created else 'changed'} {name}" for name in names]
         left = len(lines) - SUMMARY_LINES
-        more = [("dim", f"… and {left} more")] if left > 0 else []
-        return "".join(self._paint.line(f"  {text}", colour) for colour, text in [*lines[:SUMMARY_LINES], *more, *end])
+        more = [f"… and {left} more"] if left > 0 else []
+        bad = sum(bool(one.get("exit_code")) for one in event.commands)
+        if len(event.commands) > 1:
+            ok = len(event.commands) - bad
+            more.append(f"{ok} command{'' if ok == 1 else 's'} ok" + (f", {bad} failed" if bad else ""))
+        end = [self._tokens.words] if self._tokens.words else []
+        return "".join(self._paint.line(f"  {text}", "dim") for text in [*lines[:SUMMARY_LINES], *more, *end])
 
 
 def _task_lines(tasks: Sequence[dict[str, Any]]) -> list[str]:

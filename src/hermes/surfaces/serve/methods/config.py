@@ -13,6 +13,7 @@ from hermes.models.providers.resolve import ModelQuery, resolve
 from hermes.surfaces.serve import session_facts
 from hermes.surfaces.serve.method import Method, MethodCall, NoParams, OfSession
 from hermes.types import JsonObject
+from hermes.work_mode import checked
 
 OF_SESSION = {  # short words for what changes in a session: the setting behind each
     "model": "model__default",
@@ -38,8 +39,8 @@ async def get(call: MethodCall, params: SettingKey) -> JsonObject:
     settings = live.settings if live is not None else call.server.start_for(call.client).settings
     if params.key in ("", "full"):
         return {"config": masked("", _plain(settings.mapping)), "home": str(settings.home)}
-    if params.key == "busy" and live is not None:
-        return {"value": live.busy_mode}
+    if params.key in ("busy", "mode") and live is not None:
+        return {"value": live.busy_mode if params.key == "busy" else live.work_mode}
     key = OF_SESSION.get(params.key, params.key).replace("__", ".")
     try:
         return {"key": params.key, "value": masked(key, settings.get(key))}
@@ -71,10 +72,16 @@ async def _change(live: LiveSession, key: str, text: str) -> None:
             raise WireError(frames.BAD_VALUE, f"{text!r} is none of: {', '.join(MODES)}")
         live.busy_mode = next(mode for mode in MODES if mode == text)
         return
+    if key == "mode":
+        try:
+            live.work_mode = checked(text)
+        except HermesError as error:
+            raise WireError(frames.BAD_VALUE, str(error)) from error
+        return
     flag = OF_SESSION.get(key)
     if flag is None:
         raise WireError(
-            frames.BAD_VALUE, f"a session does not change {key!r}; there are: busy, {', '.join(OF_SESSION)}"
+            frames.BAD_VALUE, f"a session does not change {key!r}; there are: busy, mode, {', '.join(OF_SESSION)}"
         )
     await live.reconfigure(**{flag: text})
 

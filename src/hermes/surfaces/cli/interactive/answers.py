@@ -1,0 +1,47 @@
+"""The answers to an approval as a list: what each is called, and which one is chosen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TELL = "tell"
+_WORDS = {
+    "once": "yes, once",
+    "task": "yes, this very thing for the rest of this task",
+    "session": "yes, and do not ask about it again in this session",
+    "always": "yes, always: it is written down",
+    "deny": "no",
+}
+_EDIT_WORDS = {**_WORDS, "session": "yes, and all further edits (edits on)"}
+
+
+@dataclass(slots=True)
+class AnswerList:
+    """Answers in the order of their numbers. At first *no* is chosen: only a clear yes is one."""
+
+    choices: tuple[str, ...]
+    labels: tuple[str, ...]
+    chosen: int
+
+    @classmethod
+    def of(cls, choices: Sequence[str], *, is_edit: bool) -> "AnswerList":
+        words = _EDIT_WORDS if is_edit else _WORDS
+        known = tuple(each for each in choices if each in words)
+        labels = tuple(f"{words[each]} [{each[0]}]" for each in known)
+        return cls(
+            (*known, TELL), (*labels, "no, and tell it: … (type what it should do instead)"), known.index("deny")
+        )
+
+    def move(self, step: int) -> None:
+        self.chosen = (self.chosen + step) % len(self.choices)
+
+    def numbered(self, digit: str) -> str:
+        """The answer of that number; empty when there is none."""
+        place = int(digit) - 1 if digit.isdecimal() else -1
+        return self.choices[place] if 0 <= place < len(self.choices) else ""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """(style, row) of each answer."""
+        return [
+            ("chosen" if place == self.chosen else "", f"{'>' if place == self.chosen else ' '} {place + 1}. {label}")
+            for place, label in enumerate(self.labels)
+        ]

@@ -1,0 +1,71 @@
+"""An approval as it stands on the screen: what would run or be written first, then what that does and where."""
+
+from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.status import short_path
+from hermes.surfaces.cli.output import width_of
+from hermes.tools.approval.question import visible
+from hermes.types import Question
+
+INDENT = "    "
+MOST_LINES = 200
+ANSWERS = {
+    "once": "allowed once",
+    "task": "allowed for this task",
+    "session": "allowed for this session",
+    "always": "always allowed; /approvals takes it back",
+    "deny": "you said no",
+}
+
+
+def question_rows(question: Question, painter: Painter) -> str:
+    """The question, in lines that are there for good."""
+    facts = question.details
+    cwd = str(facts.get("cwd") or "")
+    diff, command = str(facts.get("diff") or ""), str(facts.get("for_command") or facts.get("command") or "")
+    lines: list[str] = []
+    if diff:
+        lines += [painter.style(f"May this be written to {visible(short_path(command))}?", "bold") + "\n"]
+        lines += [painter.diff(diff)]
+    else:
+        where = f" in {short_path(cwd)}" if cwd else ""
+        lines += [painter.style(f"May this run ({facts.get('tool')}{where})?", "bold") + "\n"]
+        lines += _to_the_letter(command, painter)
+    why = [str(facts["why"])] if facts.get("why") else []
+    for effect in [*why, *(facts.get("effects") or [facts.get("description", "")])]:
+        if effect and effect != "an edit":
+            lines.append(painter.line(f"  • {visible(str(effect))}", "yellow"))
+    return "".join(lines)
+
+
+def answered_row(question: Question, answer: str, by: str, painter: Painter) -> str:
+    """What was answered, in the place of the question."""
+    if by == "deadline":
+        told = "nobody answered in time: not allowed"
+    elif by == "interrupt":
+        told = "stopped: not allowed"
+    else:
+        word = next((full for full in ANSWERS if answer and full.startswith(answer.lower())), "deny")
+        told = ANSWERS["once" if answer.lower() in ("y", "yes") else word]
+        if word in ("task", "session", "always") and question.text and question.text != "an edit":
+            told += f": {visible(question.text)}"
+    is_yes = told.startswith(("allowed", "always"))
+    return painter.line(f"  {'✓' if is_yes else '✗'} {told}", "green" if is_yes else "red")
+
+
+def _to_the_letter(command: str, painter: Painter) -> list[str]:
+    """Every character of the command, each row with the same indent; nothing is broken away at a space."""
+    rows: list[str] = []
+    room = max(8, painter.width - len(INDENT) - 1)
+    for line in visible(command).split("\n"):
+        rest = line
+        while True:
+            end = min(len(rest), room)
+            while end > 1 and width_of(rest[:end]) > room:
+                end -= 1
+            rows.append(f"{INDENT}{rest[:end]}\n")
+            rest = rest[end:]
+            if not rest:
+                break
+    if len(rows) > MOST_LINES:
+        rows[MOST_LINES:] = [f"{INDENT}… and {len(rows) - MOST_LINES} more lines\n"]
+    return rows
