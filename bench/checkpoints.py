@@ -72,7 +72,7 @@ def git(root: Path, store: Path, *words: str) -> float:
 async def step_costs(
     root: Path, checkpoints: Callable[[], Checkpoints], pool: DaemonPool, numbers: "itertools.count[int]"
 ) -> dict[str, float]:
-    """What keeping steps for `/rewind` adds, warm, median of 20, in processor time: three edits, a command, a first edit."""
+    """What keeping steps for `/rewind` adds in processor time: three edits, a command, a first edit."""
 
     def touch(*names: str, is_command: bool = False) -> Touch:
         number = next(numbers)
