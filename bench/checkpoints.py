@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from hermes.context.checkpoints import CheckpointLimits, Checkpoints, Touch
@@ -72,7 +73,7 @@ def git(root: Path, store: Path, *words: str) -> float:
 async def step_costs(
     root: Path, checkpoints: Callable[[], Checkpoints], pool: DaemonPool, numbers: "itertools.count[int]"
 ) -> dict[str, float]:
-    """What keeping steps for `/rewind` adds, warm, median of 20, in processor time: three edits, a command, a first edit."""
+    """What keeping steps for `/rewind` adds in processor time: three edits, a command, a first edit."""
 
     def touch(*names: str, is_command: bool = False) -> Touch:
         number = next(numbers)
@@ -92,20 +93,21 @@ async def step_costs(
 
     keeper = StepKeeper(checkpoints(), pool.run, time.time)
     await keeper.prepare(str(root))
-    edits, commands, firsts = [], [], []
+    edits: list[float] = []
+    commands: list[float] = []
+    firsts: list[float] = []
+    three = [root / "pkg1" / "mod20" / f"f{1000 + place}.py" for place in range(3)]
     for _ in range(STEP_ROUNDS):
-        three = [root / "pkg1" / "mod20" / f"f{1000 + place}.py" for place in range(3)]
-        stamp = str(next(numbers))
-        edits.append(
-            sum([await around(keeper, touch(str(one)), lambda one=one: one.write_text(stamp)) for one in three])
-        )
-        await keeper.before(settle := touch(is_command=True))  # what the edits changed is known again
+        write = partial(Path.write_text, data=str(next(numbers)))
+        edits.append(sum([await around(keeper, touch(str(one)), partial(write, one)) for one in three]))
+        settle = touch(is_command=True)  # what the edits changed is known again
+        await keeper.before(settle)
         await keeper.after(settle)
         await asyncio.sleep(SETTLE_S)
         file = root / "pkg2" / "mod40" / "f2000.py"
-        commands.append(await around(keeper, touch(is_command=True), lambda: file.write_text(stamp)))
+        commands.append(await around(keeper, touch(is_command=True), partial(write, file)))
         fresh = StepKeeper(checkpoints(), pool.run, time.time)
-        firsts.append(await around(fresh, touch(str(three[0])), lambda: three[0].write_text(stamp)))
+        firsts.append(await around(fresh, touch(str(three[0])), partial(write, three[0])))
     named = {"three_edits_ms": edits, "command_ms": commands, "first_edit_ms": firsts}
     return {name: round(statistics.median(found), 1) for name, found in named.items()}
 

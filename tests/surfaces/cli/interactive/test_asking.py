@@ -88,7 +88,7 @@ def test_what_was_typed_is_found_again(start: Start) -> None:
         screen.type(f"{CTRL_R}rare")
         screen.wait_for("search back: rare")
         screen.type(f"{ENTER}")
-        screen.wait_for("> a rare thought")
+        screen.wait_gone("search back: rare")
         screen.type(f"{CTRL_C}")  # clears the line
         screen.type(f"?{ENTER}")
         screen.wait_for("Shift-Tab", "Ctrl-O")
