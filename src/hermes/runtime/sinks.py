@@ -62,10 +62,38 @@ class ContractCallbacks:
                 self._finished(event)
             case types.StatusChanged(kind=kind, message=message):
                 self._call("status_callback", kind, message)
+            case types.ChildProgress():
+                self._child(event)
             case types.SessionRotated() | types.TurnFinished() | types.MinorEvent():
                 return  # the contract has no callback for them; a `sink` hears them
             case _:
                 assert_never(event)
+
+    def _child(self, event: types.ChildProgress) -> None:
+        told: dict[str, Any] = {
+            "task_index": event.task_index,
+            "task_count": event.task_count,
+            "goal": event.goal,
+            "subagent_id": event.path[-1],
+            "child_session_id": event.child_session_id,
+            "depth": len(event.path) - 1,
+            "model": event.model,
+            "toolsets": list(event.toolsets),
+            "tool_count": event.tool_count,
+            "path": list(event.path),
+        }
+        if len(event.path) > 1:
+            told["parent_id"] = event.path[-2]
+        kind, preview = f"subagent.{event.stage}", event.preview or None
+        self._call(
+            "tool_progress_callback",
+            kind,
+            event.tool_name or None,
+            preview,
+            event.args,
+            **told,
+            **(event.outcome or {}),
+        )
 
     def _streamed(self, text: str) -> None:
         if self._after_tools:

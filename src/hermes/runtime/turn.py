@@ -75,6 +75,8 @@ class Turn(Struct, kw_only=True):
     watch: ContextWatch
     full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0
+    at_end: Callable[[Outcome], list[StoreOp]] | None = None  # what else the last commit tells
+    shared_chars: int = 0  # of the system prompt, that other sessions begin with as well
     make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 
     @property
@@ -148,6 +150,8 @@ class Turn(Struct, kw_only=True):
         cwd = self.ctx.services.environment.cwd
         moved: list[StoreOp] = [] if cwd == self.stood_in else [SessionChanged(self.session_id, {"cwd": cwd})]
         self.stood_in = cwd
+        if self.at_end is not None:
+            moved += self.at_end(outcome or self.outcome)
         if self.stores_events:
             verdict = (outcome or self.outcome).verdict()
             moved.append(EventStored(self.session_id, "turn_finished", self.ctx.turn_id, verdict))
@@ -162,4 +166,5 @@ class Turn(Struct, kw_only=True):
             units=(*self.prefill, *units) if self.prefill else units,
             options=self.options,
             session_id=self.ctx.session_id,
+            shared_chars=self.shared_chars,
         )

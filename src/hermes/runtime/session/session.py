@@ -69,7 +69,11 @@ class AgentSession:
     async def assembled(self) -> Assembly:
         """What the agent is made of, made now if need be."""
         if self.assembly is None:
-            self.assembly = await assemble(self.options, self.session_id)
+            link = self.options.parent
+            if link is None:
+                self.assembly = await assemble(self.options, self.session_id)
+            else:
+                self.assembly = await assemble(self.options, self.session_id, link.process, link.settings)
         return self.assembly
 
     @property
@@ -192,7 +196,10 @@ class AgentSession:
             return record, *from_caller(given, record, self.session_id)
         if warm is not None:
             return record, warm, []
-        return record, *(from_record(record) if record is not None else (History(), []))
+        if record is None:
+            return None, History(), []
+        known = await assembly.services.parts.recovered(record) if record.open_calls else {}
+        return record, *from_record(record, known)
 
     def _follow(self, record: SessionRecord) -> None:
         """The session goes on under another id."""
@@ -239,6 +246,8 @@ class AgentSession:
             scope=scope,
             sink=sink,
             user_task=text_of(said.message),
+            route="foreground" if (link := self.options.parent) is None else "subagent",
+            budget=self.budget,
         )
         if self._outcome is not None:
             ctx.outcome.totals, ctx.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
@@ -262,6 +271,8 @@ class AgentSession:
             earlier=self._earlier,
             watch=watch,
             make_room=partial(self._make_room, said) if watch.share is not None else None,
+            at_end=None if link is None else link.at_end,
+            shared_chars=0 if link is None else link.shared_chars(system),
         )
 
     def _user_row(self, turn: Turn, said: TurnInput) -> StoreOp:

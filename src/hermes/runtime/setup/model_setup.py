@@ -25,7 +25,7 @@ from hermes.runtime.options import AgentOptions, ModelOptions
 from hermes.runtime.redaction import clean_message
 from hermes.runtime.requests import build_units
 from hermes.seams import HttpStream, Model, RequestOptions, Supervisor, Unit
-from hermes.spend import Cap
+from hermes.spend import Account, Cap
 from hermes.types import JsonObject
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return boxes
 
 
-def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
+def client_options(settings: Settings, memory: WindowMemory, lent: Account | None = None) -> ClientOptions:
     """Persistence, prices, caps, and what is known of windows."""
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
@@ -72,7 +72,7 @@ def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
         timeout_s=seconds(settings, "HERMES_API_TIMEOUT", 1800.0),
         price=prices,
         price_version=prices.version,
-        guard=SpendGuard(_caps(settings.of(spending_section.Section))),
+        guard=_guard(_caps(settings.of(spending_section.Section)), lent),
         windows=Windows(
             memory, paths.cache_dir(settings.home) / PROBES_FILE, settings.of(context_section.Section).assumed_window
         ),
@@ -161,6 +161,11 @@ def _fallback(entry: Any, *, is_filed: bool) -> ModelQuery:
         raise UserError(f"a fallback needs a model and takes {', '.join(names)}; this one is {dict(entry)!r}")
     words: dict[str, Any] = {names[name]: str(value or "") for name, value in entry.items()}
     return ModelQuery(**words, is_filed=is_filed)
+
+
+def _guard(caps: Caps, lent: Account | None) -> SpendGuard:
+    """The guard of an agent; one whose parent lends it something has that in place of a cap of its own turn."""
+    return SpendGuard(caps) if lent is None else SpendGuard(Caps(session=caps.session, day=caps.day), account=lent)
 
 
 def _caps(section: spending_section.Section) -> Caps:
