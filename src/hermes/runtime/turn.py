@@ -76,6 +76,7 @@ class Turn(Struct, kw_only=True):
     full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0
     at_end: Callable[[Outcome], list[StoreOp]] | None = None  # what else the last commit tells
+    cache_key: str = ""  # by which a provider knows requests that begin alike; empty is the session's id
     shared_chars: int = 0  # of the system prompt, that other sessions begin with as well
     make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 
@@ -165,6 +166,6 @@ class Turn(Struct, kw_only=True):
             tools=tools,
             units=(*self.prefill, *units) if self.prefill else units,
             options=self.options,
-            session_id=self.ctx.session_id,
+            session_id=self.cache_key or self.ctx.session_id,
             shared_chars=self.shared_chars,
         )

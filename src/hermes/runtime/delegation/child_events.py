@@ -13,11 +13,8 @@ PREVIEW_CHARS = 120
 class ChildEvents:
     """`Sink` of a child. Its words are not passed on, delta by delta: of a child one reads what it comes to."""
 
-    def __init__(
-        self, record: ChildRecord, path: tuple[str, ...], toolsets: tuple[str, ...], tell: Callable[[types.Event], None]
-    ) -> None:
+    def __init__(self, record: ChildRecord, toolsets: tuple[str, ...], tell: Callable[[types.Event], None]) -> None:
         self._record = record
-        self._path = path
         self._toolsets = toolsets
         self._tell = tell
         self.first_byte = asyncio.Event()  # of its first answer
@@ -61,7 +58,7 @@ class ChildEvents:
         self._tell(
             types.ChildProgress(
                 stage=stage,
-                path=self._path,
+                path=record.path,
                 child_session_id=record.session_id,
                 task_index=record.task.index,
                 task_count=record.task.count,

@@ -25,8 +25,8 @@ DELEGATE = "delegate_task"
 NEVER = frozenset({DELEGATE, "clarify", "memory", "send_message", "execute_code", "cronjob"})  # tools of no child
 REPORT = (
     "You work on this alone, for another agent that sees nothing but your last message. Do it without asking back. "
-    "Then report briefly: what you did, what you found, which files you wrote, and what is open or uncertain. Say plainly "
-    "what did not work."
+    "Then report briefly: what you did, what you found, which files you wrote, and what is open or uncertain. Say "
+    "plainly what did not work."
 )
 
 

@@ -23,7 +23,7 @@ CUT_SHORT = "its time was over; this is what it has come to so far"
 class ChildRecord(Struct, kw_only=True):
     """Filled in while a child runs."""
 
-    name: str
+    path: tuple[str, ...]  # see `ParentLink`
     session_id: str
     parent_session_id: str
     call_id: str
@@ -38,6 +38,10 @@ class ChildRecord(Struct, kw_only=True):
     trace: deque[JsonObject] = field(default_factory=lambda: deque[JsonObject](maxlen=KEPT_CALLS))
     notes: list[str] = field(default_factory=list)  # sentences for the parent: where its worktree is
     result: JsonObject | None = None  # once it has ended
+
+    @property
+    def name(self) -> str:
+        return self.path[-1]
 
     @property
     def seconds(self) -> float:
@@ -55,8 +59,7 @@ class ChildRecord(Struct, kw_only=True):
 
     def started_row(self, granted: JsonObject) -> StoreOp:
         """What tells a parent that comes back after a crash that there was this child."""
-        body = {"call_id": self.call_id, "task_index": self.task.index, "goal": self.task.goal, "name": self.name}
-        return EventStored(self.parent_session_id, STARTED, self.session_id, {**body, "granted": granted})
+        return EventStored(self.parent_session_id, STARTED, self.session_id, {**self._facts(), "granted": granted})
 
     def at_end(self, outcome: Outcome) -> list[StoreOp]:
         """The rows of the child's end, part of its last commit."""
@@ -65,9 +68,18 @@ class ChildRecord(Struct, kw_only=True):
     def ended_rows(self, ended: JsonObject) -> list[StoreOp]:
         """The rows of an end with this result."""
         self.result = ended
-        body = {"call_id": self.call_id, "task_index": self.task.index, "result": ended}
-        told = EventStored(self.parent_session_id, ENDED, self.session_id, body)
+        told = EventStored(self.parent_session_id, ENDED, self.session_id, {**self._facts(), "result": ended})
         return [SessionChanged(self.session_id, {"ended_at": self.clock.now(), "end_reason": ended["status"]}), told]
+
+    def _facts(self) -> JsonObject:
+        task = self.task
+        return {
+            "call_id": self.call_id,
+            "path": list(self.path),
+            "goal": task.goal,
+            "task_index": task.index,
+            "task_count": task.count,
+        }
 
     def as_result(self, outcome: Outcome) -> JsonObject:
         """What the parent reads of the child."""

@@ -115,10 +115,9 @@ class Family:
 
     def _child(self, task: ChildTask, call: CallContext, account: "Account | None") -> RunningChild:
         services = self._agent.services
-        name = f"sa-{task.index}-{secrets.token_hex(4)}"
-        path = (*(self._link.path if self._link is not None else ()), name)
+        path = (*(self._link.path if self._link is not None else ()), f"sa-{task.index}-{secrets.token_hex(4)}")
         record = ChildRecord(
-            name=name,
+            path=path,
             session_id=f"{services.ids.session()}{secrets.token_hex(2)}",  # many are made within a second
             parent_session_id=call.session_id,
             call_id=call.call_id,
@@ -130,7 +129,7 @@ class Family:
         settings = self._agent.settings.mapping
         tools = tools_for(task, call.turn.tools, settings, self._section, len(path))
         toolsets = tuple(sorted({call.turn.tools.rules(tool).toolset for tool in tools} - {""}))
-        events = ChildEvents(record, path, toolsets, call.emit)
+        events = ChildEvents(record, toolsets, call.emit)
 
         mine = self._agent.options.session
 

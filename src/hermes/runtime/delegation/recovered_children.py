@@ -82,7 +82,7 @@ class _CrashReader:
             "files_written": [],
             "cost_usd": record.cost_usd if record else None,
             "error": CUT_OFF,
-            "subagent_id": body.get("name", ""),
+            "subagent_id": (body.get("path") or [""])[-1],
             "child_session_id": child,
         }
         if record is not None:
@@ -90,7 +90,7 @@ class _CrashReader:
             result["tokens"] = {"input": usage.prompt_tokens or 0, "output": usage.output_tokens or 0}
         if depth < MAX_DEPTH and (below := self._results(child, self._rows(child), depth + 1)):
             result["children"] = below
-        told = {"call_id": body.get("call_id"), "task_index": result["task_index"], "result": result}
+        told = {**{name: value for name, value in body.items() if name != "granted"}, "result": result}
         self._ops.append(EventStored(session_id, ENDED, child, told))
         if record is not None:
             self._ops.append(SessionChanged(child, {"ended_at": self._now, "end_reason": "interrupted"}))

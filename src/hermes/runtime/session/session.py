@@ -272,6 +272,7 @@ class AgentSession:
             watch=watch,
             make_room=partial(self._make_room, said) if watch.share is not None else None,
             at_end=None if link is None else link.at_end,
+            cache_key="" if link is None else self.options.session.parent_session_id or "",
             shared_chars=0 if link is None else link.shared_chars(system),
         )
 

@@ -7,10 +7,12 @@ from typing import assert_never
 import msgspec
 
 from hermes.seams import Sink
+from hermes.surfaces.cli.child_lines import summary_line
 from hermes.surfaces.cli.output import Output, cut, token_words
 from hermes.types import (
     CallFinished,
     CallStarted,
+    ChildProgress,
     Commentary,
     Event,
     MinorEvent,
@@ -91,6 +93,9 @@ class Progress:
                 self._record(event)
                 if self._tokens.words:
                     self._out.note(f"· {self._tokens.words}")
+            case ChildProgress():
+                if event.stage == "complete":
+                    self._out.note(summary_line(event))
             case Commentary() | SessionRotated() | MinorEvent():
                 return  # the answer is printed when it is whole, with the session it is in
             case _:

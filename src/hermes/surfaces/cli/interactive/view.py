@@ -7,6 +7,7 @@ from typing import Any, Protocol, assert_never
 
 from hermes.config.sections.display import Section as Display
 from hermes.surfaces.cli.chat.events import TurnTokens, printed
+from hermes.surfaces.cli.child_lines import ChildLines
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter, clean
 from hermes.surfaces.cli.output import cut
@@ -14,6 +15,7 @@ from hermes.types import (
     BlockClosed,
     CallFinished,
     CallStarted,
+    ChildProgress,
     Commentary,
     Event,
     MinorEvent,
@@ -67,6 +69,7 @@ class TurnView:
         self._thought = Blocks()
         self._kept_back: list[str] = []  # drawn, but shown at the end only: `display.streaming` is off
         self._running: dict[str, tuple[str, float]] = {}
+        self._children = ChildLines(now)
         self._last_tool = ""
         self._began = 0.0
         self._tokens = TurnTokens()
@@ -78,6 +81,8 @@ class TurnView:
         """A turn starts."""
         self._blocks, self._thought, self._running, self._tokens = Blocks(), Blocks(), {}, TurnTokens()
         self._last_tool, self._began, self.has_answer, self.is_thinking = "", self._now(), False, True
+
+        self._children.begin()
 
     def end(self) -> None:
         """Nothing more comes; what was half written stays readable."""
@@ -94,6 +99,7 @@ class TurnView:
         now = self._now()
         for text, since in self._running.values():
             lines.append(("running", f"● {text} ({now - since:.0f} s)"))
+        lines += [("running", clean(line)) for line in self._children.live()]
         if self.is_thinking and not lines:
             lines.append(("thought", f"working … ({now - self._began:.0f} s; Esc stops)"))
         return lines
@@ -129,13 +135,17 @@ class TurnView:
                 self._screen.write(self._record(event))
             case TasksChanged():
                 self._screen.write("".join(self._paint.line(line, "dim") for line in _task_lines(event.tasks)))
-            case StepStarted():
-                self.is_thinking = True
             case MinorEvent():
-                return
+                self._minor(event)
             case _:
                 assert_never(event)
         self._screen.refresh()
+
+    def _minor(self, event: MinorEvent) -> None:
+        if isinstance(event, StepStarted):
+            self.is_thinking = True
+        elif isinstance(event, ChildProgress) and (line := self._children.see(event)):
+            self._screen.write(self._paint.line(clean(line), "dim"))
 
     def _reasoning(self, text: str) -> None:
         if self._look.show_reasoning:
