@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from hermes.config.sections import agent as agent_section
-from hermes.errors import BudgetExceeded
 from hermes.models.abilities import Described
 from hermes.models.providers.windows import Windows
 from hermes.models.request_size import BYTES_PER_TOKEN, size_of
 from hermes.ops import AttemptClosed, AttemptOpened, Outcome
 from hermes.seams import Clock, Ids, Model, ModelRequest
-from hermes.spend import NOTHING, Account, Cap, SpendLimit, Spent
+from hermes.spend import NOTHING, Cap, SpendLimit, Spent
 from hermes.types import ModelResponse, Usage
 
 
@@ -36,27 +34,17 @@ class SpendGuard:
     The caps of session and day are held by the store, where all processes meet: see `AttemptOpened.limits`.
     """
 
-    def __init__(
-        self, caps: Caps = NO_CAPS, now: Callable[[], float] = time.time, account: Account | None = None
-    ) -> None:
+    def __init__(self, caps: Caps = NO_CAPS, now: Callable[[], float] = time.time) -> None:
         self.caps = caps
         self._now = now
-        # One that was lent is held to strictly: no call begins that could pass it, not even the last one.
-        self.lent = account
-        self.account = account or Account(caps.turn)
-        limits = (self.account.grant, caps.turn, caps.session, caps.day)
-        self.has_money_cap = any(cap.usd is not None for cap in limits)
-        self.has_caps = any(limits)
-
-    @property
-    def turn(self) -> Spent:
-        """What the turn has spent."""
-        return self.account.spent
+        self.under_way: dict[str, Spent] = {}
+        self.turn = NOTHING
+        self.has_money_cap = any(cap.usd is not None for cap in (caps.turn, caps.session, caps.day))
+        self.has_caps = bool(caps.turn or caps.session or caps.day)
 
     def new_turn(self) -> None:
         """Forget what the last turn cost."""
-        if self.lent is None:
-            self.account.spent = NOTHING
+        self.turn = NOTHING
 
     def limits(self, session_id: str | None) -> tuple[SpendLimit, ...]:
         """What the store is asked to hold the next call to."""
@@ -67,42 +55,25 @@ class SpendGuard:
             limits.append(SpendLimit(span="day", cap=self.caps.day, since=midnight(self._now())))
         return tuple(limits)
 
-    def enter(self, attempt_id: str, most: Spent) -> None:
-        """A call that may come to `most` begins; `BudgetExceeded` when the turn has no room for it."""
-        if self.lent is not None:
-            seconds = self.lent.free.seconds
-            most = replace(most, seconds=0.0 if seconds is None else max(LEAST_S, seconds))
-            if not self.lent.hold(attempt_id, most):
-                raise BudgetExceeded(f"{SHARE_USED} ({self.caps_words()}). What is done so far stays")
-            return
-        if self.caps.turn:
-            SpendLimit(span="turn", cap=self.caps.turn).require_room(self.turn, self.account.held)
-        self.account.hold_anyway(attempt_id, most)
-
-    def caps_words(self) -> str:
-        """What was lent, and what of it is spent, in words."""
-        grant, spent = self.account.grant, self.account.spent
-        told = [f"{spent.tokens} of {grant.tokens} tokens"] if grant.tokens is not None else []
-        told += [f"${spent.usd:.4f} of ${grant.usd:.4f}"] if grant.usd is not None else []
-        told += [f"{spent.seconds:.0f} of {grant.seconds:.0f} s"] if grant.seconds is not None else []
-        return ", ".join(told)
+    def most_output(self, _model: Model, _request: ModelRequest, _price: "Price") -> int | None:
+        """The most that the answer to the request may have in tokens, where the guard limits that."""
+        return None
 
     def seconds_for(self, limit_s: float | None) -> float | None:
-        """`limit_s` of a call that was let in, or what was lent for it when that is less."""
-        granted = self.lent.grant.seconds if self.lent is not None else None
-        if granted is None or self.lent is None:
-            return limit_s
-        left = max(LEAST_S, granted - self.lent.spent.seconds)
-        return left if limit_s is None else min(limit_s, left)
+        """How long a call that was let in may take: `limit_s`, unless the guard leaves less."""
+        return limit_s
+
+    def enter(self, attempt_id: str, most: Spent) -> None:
+        """A call that may come to `most` begins; `BudgetExceeded` when the turn has no room for it."""
+        if self.caps.turn:
+            under_way = sum(self.under_way.values(), NOTHING)
+            SpendLimit(span="turn", cap=self.caps.turn).require_room(self.turn, under_way)
+        self.under_way[attempt_id] = most
 
     def leave(self, attempt_id: str, spent: Spent) -> None:
         """The call has ended, also one that failed."""
-        self.account.settle(attempt_id, spent)
-
-
-LEAST_S = 1.0  # that a call is given under a limit in seconds
-LEAST_OUTPUT = 256  # tokens; a call that could not write as many is not begun
-SHARE_USED = "the share of the budget that this task was lent is used up"
+        if self.under_way.pop(attempt_id, None) is not None:
+            self.turn = self.turn + spent
 
 
 def midnight(now: float) -> float:
@@ -189,6 +160,10 @@ class Book:
             limits=limits,
         )
 
+    def most_output(self, model: Model, request: ModelRequest) -> int | None:
+        """See `SpendGuard.most_output`."""
+        return self._guard.most_output(model, request, self._price)
+
     def not_opened(self, attempt: Attempt) -> None:
         """Give back the room that the attempt has taken."""
         self._guard.leave(attempt.id, NOTHING)
@@ -219,27 +194,6 @@ class Book:
     def is_unpriced(self, model: Model) -> bool:
         """Whether a cap in money cannot hold this model, because nobody knows its price."""
         return self._guard.has_money_cap and self._price(model.provider, model.name, Usage(1, 1))[0] is None
-
-    def has_cheap_prefixes(self, model: Model) -> bool:
-        """Whether a token that was read before costs less than one that was not."""
-        again, _ = self._price(model.provider, model.name, Usage(cache_read_tokens=1_000_000))
-        first, _ = self._price(model.provider, model.name, Usage(input_tokens=1_000_000))
-        return again is not None and first is not None and again < first
-
-    def most_output(self, model: Model, request: ModelRequest) -> int | None:
-        """The most that may be written within what was lent; None when nothing was, or the lender has no limit."""
-        lent = self._guard.lent
-        if lent is None:
-            return None
-        reach, read = lent.within_reach, size_of(request).most_tokens
-        fits = [] if reach.tokens is None else [int(reach.tokens) - read]
-        empty, full = (
-            self._price(model.provider, model.name, Usage(0, n, cache_write_tokens=read))[0] for n in (0, 1000)
-        )
-        plain, _ = self._price(model.provider, model.name, Usage(read, 0))
-        if reach.usd is not None and full and (each := (full - (empty or 0.0)) / 1000) > 0:
-            fits.append(int((reach.usd - max(empty or 0.0, plain or 0.0)) / each))
-        return max(LEAST_OUTPUT, min(fits)) if fits else None
 
     def _most(self, attempt: Attempt, request: ModelRequest) -> Spent:
         """What the request may come to, if the model writes all it can."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes import types
 from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
 from hermes.models.abilities import Abilities, Preparing
-from hermes.models.attempts import DEFAULT_OUTPUT, Attempt, Book, ClientOptions, SpendGuard
+from hermes.models.attempts import DEFAULT_OUTPUT, Attempt, Book, ClientOptions, Price, SpendGuard
 from hermes.models.endpoint import Endpoint
 from hermes.models.providers.windows import Window, beside
 from hermes.models.request_size import size_of
@@ -100,9 +100,9 @@ class ModelClient:
         return self._options.windows.of(self.model.name, self.endpoint)
 
     @property
-    def has_cheap_prefixes(self) -> bool:
-        """Whether the provider of the model in use charges less for what it has read before: it keeps a cache."""
-        return self._book.has_cheap_prefixes(self.model)
+    def price(self) -> Price:
+        """What calls cost."""
+        return self._options.price
 
     def refused_window(self, tokens: int) -> None:
         """The model in use has refused a request and named its window."""
@@ -182,7 +182,7 @@ class _Flight(Struct, eq=False):
         attempt = book.begin(model, self._plan.purpose, self._plan.session_id)
         self._tries += 1
         request = self._request
-        lent = book.most_output(model, request) if client.guard.lent is not None else None
+        lent = book.most_output(model, request)
         if client._output_limits or lent is not None or (endpoint is not None and endpoint.max_tokens):
             request = self._limited(endpoint, lent)
         try:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from hermes.errors import SessionInUse, SessionMoved, StoreError, UserError
 from hermes.runtime.facade import CallerSink, background, run_sync
@@ -21,8 +21,8 @@ from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.models.providers.windows import Window
+    from hermes.runtime.delegation.family import Family
     from hermes.runtime.delegation.running_child import RunningChild
-    from hermes.runtime.parts.delegation import DelegationPart
     from hermes.runtime.prompt import PromptReport
 
 MAX_STARTS = 10  # of a turn whose session somebody else had while it was beginning
@@ -147,23 +147,18 @@ class AIAgent:
     @property
     def children(self) -> "tuple[RunningChild, ...]":
         """The children that work for the running turn, those of a child behind it."""
-        part = self._delegation()
-        if part is None or not part.has_children:
-            return ()
-        found: list[RunningChild] = []
-        for child in list(part.family.running.values()):
-            found += [child, *(child.agent.children if child.agent is not None else ())]
-        return tuple(found)
+        family = self._family()
+        return family.at_work() if family is not None else ()
 
     def stop_child(self, name: str) -> bool:
         """Stop one child, the turn goes on; False when none of this name is at work. From the turn's own loop."""
-        part = self._delegation()
-        return part is not None and part.has_children and part.family.stop(name)
+        family = self._family()
+        return family is not None and family.stop(name)
 
-    def _delegation(self) -> "DelegationPart | None":
+    def _family(self) -> "Family | None":
         made = self._session.assembly
-        part = made.services.parts.by_name.get("delegation") if made is not None else None
-        return cast("DelegationPart | None", part)
+        family: Family | None = made.services.memo.get("family") if made is not None else None
+        return family
 
     def note_event(self, kind: str, about: str, body: JsonObject) -> None:
         """Store this event for listeners with the first commit of the next turn, where events are stored at all.

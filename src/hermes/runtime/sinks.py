@@ -70,30 +70,11 @@ class ContractCallbacks:
                 assert_never(event)
 
     def _child(self, event: types.ChildProgress) -> None:
-        told: dict[str, Any] = {
-            "task_index": event.task_index,
-            "task_count": event.task_count,
-            "goal": event.goal,
-            "subagent_id": event.path[-1],
-            "child_session_id": event.child_session_id,
-            "depth": len(event.path) - 1,
-            "model": event.model,
-            "toolsets": list(event.toolsets),
-            "tool_count": event.tool_count,
-            "path": list(event.path),
-        }
-        if len(event.path) > 1:
-            told["parent_id"] = event.path[-2]
+        from hermes.runtime.delegation.child_record import as_keywords  # for who has children
+
         kind, preview = f"subagent.{event.stage}", event.preview or None
-        self._call(
-            "tool_progress_callback",
-            kind,
-            event.tool_name or None,
-            preview,
-            event.args,
-            **told,
-            **(event.outcome or {}),
-        )
+        told = as_keywords(event)
+        self._call("tool_progress_callback", kind, event.tool_name or None, preview, event.args, **told)
 
     def _streamed(self, text: str) -> None:
         if self._after_tools:

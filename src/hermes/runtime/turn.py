@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, field
@@ -22,6 +23,9 @@ from hermes.runtime.session.lease import SessionLease
 from hermes.runtime.steps import TurnProgress
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.types import Event, JsonObject, Message, ToolDefinition
+
+if TYPE_CHECKING:
+    from hermes.runtime.fork import Fork
 
 
 class SteerBox:
@@ -94,6 +98,16 @@ class Turn(Struct, kw_only=True):
             said=self.history.last_user,
             history=self.history.dicts,
             model=self.client.model.name,
+            fork=self.fork,
+        )
+
+    def fork(self) -> "Fork":
+        """The conversation as it stands, to go on with apart from the session."""
+        from hermes.runtime.fork import Fork  # paid by who does
+
+        request = self.request(self.tools)
+        return Fork(
+            request=msgspec.structs.replace(request, units=tuple(request.units)), ctx=self.ctx, client=self.client
         )
 
     def remember(self, message: Message) -> MessageAppended:

@@ -9,7 +9,6 @@ import pytest
 from hermes import AIAgent
 from hermes.config import paths
 from hermes.runtime.delegation.child_options import NEVER
-from hermes.state import SqliteStore
 from hermes.state.queries import SessionFilter
 from hermes.testing.replies import calls, fault, says
 from hermes.types import ChildProgress, Event
@@ -24,13 +23,6 @@ def configured(home: Path, text: str) -> None:
 
 def agent_of(model: FamilyModel, store: Any, **keywords: Any) -> AIAgent:
     return AIAgent(model=model, store=store, **keywords)
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> Any:
-    made = SqliteStore(tmp_path / "state.db")
-    yield made
-    await made.close()
 
 
 async def test_a_child_does_its_task_and_its_parent_reads_what_came_of_it(store: Any, tmp_path: Path) -> None:

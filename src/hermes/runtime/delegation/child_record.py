@@ -10,7 +10,7 @@ from hermes.runtime.conversation_loop import NO_SUMMARY
 from hermes.runtime.delegation.child_task import ChildTask
 from hermes.runtime.outcome import Outcome
 from hermes.seams import Clock
-from hermes.types import JsonObject, ToolCall, ToolResult, text_of
+from hermes.types import ChildProgress, JsonObject, ToolCall, ToolResult, text_of
 
 STARTED, ENDED = "child_started", "child_ended"  # kinds of stored events, in the parent's session
 EMPTY = "(empty)"
@@ -149,3 +149,22 @@ def brief(result: JsonObject) -> JsonObject:
         "output_tail": str(result["summary"])[-500:],
         "cost_usd": result["cost_usd"],
     }
+
+
+def as_keywords(event: ChildProgress) -> JsonObject:
+    """What `tool_progress_callback` is told of a child, by name."""
+    told: JsonObject = {
+        "task_index": event.task_index,
+        "task_count": event.task_count,
+        "goal": event.goal,
+        "subagent_id": event.path[-1],
+        "child_session_id": event.child_session_id,
+        "depth": len(event.path) - 1,
+        "model": event.model,
+        "toolsets": list(event.toolsets),
+        "tool_count": event.tool_count,
+        "path": list(event.path),
+    }
+    if len(event.path) > 1:
+        told["parent_id"] = event.path[-2]
+    return {**told, **(event.outcome or {})}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from hermes.config.sections.delegation import Section
+from hermes.models.lent_guard import has_cheap_prefixes
 from hermes.runtime.context import CallContext
 from hermes.runtime.delegation.child_events import ChildEvents
 from hermes.runtime.delegation.child_options import child_options, may_delegate, task_text, tools_for
@@ -26,8 +27,8 @@ from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.config.settings import Settings
+    from hermes.models.account import Account
     from hermes.runtime.agent import AIAgent
-    from hermes.spend import Account
 
 STOP_S = 0.8  # that children have to put their ends away when their parent is interrupted
 STAGGER_S = 2.0  # that the others wait for the first one to fill the provider's cache
@@ -66,6 +67,13 @@ class Family:
         return tool_result(
             results=await shortened(results, self._section, self._agent, call), total_duration_seconds=seconds
         )
+
+    def at_work(self) -> tuple[RunningChild, ...]:
+        """The children that run now, those of a child behind it."""
+        found: list[RunningChild] = []
+        for child in list(self.running.values()):
+            found += [child, *(child.agent.children if child.agent is not None else ())]
+        return tuple(found)
 
     def stop(self, name: str) -> bool:
         """Stop one child, here or below; False when none of this name is at work."""
@@ -109,7 +117,9 @@ class Family:
         """Whether what the first child reads is cheaper, or faster, for the others: the provider keeps a cache."""
         client = self._agent.client
         endpoint = client.endpoint
-        return endpoint is not None and (endpoint.quirks.cache_markers or client.has_cheap_prefixes)
+        if endpoint is None:
+            return False
+        return endpoint.quirks.cache_markers or has_cheap_prefixes(client.model, client.price)
 
     # -- one child ---------------------------------------------------------------------------------------------------
 

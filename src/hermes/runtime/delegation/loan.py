@@ -5,9 +5,11 @@ from typing import Any
 from msgspec import Struct
 
 from hermes.errors import ToolError
+from hermes.models.account import UNITS, Account
 from hermes.models.attempts import midnight
+from hermes.models.lent_guard import account_of
 from hermes.runtime.parts import Joining
-from hermes.spend import UNITS, Account, Cap, Spent
+from hermes.spend import Cap, Spent
 from hermes.state.queries import TOKENS, SessionFilter, SessionQueries
 
 NOTHING_LEFT = (
@@ -31,7 +33,8 @@ class Loan(Struct):
         guard = agent.client.guard
         if not guard.has_caps:
             return cls(None, count)
-        free = guard.account.within_reach
+        lender = account_of(guard)
+        free = lender.within_reach
         left = await agent.services.pool.run(_left_in_store, agent, session_id)
         amounts: dict[str, Any] = {}
         for unit in UNITS:
@@ -43,7 +46,7 @@ class Loan(Struct):
             amounts[unit] = min(limits) * count / (count + 1)
         if "tokens" in amounts:
             amounts["tokens"] = int(amounts["tokens"])
-        account = guard.account.lend(call_id, Cap(**amounts))
+        account = lender.lend(call_id, Cap(**amounts))
         if account is None:
             raise ToolError(NOTHING_LEFT.format(unit="parts"))
         return cls(account, count)

@@ -10,11 +10,11 @@ from hermes.scope import TurnScope
 
 if TYPE_CHECKING:
     from hermes.config.settings import Settings
+    from hermes.models.account import Account
     from hermes.ops import StoreOp
     from hermes.runtime.delegation.file_claims import FileClaims
     from hermes.runtime.guardrails import IterationBudget
     from hermes.runtime.setup.process import ProcessParts
-    from hermes.spend import Account
     from hermes.tools.approval.gate import Ask
     from hermes.tools.approval.question import Answer, ApprovalQuestion
 

@@ -19,9 +19,9 @@ _MANY = 1_000
 async def recovered_calls(agent: Joining, record: SessionRecord) -> dict[str, RecoveredCall]:
     """What is known of the open calls of delegate_task in `record`, by their ids."""
     queries = getattr(agent.services.store, "queries", None)
-    if queries is None:
-        return {}
     asked = [one for one in record.open_calls if one.call.name == "delegate_task" and one.is_started]
+    if queries is None or not asked:
+        return {}
     found = await agent.services.pool.run(_CrashReader(queries, agent.services.clock.now()).read, record, asked)
     return dict(found)
 

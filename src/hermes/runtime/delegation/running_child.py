@@ -17,8 +17,8 @@ from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.config.settings import Settings
+    from hermes.models.account import Account
     from hermes.runtime.agent import AIAgent
-    from hermes.spend import Account
 
 WORKTREE = "isolation: worktree"
 CLOSE_S = 2.0

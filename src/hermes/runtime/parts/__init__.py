@@ -8,7 +8,7 @@ The methods that are asked in every turn or call may answer None at once, so tha
 `async def` does as well.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hermes.models.client import ModelClient
     from hermes.ops import SessionRecord
     from hermes.runtime.context import CallContext, Services
+    from hermes.runtime.fork import Fork
     from hermes.runtime.options import AgentOptions
     from hermes.runtime.session.history import History, RecoveredCall
     from hermes.runtime.setup.process import ProcessParts
@@ -54,6 +55,7 @@ class TurnFacts(Struct, frozen=True, kw_only=True):
     said: str  # the user's words
     history: Sequence[JsonObject]
     model: str
+    fork: "Callable[[], Fork] | None" = None  # the conversation as it stands, to go on with apart from the session
 
 
 class Part:

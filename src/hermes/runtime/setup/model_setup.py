@@ -25,10 +25,11 @@ from hermes.runtime.options import AgentOptions, ModelOptions
 from hermes.runtime.redaction import clean_message
 from hermes.runtime.requests import build_units
 from hermes.seams import HttpStream, Model, RequestOptions, Supervisor, Unit
-from hermes.spend import Account, Cap
+from hermes.spend import Cap
 from hermes.types import JsonObject
 
 if TYPE_CHECKING:
+    from hermes.models.account import Account
     from hermes.models.box.model import BoxModel
 
 BOX_PROVIDER = "local"
@@ -59,7 +60,7 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return boxes
 
 
-def client_options(settings: Settings, memory: WindowMemory, lent: Account | None = None) -> ClientOptions:
+def client_options(settings: Settings, memory: WindowMemory, lent: "Account | None" = None) -> ClientOptions:
     """Persistence, prices, caps, and what is known of windows."""
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
@@ -163,9 +164,13 @@ def _fallback(entry: Any, *, is_filed: bool) -> ModelQuery:
     return ModelQuery(**words, is_filed=is_filed)
 
 
-def _guard(caps: Caps, lent: Account | None) -> SpendGuard:
+def _guard(caps: Caps, lent: "Account | None") -> SpendGuard:
     """The guard of an agent; one whose parent lends it something has that in place of a cap of its own turn."""
-    return SpendGuard(caps) if lent is None else SpendGuard(Caps(session=caps.session, day=caps.day), account=lent)
+    if lent is None:
+        return SpendGuard(caps)
+    from hermes.models.lent_guard import LentGuard  # for children
+
+    return LentGuard(caps, lent)
 
 
 def _caps(section: spending_section.Section) -> Caps:

@@ -7,7 +7,6 @@ from typing import assert_never
 import msgspec
 
 from hermes.seams import Sink
-from hermes.surfaces.cli.child_lines import summary_line
 from hermes.surfaces.cli.output import Output, cut, token_words
 from hermes.types import (
     CallFinished,
@@ -94,12 +93,17 @@ class Progress:
                 if self._tokens.words:
                     self._out.note(f"· {self._tokens.words}")
             case ChildProgress():
-                if event.stage == "complete":
-                    self._out.note(summary_line(event))
+                self._child(event)
             case Commentary() | SessionRotated() | MinorEvent():
                 return  # the answer is printed when it is whole, with the session it is in
             case _:
                 assert_never(event)
+
+    def _child(self, event: ChildProgress) -> None:
+        if event.stage == "complete":
+            from hermes.surfaces.cli.child_lines import summary_line  # for who has children
+
+            self._out.note(summary_line(event))
 
     def _think(self, text: str) -> None:
         if self._verbose:
