@@ -129,3 +129,13 @@ def test_where_nothing_limits_a_unit_it_is_only_counted() -> None:
 @pytest.mark.parametrize("amount", [Cap(tokens=101), Cap(tokens=50, usd=2.0)])
 def test_what_is_not_there_is_not_lent(amount: Cap) -> None:
     assert Account(Cap(tokens=100, usd=1.0)).lend("child", amount) is None
+
+
+def test_a_loan_that_only_itself_limits_is_not_drawn_upon_for_ever() -> None:
+    batch = Account(Cap()).lend("batch", Cap(tokens=10))
+    assert batch is not None
+    child = batch.lend("child", Cap(tokens=5))
+    assert child is not None
+    assert child.within_reach.tokens == 10
+    assert not child.hold("call", Spent(tokens=11))
+    assert child.hold("call", Spent(tokens=10))

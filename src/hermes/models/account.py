@@ -91,7 +91,9 @@ class Account(Struct, eq=False):
             missing[unit] = 0 if left is None else max(0, getattr(amount, unit) - left)
         if not any(missing.values()):
             return True
-        if self.lender is None or not self.lender.hold(self.name, Spent(**missing)):
+        # Where the lender itself has no limit, the loan is one: it is not drawn upon for ever.
+        is_fixed = self.lender is None or any(missing[u] and getattr(self.lender.grant, u) is None for u in UNITS)
+        if self.lender is None or is_fixed or not self.lender.hold(self.name, Spent(**missing)):
             return False
         more = {unit: getattr(self.grant, unit) for unit in UNITS}
         self.grant = Cap(**{unit: None if of is None else of + missing[unit] for unit, of in more.items()})
@@ -99,4 +101,4 @@ class Account(Struct, eq=False):
 
 
 def _added(here: float | None, above: float | None) -> float | None:
-    return None if here is None or above is None else here + max(0, above)
+    return here if here is None or above is None else here + max(0, above)

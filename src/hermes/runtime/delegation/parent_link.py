@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hermes.runtime.outcome import Outcome
 from hermes.scope import TurnScope
@@ -57,12 +58,10 @@ class ParentLink(Struct, frozen=True, kw_only=True):
             return _yes
         if ask is None:
             return None
-        from msgspec.structs import replace  # paid by who asks
-
-        asked_by = f"[{self.name}: {self.goal[:80]}] "
+        asked_by = f"{self.name}: {' '.join(self.goal.split())[:80]}"
 
         async def named(question: "ApprovalQuestion", scope: TurnScope) -> "Answer":
-            return await ask(replace(question, description=asked_by + question.description), scope)
+            return await ask(replace(question, asked_by=asked_by), scope)
 
         return named
 
