@@ -93,11 +93,16 @@ async def test_a_child_that_raises_or_floods_is_contained(store: Any, hermes_hom
 async def test_a_child_that_deletes_its_parents_folder_leaves_a_parent_that_goes_on(store: Any, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
+
+    def wreck(_args: dict[str, Any], **_: Any) -> str:
+        shutil.rmtree(folder)
+        return tool_result(gone=True)
+
     registry.register(
         name="wreck",
         toolset="wrecking",
         schema={"name": "wreck", "description": "Delete it all.", "parameters": {"type": "object", "properties": {}}},
-        handler=lambda _args, **_: tool_result(gone=shutil.rmtree(folder)),
+        handler=wreck,
         traits=Traits(effects=touches_nothing),
     )
     try:
