@@ -1,6 +1,5 @@
 """The background review: after some turns, a fork of the conversation looks for what is worth keeping, and keeps it."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -9,6 +8,7 @@ from msgspec.structs import replace
 
 from hermes.errors import HermesError
 from hermes.runtime.fork import Fork, ForkPlan
+from hermes.runtime.held_tasks import HeldTasks
 from hermes.runtime.parts import Joining, TurnFacts
 from hermes.scope import TurnScope
 from hermes.typed import from_json
@@ -44,7 +44,7 @@ class Reviews:
 
     def __init__(self, agent: Joining) -> None:
         self._agent = agent
-        self._held: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
+        self._held = HeldTasks()
 
     def begin(self, turn: TurnFacts, fork: Fork, *, on_memory: bool, on_skills: bool) -> None:
         """Start one on what is due, unless one is under way or the tools for it are not offered."""
@@ -59,20 +59,11 @@ class Reviews:
         )
         # The history now, which the next turn goes on with.
         work = self._review(fork, plan, list(turn.history), turn.session_id)
-        task = asyncio.get_running_loop().create_task(work, name=f"review of {turn.session_id}")
-        self._held.add(task)
-        task.add_done_callback(self._held.discard)
+        self._held.begin(work, f"review of {turn.session_id}")
 
     async def close(self) -> None:
         """Give one that is under way a moment; then drop it."""
-        here = [task for task in self._held if task.get_loop() is asyncio.get_running_loop()]
-        if not here:
-            return
-        _, late = await asyncio.wait(here, timeout=CLOSE_S)
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.wait(late)
+        await self._held.close(CLOSE_S)
 
     async def _review(self, fork: Fork, plan: ForkPlan, history: Sequence[JsonObject], session_id: str) -> None:
         scope, done = TurnScope(PURPOSE, TIMEOUT_S), list[ToolResult]()
