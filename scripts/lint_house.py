@@ -22,7 +22,7 @@ SKILL_SCRIPTS = (
 )  # commands of the agent, which its gate sees
 TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will not do there
     "scope.py",  # `unbroken` outlives a cancellation of the task that awaits it
-    "runtime/parts/titles.py",  # a title outlives the turn it is made for, and ends with the agent
+    "runtime/held_tasks.py",  # a title or a review outlives the turn it is made for, and ends with the agent
     "runtime/call_checkpoints.py",  # the first look at a project runs beside a model call, and ends with the agent
     "runtime/session/lease.py",  # a renewal is made in turns that take long; a group in every turn would cost them all
     "tools/calling/loops.py",  # the task runs on another loop than the one that waits for it

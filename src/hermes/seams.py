@@ -104,6 +104,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     units: Sequence[Unit]
     options: RequestOptions = RequestOptions()
     session_id: str = ""
+    shared_chars: int = 0  # of `system`, that other sessions begin with as well: the part worth a cache of its own
 
     def pieces(self, key: str, encode: Callable[[Unit], bytes], apart: int = 1) -> list[bytes]:
         """The encoded units, to be joined with commas: the last `apart` of them one by one, all before in few pieces.

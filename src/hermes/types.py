@@ -252,6 +252,29 @@ class ModelAnswered(MinorEvent, frozen=True, gc=False, tag="model_answered"):
     usage: Usage
 
 
+ChildStage: TypeAlias = Literal["start", "thinking", "tool", "text", "progress", "complete"]
+
+
+class ChildProgress(MinorEvent, frozen=True, gc=False, kw_only=True, tag="child_progress"):
+    """What a child of the turn is doing. `path` leads to it: the names of those above it, and its own."""
+
+    stage: ChildStage
+    path: tuple[str, ...]
+    child_session_id: str
+    task_index: int
+    task_count: int
+    goal: str
+    model: str = ""
+    toolsets: tuple[str, ...] = ()
+    tool_count: int = 0  # calls so far
+    tokens: int = 0
+    seconds: float = 0.0
+    tool_name: str = ""
+    preview: str = ""
+    args: JsonObject | None = None
+    outcome: JsonObject | None = None  # of one that is complete: status, summary, files, tokens, cost
+
+
 class PrefixBroken(MinorEvent, frozen=True, gc=False, tag="prefix_broken"):
     """The stable prefix of requests was given up, for one of the few allowed reasons."""
 
@@ -310,6 +333,7 @@ Event: TypeAlias = (
     | Commentary
     | StatusChanged
     | ModelAnswered
+    | ChildProgress
     | PrefixBroken
     | SessionRotated
     | TurnFinished

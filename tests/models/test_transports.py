@@ -423,6 +423,21 @@ def test_cache_markers_apart_the_prefix_holds(case: WireCase) -> None:
         assert after.startswith(before.removesuffix(b"]}"))
 
 
+@pytest.mark.parametrize("case", [CHAT, MESSAGES, CONVERSE], ids=lambda case: case.name)
+def test_what_sessions_share_of_a_prompt_is_marked_for_itself(case: WireCase) -> None:
+    model = case.offline(cache_markers=True)
+    asked = request(*growing()[0])
+    one, two = (
+        model.body(replace(asked, system=f"You help. # Your task: {task}", shared_chars=len("You help.")))
+        for task in ("one", "two")
+    )
+    case.check(one)
+    assert 1 <= one.count(MARKERS[case.name]) <= 4
+    shared = one[: one.index(b" # Your task")]
+    assert MARKERS[case.name] in shared
+    assert two.startswith(shared)
+
+
 @every_wire
 def test_a_unit_is_encoded_once(case: WireCase) -> None:
     model = case.offline()

@@ -24,10 +24,13 @@ from hermes.host.events import (
     TurnEnded,
 )
 from hermes.host.turn_verdict import EMPTY, TurnVerdict, verdict_of, why_for
+from hermes.runtime.delegation.child_record import brief
 from hermes.typed import convert
 from hermes.types import (
     CallFinished,
     CallStarted,
+    ChildProgress,
+    ChildStage,
     JsonObject,
     Question,
     ReasoningDelta,
@@ -201,7 +204,7 @@ class EventLog:
             self._calls[event.call.id] = (event.call, event.args, event.result)
         elif isinstance(event, CallStarted):
             self._calls[event.call.id] = (event.call, event.args, None)
-        if not isinstance(event, STORED):
+        if not _is_stored(event):
             self._waiting.append(event)
         elif not self._waiting or self._waiting[-1] is not None:
             self._waiting.append(None)
@@ -234,6 +237,28 @@ class EventLog:
             stream.put(item)
 
 
+def _is_stored(event: LiveEvent) -> bool:
+    """Whether its row tells it. The rows of a child are in its parent's session, which may be below this one."""
+    if isinstance(event, ChildProgress):
+        return event.stage in ("start", "complete") and len(event.path) == 1
+    return isinstance(event, STORED)
+
+
+def _child(row: Row, stage: ChildStage) -> ChildProgress:
+    body = row["body"]
+    result = body.get("result")
+    return ChildProgress(
+        stage=stage,
+        path=tuple(map(str, body.get("path") or ())),
+        child_session_id=str(row["about"]),
+        task_index=int(body.get("task_index") or 0),
+        task_count=int(body.get("task_count") or 0),
+        goal=str(body.get("goal") or ""),
+        model=str((result or {}).get("model") or ""),
+        outcome=brief(result) if result else None,
+    )
+
+
 def _event(row: Row, calls: Calls) -> LiveEvent:
     """A row as the event that it was."""
     about, body = str(row["about"]), row["body"]
@@ -253,6 +278,10 @@ def _event(row: Row, calls: Calls) -> LiveEvent:
             return QuestionAsked(convert(body, Question))
         case "question_answered":
             return QuestionAnswered(question_id=about, answer=str(body.get("answer", "")), by=str(body.get("by", "")))
+        case "child_started":
+            return _child(row, "start")
+        case "child_ended":
+            return _child(row, "complete")
         case "session_moved":
             return SessionRotated(session_id=row["session_id"], previous=str(body.get("previous", "")))
         case _:

@@ -35,9 +35,9 @@ class SpendGuard:
     """
 
     def __init__(self, caps: Caps = NO_CAPS, now: Callable[[], float] = time.time) -> None:
-        self._caps = caps
+        self.caps = caps
         self._now = now
-        self._under_way: dict[str, Spent] = {}
+        self.under_way: dict[str, Spent] = {}
         self.turn = NOTHING
         self.has_money_cap = any(cap.usd is not None for cap in (caps.turn, caps.session, caps.day))
         self.has_caps = bool(caps.turn or caps.session or caps.day)
@@ -49,26 +49,34 @@ class SpendGuard:
     def limits(self, session_id: str | None) -> tuple[SpendLimit, ...]:
         """What the store is asked to hold the next call to."""
         limits = []
-        if self._caps.session and session_id is not None:
-            limits.append(SpendLimit(span="session", cap=self._caps.session, session_id=session_id))
-        if self._caps.day:
-            limits.append(SpendLimit(span="day", cap=self._caps.day, since=_midnight(self._now())))
+        if self.caps.session and session_id is not None:
+            limits.append(SpendLimit(span="session", cap=self.caps.session, session_id=session_id))
+        if self.caps.day:
+            limits.append(SpendLimit(span="day", cap=self.caps.day, since=midnight(self._now())))
         return tuple(limits)
+
+    def most_output(self, _model: Model, _request: ModelRequest, _price: "Price") -> int | None:
+        """The most that the answer to the request may have in tokens, where the guard limits that."""
+        return None
+
+    def seconds_for(self, limit_s: float | None) -> float | None:
+        """How long a call that was let in may take: `limit_s`, unless the guard leaves less."""
+        return limit_s
 
     def enter(self, attempt_id: str, most: Spent) -> None:
         """A call that may come to `most` begins; `BudgetExceeded` when the turn has no room for it."""
-        if self._caps.turn:
-            under_way = sum(self._under_way.values(), NOTHING)
-            SpendLimit(span="turn", cap=self._caps.turn).require_room(self.turn, under_way)
-        self._under_way[attempt_id] = most
+        if self.caps.turn:
+            under_way = sum(self.under_way.values(), NOTHING)
+            SpendLimit(span="turn", cap=self.caps.turn).require_room(self.turn, under_way)
+        self.under_way[attempt_id] = most
 
     def leave(self, attempt_id: str, spent: Spent) -> None:
         """The call has ended, also one that failed."""
-        if self._under_way.pop(attempt_id, None) is not None:
+        if self.under_way.pop(attempt_id, None) is not None:
             self.turn = self.turn + spent
 
 
-def _midnight(now: float) -> float:
+def midnight(now: float) -> float:
     day = time.localtime(now)
     return time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 0, 0, 0, 0, 0, -1))
 
@@ -151,6 +159,10 @@ class Book:
             held=held,
             limits=limits,
         )
+
+    def most_output(self, model: Model, request: ModelRequest) -> int | None:
+        """See `SpendGuard.most_output`."""
+        return self._guard.most_output(model, request, self._price)
 
     def not_opened(self, attempt: Attempt) -> None:
         """Give back the room that the attempt has taken."""

@@ -81,6 +81,14 @@ class AuxiliaryClient:
             raise ProviderError(f"no answer for {question.task} within {task.timeout:g} s", reason="timeout")
         return answer.response
 
+    def client_for(self, name: str) -> ModelClient | None:
+        """A client of the model that is configured for the task; None where that is the main one."""
+        parts, task = self._parts, self.task(name)
+        model = self._model(name, task)
+        if model is parts.main():
+            return None
+        return ModelClient([model], parts.store, parts.clock, parts.ids, replace(parts.options, timeout_s=task.timeout))
+
     def window(self, name: str) -> int | None:
         """How many tokens the model of a task reads, where that is another than the main one, and known."""
         model = self._model(name, self.task(name))

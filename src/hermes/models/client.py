@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes import types
 from hermes.errors import BudgetExceeded, ProviderError, ProviderReason, StoreError
 from hermes.models.abilities import Abilities, Preparing
-from hermes.models.attempts import Attempt, Book, ClientOptions, SpendGuard
+from hermes.models.attempts import DEFAULT_OUTPUT, Attempt, Book, ClientOptions, Price, SpendGuard
 from hermes.models.endpoint import Endpoint
 from hermes.models.providers.windows import Window, beside
 from hermes.models.request_size import size_of
@@ -99,6 +99,11 @@ class ModelClient:
         """What the model in use reads at once, as far as anybody knows by now."""
         return self._options.windows.of(self.model.name, self.endpoint)
 
+    @property
+    def price(self) -> Price:
+        """What calls cost."""
+        return self._options.price
+
     def refused_window(self, tokens: int) -> None:
         """The model in use has refused a request and named its window."""
         self._options.windows.named(self.model.name, self.endpoint, tokens)
@@ -177,8 +182,9 @@ class _Flight(Struct, eq=False):
         attempt = book.begin(model, self._plan.purpose, self._plan.session_id)
         self._tries += 1
         request = self._request
-        if client._output_limits or (endpoint is not None and endpoint.max_tokens):
-            request = self._limited(endpoint)
+        lent = book.most_output(model, request)
+        if client._output_limits or lent is not None or (endpoint is not None and endpoint.max_tokens):
+            request = self._limited(endpoint, lent)
         try:
             refusal = await self._open(attempt, request)
             if refusal is not None:
@@ -208,13 +214,15 @@ class _Flight(Struct, eq=False):
         closing = book.closing(attempt, outcome, usage=response.usage)
         return ModelAnswer(response=response, closing=closing, model=model.name, provider=model.provider)
 
-    def _limited(self, endpoint: Endpoint | None) -> ModelRequest:
-        """The request, with the output limit that is configured for the model in use, or that its provider told."""
+    def _limited(self, endpoint: Endpoint | None, lent: int | None) -> ModelRequest:
+        """The request, with the output limit of the settings for the model in use, of its provider, or of a budget."""
         options = self._request.options
         limit = options.max_tokens or (endpoint.max_tokens if endpoint else None)
         told = self._client._output_limits.get(self._client.model.name)
         if told is not None:
             limit = min(limit or told, told)
+        if lent is not None and lent < (limit or (endpoint.max_output if endpoint else None) or DEFAULT_OUTPUT):
+            limit = lent
         if limit is None or limit == options.max_tokens:
             return self._request
         return replace(self._request, options=replace(options, max_tokens=limit))
@@ -301,7 +309,7 @@ class _Flight(Struct, eq=False):
     async def _ask(self, attempt: Attempt, request: ModelRequest, endpoint: Endpoint | None) -> types.ModelResponse:
         """The response at the end of the model's events; all before it are passed on."""
         timeout_s = (endpoint.timeout_s if endpoint else None) or self._client._options.timeout_s
-        limit = self._scope.child(attempt.id, timeout_s=timeout_s)
+        limit = self._scope.child(attempt.id, timeout_s=self._client.guard.seconds_for(timeout_s))
         waiting = self._client._waiting
         if waiting.tell is not None:
             waiting = StreamWait()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.errors import SessionInUse, SessionMoved, StoreError, UserError
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import IterationBudget
-from hermes.runtime.options import Keywords, fold, refuse_unlike
+from hermes.runtime.options import AgentOptions, Keywords, fold, refuse_unlike
 from hermes.runtime.redaction import CleanSink
 from hermes.runtime.session.session import AgentSession
 from hermes.runtime.setup.assembly import Assembly
@@ -23,6 +23,8 @@ from hermes.work_mode import WorkMode
 if TYPE_CHECKING:
     from hermes.confinement.plan import OpensFolders
     from hermes.models.providers.windows import Window
+    from hermes.runtime.delegation.family import Family
+    from hermes.runtime.delegation.running_child import RunningChild
     from hermes.runtime.prompt import PromptReport
 
 MAX_STARTS = 10  # of a turn whose session somebody else had while it was beginning
@@ -39,8 +41,18 @@ class AIAgent:
     __signature__ = Keywords()
 
     def __init__(self, **keywords: Any) -> None:
-        self._options = fold(keywords)
-        self._session = AgentSession(self._options)
+        self._set_up(fold(keywords))
+
+    @classmethod
+    def of(cls, options: AgentOptions) -> "AIAgent":
+        """An agent whose keywords are folded already: a child of another one."""
+        agent = cls.__new__(cls)
+        agent._set_up(options)
+        return agent
+
+    def _set_up(self, options: AgentOptions) -> None:
+        self._options = options
+        self._session = AgentSession(options)
         self._turn_lock = threading.Lock()  # held while a turn runs: one at a time
         self._scope: TurnScope | None = None
 
@@ -139,6 +151,22 @@ class AIAgent:
         """How far the session goes by itself: `agent.work_mode.change("plan")` acts at once, also in a turn."""
         return self._options.tools.work_mode
 
+    @property
+    def children(self) -> "tuple[RunningChild, ...]":
+        """The children that work for the running turn, those of a child behind it."""
+        family = self._family()
+        return family.at_work() if family is not None else ()
+
+    def stop_child(self, name: str) -> bool:
+        """Stop one child, the turn goes on; False when none of this name is at work. From the turn's own loop."""
+        family = self._family()
+        return family is not None and family.stop(name)
+
+    def _family(self) -> "Family | None":
+        made = self._session.assembly
+        family: Family | None = made.services.memo.get("family") if made is not None else None
+        return family
+
     def note_event(self, kind: str, about: str, body: JsonObject) -> None:
         """Store this event for listeners with the first commit of the next turn, where events are stored at all.
 
@@ -190,7 +218,7 @@ class AIAgent:
                     if scope.cancelled or scope.expired:
                         raise
                     log.info("the turn begins anew: %s", error)
-                    self._scope = scope = TurnScope("turn", timeout_s=session.turn_timeout_s)
+                    self._scope = scope = self._new_scope(session.turn_timeout_s)
             return await session.run(said, heard, scope)
         except SessionInUse:
             session.is_elsewhere = True
@@ -211,9 +239,13 @@ class AIAgent:
         """Take the agent for one piece of work, the only one until `_end_work`; an interrupt ends its scope."""
         if not self._turn_lock.acquire(blocking=False):
             raise UserError("a turn of this agent is already running; interrupt it, steer it, or wait for its end")
-        self._scope = scope = TurnScope("turn")
+        self._scope = scope = self._new_scope()
         self._session.interrupt_message = None
         return scope
+
+    def _new_scope(self, timeout_s: float | None = None) -> TurnScope:
+        link = self._options.parent
+        return TurnScope("turn", timeout_s, link.scope if link is not None else None)
 
     async def _end_work(self) -> None:
         """Whatever happened, the session is free again, and so is the agent."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from hermes import seams
 from hermes.errors import ToolError
 from hermes.redact import Redactor
+from hermes.runtime.guardrails import IterationBudget
 from hermes.runtime.joined_parts import JoinedParts
 from hermes.runtime.outcome import Outcome
 from hermes.runtime.setup.caller_questions import DECIDE, AskUser
@@ -80,6 +81,7 @@ class TurnContext(Struct, frozen=True, kw_only=True):
     outcome: Outcome = field(default_factory=Outcome)  # what the turn has come to so far
     user_task: str | None = None  # the words of the user that this turn answers
     route: seams.Route = "foreground"
+    budget: IterationBudget | None = None  # the model calls of the turn
 
     def for_call(self, asked: Prepared, scope: TurnScope) -> "CallContext":
         """The slice that the handler of the call sees."""

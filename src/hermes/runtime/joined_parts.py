@@ -19,7 +19,7 @@ from hermes.types import Content, Event, ImagePart, JsonObject, Message, OpaqueP
 if TYPE_CHECKING:
     from hermes.ops import SessionRecord
     from hermes.runtime.context import CallContext
-    from hermes.runtime.session.history import History
+    from hermes.runtime.session.history import History, RecoveredCall
 
 NO_EYES = "looking at a picture takes a model, and there is none to ask here"
 NO_JUDGE = "and nothing may run that it cannot judge"
@@ -120,6 +120,15 @@ class JoinedParts:
                     named = tool.entry.name if _is_tool(tool) else tool
                     self._failed(one.name, "tools", f"{named!r} is left out: it is no tool, or its name is taken")
         return self._brought
+
+    async def recovered(self, record: "SessionRecord") -> "dict[str, RecoveredCall]":
+        """What the parts know of calls that a crash left open, by their ids."""
+        known: dict[str, RecoveredCall] = {}
+        for one in self._overriding["recovered"]:
+            asked = self._ask(one, "recovered", record)
+            if asked is not None:
+                known |= await self._given(one, "recovered", Mapping, asked) or {}
+        return known
 
     def history_read(self, history: "History") -> None:
         for one in self._overriding["history_read"]:

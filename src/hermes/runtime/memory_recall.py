@@ -12,7 +12,7 @@ from hermes.context.memory.provider_faults import KeptFault, keep_fault
 from hermes.context.memory.provider_home import provider_home
 from hermes.dicts import to_dict
 from hermes.runtime.parts import Joining, TurnFacts
-from hermes.runtime.parts.memory import MemoryPart
+from hermes.runtime.parts.memory import WRITE_ORIGIN, MemoryPart
 from hermes.tools.registry import Registered, ToolEntry
 from hermes.types import Content, JsonObject
 
@@ -112,8 +112,8 @@ class RecallingMemory(MemoryPart):
 
     def written(self, answer: "MemoryAnswer", ctx: "ToolContext") -> None:
         facts = {
-            "write_origin": "assistant_tool",
-            "execution_context": "foreground",
+            "write_origin": ctx.memo.get(WRITE_ORIGIN, "assistant_tool"),
+            "execution_context": "background" if WRITE_ORIGIN in ctx.memo else "foreground",
             "session_id": ctx.session_id,
             "platform": self.agent.options.session.platform or "cli",
             "tool_name": "memory",

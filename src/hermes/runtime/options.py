@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import fields
@@ -12,6 +12,9 @@ from hermes.errors import UnsupportedOption, UserError
 from hermes.runtime.guardrails import IterationBudget
 from hermes.seams import ContextEngine, EventStore, Model, OpenBuffers, Sink
 from hermes.work_mode import WorkMode
+
+if TYPE_CHECKING:
+    from hermes.runtime.delegation.parent_link import ParentLink
 
 Callback: TypeAlias = Callable[..., Any]
 
@@ -127,6 +130,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     callbacks: CallbackOptions
     session: SessionOptions
     limits: LimitOptions
+    parent: "ParentLink | None" = None  # of an agent that another one has made for a task
     given: frozenset[str] = frozenset()  # the keywords that the caller wrote: their values win over the settings, too
 
 

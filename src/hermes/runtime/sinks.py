@@ -62,10 +62,19 @@ class ContractCallbacks:
                 self._finished(event)
             case types.StatusChanged(kind=kind, message=message):
                 self._call("status_callback", kind, message)
+            case types.ChildProgress():
+                self._child(event)
             case types.SessionRotated() | types.TurnFinished() | types.MinorEvent():
                 return  # the contract has no callback for them; a `sink` hears them
             case _:
                 assert_never(event)
+
+    def _child(self, event: types.ChildProgress) -> None:
+        from hermes.runtime.delegation.child_record import as_keywords  # for who has children
+
+        kind, preview = f"subagent.{event.stage}", event.preview or None
+        told = as_keywords(event)
+        self._call("tool_progress_callback", kind, event.tool_name or None, preview, event.args, **told)
 
     def _streamed(self, text: str) -> None:
         if self._after_tools:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, field
@@ -22,6 +23,9 @@ from hermes.runtime.session.lease import SessionLease
 from hermes.runtime.steps import TurnProgress
 from hermes.seams import ModelRequest, RequestOptions, Unit
 from hermes.types import Event, JsonObject, Message, ToolDefinition
+
+if TYPE_CHECKING:
+    from hermes.runtime.fork import Fork
 
 
 class SteerBox:
@@ -75,6 +79,9 @@ class Turn(Struct, kw_only=True):
     watch: ContextWatch
     full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0
+    at_end: Callable[[Outcome], list[StoreOp]] | None = None  # what else the last commit tells
+    cache_key: str = ""  # by which a provider knows requests that begin alike; empty is the session's id
+    shared_chars: int = 0  # of the system prompt, that other sessions begin with as well
     make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 
     @property
@@ -91,6 +98,16 @@ class Turn(Struct, kw_only=True):
             said=self.history.last_user,
             history=self.history.dicts,
             model=self.client.model.name,
+            fork=self.fork,
+        )
+
+    def fork(self) -> "Fork":
+        """The conversation as it stands, to go on with apart from the session."""
+        from hermes.runtime.fork import Fork  # paid by who does
+
+        request = self.request(self.tools)
+        return Fork(
+            request=msgspec.structs.replace(request, units=tuple(request.units)), ctx=self.ctx, client=self.client
         )
 
     def remember(self, message: Message) -> MessageAppended:
@@ -148,6 +165,8 @@ class Turn(Struct, kw_only=True):
         cwd = self.ctx.services.environment.cwd
         moved: list[StoreOp] = [] if cwd == self.stood_in else [SessionChanged(self.session_id, {"cwd": cwd})]
         self.stood_in = cwd
+        if self.at_end is not None:
+            moved += self.at_end(outcome or self.outcome)
         if self.stores_events:
             verdict = (outcome or self.outcome).verdict()
             moved.append(EventStored(self.session_id, "turn_finished", self.ctx.turn_id, verdict))
@@ -161,5 +180,6 @@ class Turn(Struct, kw_only=True):
             tools=tools,
             units=(*self.prefill, *units) if self.prefill else units,
             options=self.options,
-            session_id=self.ctx.session_id,
+            session_id=self.cache_key or self.ctx.session_id,
+            shared_chars=self.shared_chars,
         )

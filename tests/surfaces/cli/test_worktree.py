@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.host.worktrees import include
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread
+from hermes.tools.worktrees import include
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

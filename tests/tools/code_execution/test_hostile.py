@@ -11,7 +11,7 @@ import pytest
 
 from hermes.confinement.plan import PlanRequest
 from hermes.tools.code_execution.call_server import MAX_REQUEST_BYTES
-from hermes.tools.code_execution.result_json import ScriptLimits
+from hermes.tools.code_execution.script_limits import ScriptLimits
 from hermes.tools.code_execution.script_request import limits_of
 from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
 from hermes.tools.supervisor.supervisor import ProcessSupervisor

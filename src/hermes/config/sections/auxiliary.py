@@ -32,6 +32,12 @@ class TitleTask(Task, frozen=True):
     language: Annotated[str, key("Their language; empty is that of the conversation.")] = ""
 
 
+class ReviewTask(Task, frozen=True):
+    """The model of the background review, and whether there is one."""
+
+    enabled: Annotated[bool, key("Review conversations in the background for what is worth keeping.")] = True
+
+
 class Section(SectionBase, frozen=True):
     """Which models do the side jobs: titles, summaries, approval, pictures."""
 
@@ -40,6 +46,7 @@ class Section(SectionBase, frozen=True):
     title_generation: Annotated[TitleTask, key("Titles of sessions.")] = TitleTask(timeout=30)
     approval: Annotated[Task, key("Judging commands in `approvals.mode: smart`.")] = Task(timeout=30)
     vision: Annotated[VisionTask, key("Looking at pictures, for `vision_analyze`.")] = VisionTask()
+    background_review: Annotated[ReviewTask, key("Looking back for memory and skills.")] = ReviewTask()
     web_extract: Annotated[Task, key("Boiling pages down.", pending=True)] = Task(timeout=360)
     session_search: Annotated[Task, key("Summing up sessions that were found.", pending=True)] = Task(timeout=30)
     skills_hub: Annotated[Task, key("Checking skills before they are installed.", pending=True)] = Task(timeout=30)

@@ -13,6 +13,9 @@ class Section(SectionBase, frozen=True):
     external_dirs: Annotated[tuple[str, ...], key("Folders with more skills; those of the home win.")] = ()
     template_vars: Annotated[bool, key("Fill in ${HERMES_SKILL_DIR} and ${HERMES_SESSION_ID} in a skill.")] = True
     write_approval: Annotated[bool, key("Let every change that the agent makes wait for your yes.")] = False
+    creation_nudge_interval: Annotated[
+        int, key("Rounds of tools between two reviews of what should become a skill; 0 is never.", ge=0)
+    ] = 10
     disabled: Annotated[tuple[str, ...], key("Skills that are not offered.")] = ()
     platform_disabled: Annotated[dict[str, tuple[str, ...]], key("The same for one way in: cli, cron, telegram.")] = (
         field(default_factory=dict)

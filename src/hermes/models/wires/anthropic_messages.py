@@ -75,9 +75,9 @@ class MessagesWire(wire_content.BlockWire):
         if options.service_tier:
             head["service_tier"] = options.service_tier
         if request.system:
-            block: types.JsonObject = {"type": "text", "text": request.system}
             if endpoint.quirks.cache_markers:
-                head["system"] = [{**block, "cache_control": self._marker}]
+                first, *rest = [{"type": "text", "text": text} for text in wire_content.system_texts(request)]
+                head["system"] = [{**first, "cache_control": self._marker}, *rest]
             else:
                 head["system"] = request.system
         if tools := wire_content.declared_tools(request):

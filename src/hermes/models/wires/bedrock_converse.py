@@ -18,7 +18,15 @@ from hermes.models.wires.answer_reader import AnswerReader, joined
 from hermes.models.wires.answer_values import UNREADABLE, arguments_text, count, encode, listing, mapping, words
 from hermes.models.wires.anthropic_messages import ThoughtDraft, own_thinking, thought_blocks
 from hermes.models.wires.classify import provider_error
-from hermes.models.wires.content import BlockWire, Picture, declared_tools, max_image_bytes, picture, strict_id
+from hermes.models.wires.content import (
+    BlockWire,
+    Picture,
+    declared_tools,
+    max_image_bytes,
+    picture,
+    strict_id,
+    system_texts,
+)
 from hermes.models.wires.eventstream import EventMessage, EventStreamParser
 from hermes.models.wires.transport import HttpModel
 from hermes.schemas import Wire as Dialect
@@ -106,7 +114,8 @@ class ConverseWire(BlockWire):
             head["inferenceConfig"] = {"maxTokens": most}
         marks = endpoint.quirks.cache_markers
         if request.system:
-            head["system"] = [{"text": request.system}, *([{"cachePoint": {"type": "default"}}] if marks else [])]
+            first, *rest = [{"text": text} for text in system_texts(request)]
+            head["system"] = [first, *([{"cachePoint": {"type": "default"}}] if marks else []), *rest]
         if tools := declared_tools(request):
             specs: list[JsonObject] = [
                 {

@@ -80,8 +80,9 @@ class ChatWire:
         head |= {**self._endpoint.extra_body, **options.extra_body, "messages": []}
         encoded = encode(head).removesuffix(b"]}")
         if request.system:
-            system = self._text(request.system)
-            if isinstance(system, list):  # what does not move is read from the cache by every session that begins so
+            system: str | list[types.JsonObject] = request.system
+            if quirks.cache_markers:  # what does not move is read from the cache by every session that begins so
+                system = [_text_part(text) for text in wire_content.system_texts(request)]
                 system[0]["cache_control"] = wire_content.cache_marker(quirks)
             encoded += encode({"role": quirks.system_role, "content": system})
             encoded += b"," if request.units else b""

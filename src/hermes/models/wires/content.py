@@ -139,6 +139,15 @@ def effort_of(reasoning: JsonObject | None) -> str | None:
     return effort or ("medium" if reasoning.get("enabled") else None)
 
 
+def system_texts(request: ModelRequest) -> list[str]:
+    """The system prompt in one piece, or in two where the first is what other sessions begin with as well.
+
+    A marker goes behind the first: the second is in front of marked messages, and needs none of its own.
+    """
+    cut = request.shared_chars
+    return [request.system[:cut], request.system[cut:]] if 0 < cut < len(request.system) else [request.system]
+
+
 def cache_marker(quirks: Quirks) -> JsonObject:
     """What asks Claude's servers to keep everything up to here."""
     return {"type": "ephemeral"} if quirks.cache_ttl == "5m" else {"type": "ephemeral", "ttl": quirks.cache_ttl}

@@ -8,7 +8,7 @@ The methods that are asked in every turn or call may answer None at once, so tha
 `async def` does as well.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
@@ -20,10 +20,12 @@ from hermes.types import Content, ImagePart, JsonObject, Message
 if TYPE_CHECKING:
     from hermes.config.settings import Settings
     from hermes.models.auxiliary import AuxiliaryClient
+    from hermes.models.client import ModelClient
     from hermes.ops import SessionRecord
     from hermes.runtime.context import CallContext, Services
+    from hermes.runtime.fork import Fork
     from hermes.runtime.options import AgentOptions
-    from hermes.runtime.session.history import History
+    from hermes.runtime.session.history import History, RecoveredCall
     from hermes.runtime.setup.process import ProcessParts
     from hermes.seams import PromptSource
     from hermes.tools.registry import Registered
@@ -40,6 +42,7 @@ class Joining(Struct, frozen=True, kw_only=True):
     services: "Services"
     process: "ProcessParts"
     auxiliary: "AuxiliaryClient"  # for questions to a model beside the conversation
+    client: "ModelClient"  # of the conversation
 
 
 class TurnFacts(Struct, frozen=True, kw_only=True):
@@ -52,6 +55,7 @@ class TurnFacts(Struct, frozen=True, kw_only=True):
     said: str  # the user's words
     history: Sequence[JsonObject]
     model: str
+    fork: "Callable[[], Fork] | None" = None  # the conversation as it stands, to go on with apart from the session
 
 
 class Part:
@@ -72,6 +76,10 @@ class Part:
     async def tools(self, session: "SessionRecord | None") -> Sequence["Registered"]:
         """Its tools. A session keeps offering those it began with; one that has gone is told to the model as gone."""
         return ()
+
+    def recovered(self, record: "SessionRecord") -> "Awaitable[Mapping[str, RecoveredCall]] | None":
+        """What calls have come to that a crash left open, by their ids, where that is known; else nobody knows."""
+        return None
 
     def history_read(self, history: "History") -> None:
         """A turn begins, with this past."""

@@ -10,6 +10,7 @@ from hermes.types import JsonObject, StatusChanged
 
 if TYPE_CHECKING:
     from hermes.context.memory.entries import Target
+    from hermes.context.memory.memory_history import Author
     from hermes.context.memory.memory_tool import MemoryAnswer, MemoryDesk
     from hermes.context.memory.session_words import SessionText
     from hermes.runtime.context import Services
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hermes.seams import PromptSource, ToolContext
 
 MEMO = "memory"  # where the tool looks for who writes
+WRITE_ORIGIN = "write_origin"  # in the memo of calls that are not the conversation's own: who makes them
 PLACES: dict["Target", str] = {"memory": "1-memory", "user": "2-user"}
 
 
@@ -67,7 +69,8 @@ class MemoryPart(Part):
         """A call of the memory tool."""
         from hermes.context.memory.memory_history import MemoryWriter
 
-        writer = MemoryWriter(by="agent", at=self.services.clock.now(), session_id=ctx.session_id)
+        by: Author = "review" if ctx.memo.get(WRITE_ORIGIN) else "agent"
+        writer = MemoryWriter(by=by, at=self.services.clock.now(), session_id=ctx.session_id)
         answer = await ctx.in_thread(self.desk().call, args, writer, await self._heard(ctx.session_id))
         self.untold += answer.told
         self.written(answer, ctx)

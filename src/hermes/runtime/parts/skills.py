@@ -9,6 +9,7 @@ from msgspec import Struct
 from hermes.config import paths
 from hermes.config.sections.skills import Section
 from hermes.runtime.parts import Joining, Part, TurnFacts
+from hermes.runtime.parts.memory import WRITE_ORIGIN
 from hermes.runtime.prompt import Tier
 from hermes.seams import PromptSource, ToolContext
 from hermes.types import Content, JsonObject
@@ -73,7 +74,7 @@ class SkillsPart(Part):
         return await self._skills().view(name, file_path)
 
     async def skill_manage(self, asked: JsonObject, ctx: ToolContext) -> JsonObject:
-        return await self._skills().manage(asked, ctx.session_id)
+        return await self._skills().manage(asked, ctx.session_id, ctx.memo.get(WRITE_ORIGIN, "assistant_tool"))
 
     def result(self, call: "CallContext", content: Content, duration_ms: float) -> None:
         if self._made is not None:

@@ -1,6 +1,5 @@
 """Titles of sessions: asked for after the first exchange, beside whatever comes next; dropped when the agent goes."""
 
-import asyncio
 import logging
 import re
 import unicodedata
@@ -9,6 +8,7 @@ from hermes.config.sections.auxiliary import TitleTask
 from hermes.errors import HermesError
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryQuestion
 from hermes.ops import SessionChanged
+from hermes.runtime.held_tasks import HeldTasks
 from hermes.runtime.parts import Joining, Part, TurnFacts
 from hermes.scope import TurnScope
 from hermes.seams import EventStore
@@ -30,7 +30,7 @@ class Titles(Part):
     def __init__(self, auxiliary: AuxiliaryClient, store: EventStore) -> None:
         self._auxiliary = auxiliary
         self._store = store
-        self._held: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
+        self._held = HeldTasks()
 
     @classmethod
     def join(cls, agent: Joining) -> "Titles | None":
@@ -40,22 +40,11 @@ class Titles(Part):
         """Start on a title; whatever goes wrong with it is logged and changes nothing."""
         if turn.title or answer is None or not turn.said.strip() or not answer.strip():
             return
-        task = asyncio.get_running_loop().create_task(
-            self._make(turn.session_id, turn.said, answer), name=f"title {turn.session_id}"
-        )
-        self._held.add(task)
-        task.add_done_callback(self._held.discard)
+        self._held.begin(self._make(turn.session_id, turn.said, answer), f"title {turn.session_id}")
 
     async def close(self, *ended: str, wait_s: float = 0.0) -> None:
         """Give titles under way `wait_s` to be done; then drop them."""
-        here = [task for task in self._held if task.get_loop() is asyncio.get_running_loop()]
-        if not here:
-            return
-        _, late = await asyncio.wait(here, timeout=wait_s)
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.wait(late)
+        await self._held.close(wait_s)
 
     async def _make(self, session_id: str, asked: str, answered: str) -> None:
         task = self._auxiliary.task(TASK)

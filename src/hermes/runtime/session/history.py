@@ -91,11 +91,21 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
-def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:
+class RecoveredCall(Struct, frozen=True):
+    """What is known of a call that a crash left open, and the rows that are stored with its answer."""
+
+    content: str
+    status: ResultStatus
+    ops: tuple[StoreOp, ...] = ()
+
+
+def from_record(
+    record: SessionRecord, known: Mapping[str, RecoveredCall] | None = None
+) -> tuple[History, list[StoreOp]]:
     """The stored past, and the rows that close what a crash left open.
 
-    A call that was started and has no result is answered once with "outcome unknown" and never run again by itself;
-    one that was still waiting for others is told as not run.
+    A call that was started and has no result is answered once, with what is `known` of it, else with "outcome unknown",
+    and never run again by itself; one that was still waiting for others is told as not run.
     """
     config = record.model_config or {}
     history = History(project=config.get(PROJECT) or "", carried=config.get(CARRIED) or {})
@@ -103,7 +113,7 @@ def from_record(record: SessionRecord) -> tuple[History, list[StoreOp]]:
         history.add(message, record.contexts.get(message.id or -1, ""))
     if refused := config.get(QUARANTINED_IMAGES):
         history.builder.mend(without_pictures(frozenset(refused)))
-    repairs = _close_open_calls(record)
+    repairs = _close_open_calls(record, known or {})
     for op in repairs:
         if isinstance(op, MessageAppended):
             history.add(op.message)
@@ -130,7 +140,7 @@ def from_caller(
     return history, missing
 
 
-def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
+def _close_open_calls(record: SessionRecord, known: Mapping[str, RecoveredCall]) -> list[StoreOp]:
     asked = {call.id for message in record.messages for call in message.tool_calls}
     answered = {message.tool_call_id for message in record.messages if message.role == "tool"}
     made = _made_by(record.open_calls)
@@ -140,6 +150,9 @@ def _close_open_calls(record: SessionRecord) -> list[StoreOp]:
         # A call that another call made is no part of the transcript; the one that made it tells of it.
         if call.id in asked and call.id not in answered:
             text = OUTCOME_UNKNOWN + _made_meanwhile(made.get(call.id, ())) if one.is_started else NOT_RUN
+            if (found := known.get(call.id)) is not None:
+                text, status = found.content, found.status
+                ops += found.ops
             result = Message(role="tool", content=text, tool_call_id=call.id, tool_name=call.name, status=status)
             ops.append(MessageAppended(record.session_id, result))
         ops.append(CallClosed(record.session_id, call.id, status))

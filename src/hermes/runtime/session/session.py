@@ -69,7 +69,11 @@ class AgentSession:
     async def assembled(self) -> Assembly:
         """What the agent is made of, made now if need be."""
         if self.assembly is None:
-            self.assembly = await assemble(self.options, self.session_id)
+            link = self.options.parent
+            if link is None:
+                self.assembly = await assemble(self.options, self.session_id)
+            else:
+                self.assembly = await assemble(self.options, self.session_id, link.process, link.settings)
         return self.assembly
 
     @property
@@ -192,7 +196,10 @@ class AgentSession:
             return record, *from_caller(given, record, self.session_id)
         if warm is not None:
             return record, warm, []
-        return record, *(from_record(record) if record is not None else (History(), []))
+        if record is None:
+            return None, History(), []
+        known = await assembly.services.parts.recovered(record) if record.open_calls else {}
+        return record, *from_record(record, known)
 
     def _follow(self, record: SessionRecord) -> None:
         """The session goes on under another id."""
@@ -227,6 +234,7 @@ class AgentSession:
         self, said: TurnInput, view: ToolView, system: str, scope: TurnScope, sink: Sink, history: History
     ) -> Turn:
         assembly, limits, watch = self._assembly, self.options.limits, self._watching()
+        link = self.options.parent
         turn_id = assembly.services.ids.new("turn")
         if limits.iteration_budget is None:
             self.budget = IterationBudget(limits.max_iterations)
@@ -239,7 +247,12 @@ class AgentSession:
             scope=scope,
             sink=sink,
             user_task=text_of(said.message),
-            route="cron" if self.options.session.platform == "cron" else "foreground",
+            route="subagent"
+            if link is not None
+            else "cron"
+            if self.options.session.platform == "cron"
+            else "foreground",
+            budget=self.budget,
         )
         if self._outcome is not None:
             ctx.outcome.totals, ctx.outcome.cost_usd = self._outcome.totals, self._outcome.cost_usd
@@ -263,6 +276,9 @@ class AgentSession:
             earlier=self._earlier,
             watch=watch,
             make_room=partial(self._make_room, said) if watch.share is not None else None,
+            at_end=None if link is None else link.at_end,
+            cache_key="" if link is None else self.options.session.parent_session_id or "",
+            shared_chars=0 if link is None else link.shared_chars(system),
         )
 
     def _user_row(self, turn: Turn, said: TurnInput) -> StoreOp:

@@ -139,12 +139,12 @@ class SessionSkills:
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
-    async def manage(self, asked: JsonObject, session_id: str) -> JsonObject:
+    async def manage(self, asked: JsonObject, session_id: str, origin: str) -> JsonObject:
         from hermes.extensions.skills.skill_change import ManageRequest, WriteFacts
 
         request = convert(asked, ManageRequest)
         source_of = await self._sources(session_id)
-        return await self._in_thread(self._desk().manage, request, WriteFacts(session_id), source_of)
+        return await self._in_thread(self._desk().manage, request, WriteFacts(session_id, origin), source_of)
 
     async def _sources(self, session_id: str) -> Callable[[str], str]:
         """Who said what in the session so far, as a question about words that are to last."""

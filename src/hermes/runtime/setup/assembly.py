@@ -70,7 +70,8 @@ async def assemble(
     store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
-    persistence = client_options(settings, process.window_memory)
+    lent = options.parent.account if options.parent is not None else None
+    persistence = client_options(settings, process.window_memory, lent)
     chain = model_chain(options, settings, process.http)
     started = introduced(chain, lambda: process.supervisor)
     client = ModelClient(chain, store, process.clock, process.ids, persistence)
@@ -121,13 +122,14 @@ async def assemble(
             services=services,
             process=process,
             auxiliary=auxiliary,
+            client=client,
         )
     )
     return Assembly(
         services=services,
         store=store,
         warm=process.warm,
-        tools=SessionTools(process.views, options.tools, settings, services),
+        tools=SessionTools(process.views, options, settings, services),
         client=client,
         started=started,
         auxiliary=auxiliary,

@@ -48,11 +48,14 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
 
         home, settings, kind, run = self.settings.home, self.settings.mapping, self.environment.kind, self.pool.run
         sight = disk_view(home, settings, kind, self._workspace if kind == "local" else self.environment.cwd)
-        is_off, key = asks_nothing(self.settings.environ), self.options.session.gateway_session_key or self.session_id
+        link = self.options.parent
+        mine = self.options.session.gateway_session_key or self.session_id
+        is_off, key = asks_nothing(self.settings.environ), mine if link is None else link.asks_as
         callback = self.options.callbacks.approval_callback
+        ask = _ask(callback, run) if callback is not None else desk.queue.ask(key)
         return replace(
             make_gate(home, settings, with_remotes(sight, self.environment), self.store, run),
-            ask=_ask(callback, run) if callback is not None else desk.queue.ask(key),
+            ask=ask if link is None else link.asking(ask),
             judge=self._judge,
             is_remote=callback is None,
             tell=self.hooks.observe,

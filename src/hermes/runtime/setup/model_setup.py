@@ -1,7 +1,7 @@
 """The model side of an agent, put together from its keywords and the settings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -27,6 +27,9 @@ from hermes.runtime.requests import build_units
 from hermes.seams import HttpStream, Model, RequestOptions, Supervisor, Unit
 from hermes.spend import Cap
 from hermes.types import JsonObject
+
+if TYPE_CHECKING:
+    from hermes.models.account import Account
 
 BOX_PROVIDER, PROGRAM_PROVIDER = "local", "acp"
 _NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
@@ -65,7 +68,7 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return started
 
 
-def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
+def client_options(settings: Settings, memory: WindowMemory, lent: "Account | None" = None) -> ClientOptions:
     """Persistence, prices, caps, and what is known of windows."""
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
@@ -78,7 +81,7 @@ def client_options(settings: Settings, memory: WindowMemory) -> ClientOptions:
         timeout_s=seconds(settings, "HERMES_API_TIMEOUT", 1800.0),
         price=prices,
         price_version=prices.version,
-        guard=SpendGuard(_caps(settings.of(spending_section.Section))),
+        guard=_guard(_caps(settings.of(spending_section.Section)), lent),
         windows=Windows(
             memory, paths.cache_dir(settings.home) / PROBES_FILE, settings.of(context_section.Section).assumed_window
         ),
@@ -180,6 +183,15 @@ def _fallback(entry: Any, *, is_filed: bool) -> ModelQuery:
         raise UserError(f"a fallback needs a model and takes {', '.join(names)}; this one is {dict(entry)!r}")
     words: dict[str, Any] = {names[name]: str(value or "") for name, value in entry.items()}
     return ModelQuery(**words, is_filed=is_filed)
+
+
+def _guard(caps: Caps, lent: "Account | None") -> SpendGuard:
+    """The guard of an agent; one whose parent lends it something has that in place of a cap of its own turn."""
+    if lent is None:
+        return SpendGuard(caps)
+    from hermes.models.lent_guard import LentGuard  # for children
+
+    return LentGuard(caps, lent)
 
 
 def _caps(section: spending_section.Section) -> Caps:

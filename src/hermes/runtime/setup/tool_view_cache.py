@@ -22,7 +22,7 @@ from hermes.tools.view import SessionView
 
 if TYPE_CHECKING:
     from hermes.runtime.context import Services
-    from hermes.runtime.options import ToolOptions
+    from hermes.runtime.options import AgentOptions
 
 MAX_VIEWS = 16
 
@@ -81,9 +81,10 @@ class ToolViewCache:
 class SessionTools:
     """The views of one agent's session."""
 
-    def __init__(self, cache: ToolViewCache, wanted: "ToolOptions", settings: Settings, services: "Services") -> None:
+    def __init__(self, cache: ToolViewCache, options: "AgentOptions", settings: Settings, services: "Services") -> None:
         self._cache = cache
-        self._wanted = wanted
+        self._wanted = options.tools
+        self._only = None if options.parent is None else options.parent.tools
         self._settings = settings
         self._services = services
         self._last: tuple[object, tuple[Any, ...], SessionView] | None = None  # of tools that parts have brought
@@ -137,11 +138,12 @@ class SessionTools:
             window_tokens=self._services.window(),
             brought=brought,
             is_lean=is_new and self.is_lean,
+            only=self._only,
         )
 
 
 def _conditions(request: ViewRequest) -> tuple[Any, ...]:
     enabled = None if request.enabled is None else tuple(request.enabled)
     is_kanban = bool(os.environ.get("HERMES_KANBAN_TASK"))
-    asked = enabled, tuple(request.disabled), request.window_tokens, request.is_lean
+    asked = enabled, tuple(request.disabled), request.window_tokens, request.is_lean, request.only
     return registry.generation, request.home, *asked, is_kanban

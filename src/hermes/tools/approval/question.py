@@ -29,6 +29,7 @@ class ApprovalQuestion(Struct, frozen=True, kw_only=True):
     action: Action
     analysis: Analysis
     verdict: Verdict
+    asked_by: str = ""  # the child whose question it is, in words; empty is the agent itself
 
     @property
     def command(self) -> str:
@@ -38,7 +39,7 @@ class ApprovalQuestion(Struct, frozen=True, kw_only=True):
     @property
     def description(self) -> str:
         """What is dangerous about it, in the words that name the approval."""
-        return self.verdict.reason
+        return f"[{self.asked_by}] {self.verdict.reason}" if self.asked_by else self.verdict.reason
 
     @property
     def tool(self) -> str:

@@ -24,7 +24,8 @@ from hermes.tools.code_execution.call_server import CallServer, listen, serve, s
 from hermes.tools.code_execution.child import CACHE, files_of
 from hermes.tools.code_execution.child_environment import child_environment
 from hermes.tools.code_execution.interpreter import project_python
-from hermes.tools.code_execution.result_json import ScriptLimits, ScriptOutput, ScriptRun
+from hermes.tools.code_execution.result_json import ScriptOutput, ScriptRun
+from hermes.tools.code_execution.script_limits import ScriptLimits
 from hermes.tools.code_execution.script_request import ScriptRequest, Stopped
 from hermes.tools.supervisor.child import StartFailed
 from hermes.tools.supervisor.keeper.start import in_memory_file

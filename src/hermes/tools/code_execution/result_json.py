@@ -19,15 +19,6 @@ INTERRUPTED = "[execution interrupted — user sent a new message]"
 _FRAME = r'(?m)^  File "(?P<file>[^"\n]+)", line (?P<line>\d+) in '
 
 
-class ScriptLimits(Struct, frozen=True, kw_only=True):
-    """What one run may take."""
-
-    timeout_s: float = 300.0
-    max_calls: int = 50
-    max_processes: int = 256
-    term_grace_s: float = 5.0
-
-
 class ScriptRun(Struct, kw_only=True):
     """How a child ended, before words are made of it."""
 

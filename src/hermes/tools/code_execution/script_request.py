@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hermes.seams import Decision
-from hermes.tools.code_execution.result_json import ScriptLimits, ScriptOutput
+from hermes.tools.code_execution.result_json import ScriptOutput
+from hermes.tools.code_execution.script_limits import ScriptLimits
 from hermes.tools.files.file_memory import FileMemo
 
 Mode: TypeAlias = Literal["project", "strict"]

@@ -3,7 +3,7 @@
 import os
 import socket
 
-from hermes.tools.code_execution.result_json import ScriptLimits
+from hermes.tools.code_execution.script_limits import ScriptLimits
 from hermes.tools.code_execution.stubs import callable_among, described, import_example
 from hermes.types import JsonObject
 

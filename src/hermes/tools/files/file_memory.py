@@ -1,13 +1,15 @@
 """What a task remembers about files between calls: what it has read, what it wrote, where it failed."""
 
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
 from hermes.redact import Redactor
 from hermes.seams import FileInfo
-from hermes.tools.files.tokens import Level
+
+if TYPE_CHECKING:
+    from hermes.tools.files.tokens import Level
 
 REDACTOR = "redactor"  # where a memo holds the redactor of the whole runtime, when there is one
 _KEY = "files"
@@ -47,7 +49,7 @@ class FileMemo(Struct):
     seen: dict[str, FileStamp] = field(default_factory=dict)
     shown: dict[tuple[str, int, int], Shown] = field(default_factory=dict)  # by path, offset and limit
     failures: dict[str, int] = field(default_factory=dict)
-    applied: dict[tuple[str, str], Level] = field(default_factory=dict)  # by path and digest of the edit
+    applied: dict[tuple[str, str], "Level"] = field(default_factory=dict)  # by path and digest of the edit
     last: Repeat = _NOTHING_ASKED
     redactor: Redactor = field(default_factory=Redactor)
 

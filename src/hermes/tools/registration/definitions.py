@@ -42,11 +42,16 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     window_tokens: int | None = None  # what the model can read; many foreign tools are searched instead of listed
     brought: Mapping[str, Registered] = {}  # by a part of the agent, for this session; chosen by their toolsets
     is_lean: bool = False  # few tools, in few words
+    only: frozenset[str] | None = None  # tools beside which nothing is chosen: those that a parent lets its child have
 
     @property
     def is_restricted(self) -> bool:
         """Whether it leaves any tool out."""
-        return self.enabled is not None or bool(self.disabled)
+        return self.enabled is not None or bool(self.disabled) or self.only is not None
+
+    def chosen(self, names: set[str]) -> set[str]:
+        """`names` without what is not to be chosen."""
+        return names if self.only is None else names & self.only
 
 
 def session_view(request: ViewRequest, stored: str | None = None) -> SessionView:
@@ -71,7 +76,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
     if stored:
         return stored, own
     unknown: list[str] = []
-    names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
+    names = request.chosen(select(Groups(registry, custom), request.enabled, request.disabled, own, unknown))
     _tell_unknown(unknown)
     tools = {**registry.snapshot(), **own}
     if request.is_lean:
@@ -92,7 +97,7 @@ def permitted(request: ViewRequest, own: Mapping[str, Registered] | None = None)
     unknown: list[str] = []
     names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, own, unknown)
     _tell_unknown(unknown)
-    return frozenset(names)
+    return frozenset(request.chosen(names))
 
 
 def _of_their_own(brought: Mapping[str, Registered], theirs: Mapping[str, Registered]) -> dict[str, Registered]:

@@ -11,6 +11,7 @@ from hermes.surfaces.cli.output import Output, cut, token_words
 from hermes.types import (
     CallFinished,
     CallStarted,
+    ChildProgress,
     Commentary,
     Event,
     JsonObject,
@@ -94,10 +95,18 @@ class Progress:
                     self._out.note(f"· {self._tokens.words}")
             case Commentary():
                 self._out.note(event.text.strip())
+            case ChildProgress():
+                self._child(event)
             case SessionRotated() | MinorEvent():
                 return  # the answer is printed when it is whole, with the session it is in
             case _:
                 assert_never(event)
+
+    def _child(self, event: ChildProgress) -> None:
+        if event.stage == "complete":
+            from hermes.surfaces.cli.child_lines import summary_line  # for who has children
+
+            self._out.note(summary_line(event))
 
     def _think(self, text: str) -> None:
         if self._verbose:

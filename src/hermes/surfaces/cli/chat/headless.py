@@ -97,7 +97,7 @@ async def _somewhere(run: _Run) -> int:
     """Run the turn in a worktree of its own, if one is asked for."""
     if not run.wish.worktree:
         return await _turn(run)
-    from hermes.host.worktrees import in_worktree  # rare
+    from hermes.tools.worktrees import in_worktree  # rare
 
     async with in_worktree(run.cli.out.note, run.settings, shared.supervisor, is_quiet=run.wish.quiet) as place:
         with bound_settings(place.settings):

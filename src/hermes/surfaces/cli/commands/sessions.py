@@ -98,6 +98,25 @@ def show(cli: Cli, session: str, with_tools: bool, as_json: bool) -> None:
         session_views.transcript(cli.out, exported, with_tools=with_tools)
 
 
+@sessions.command("tree")
+@a_session
+@as_json
+@click.pass_obj
+def tree(cli: Cli, session: str, as_json: bool) -> None:
+    """Show a session with the children it delegated to, how each ended, and what it cost."""
+    from hermes.host.session_tree import session_tree, tree_lines  # rare
+
+    with open_sessions(cli) as db:
+        if db is None:
+            raise no_sessions(session)
+        found = session_tree(db, find_session(db, session))
+    if as_json:
+        cli.out.json(found)
+        return
+    for line in tree_lines(found):
+        cli.out.line(line)
+
+
 @sessions.command("search")
 @click.argument("words", nargs=-1, required=True)
 @by_source

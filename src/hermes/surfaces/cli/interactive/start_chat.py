@@ -55,7 +55,7 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
     """Talk in a worktree of its own, if one is asked for."""
     if not start.wish.worktree:
         return await _converse(start, session_id)
-    from hermes.host.worktrees import in_worktree  # rare
+    from hermes.tools.worktrees import in_worktree  # rare
 
     async with in_worktree(start.cli.out.note, start.settings, shared.supervisor) as place:
         there = replace(start, settings=place.settings, folder=str(place.folder))

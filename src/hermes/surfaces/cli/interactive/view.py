@@ -9,6 +9,7 @@ from typing import Any, Protocol, assert_never
 from hermes.config.sections.display import Section as Display
 from hermes.surfaces.cli.chat.events import TurnTokens, printed
 from hermes.surfaces.cli.chat.refused_words import refused_words
+from hermes.surfaces.cli.child_lines import ChildLines
 from hermes.surfaces.cli.interactive.diff_view import created_in
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter, clean
@@ -17,6 +18,7 @@ from hermes.types import (
     BlockClosed,
     CallFinished,
     CallStarted,
+    ChildProgress,
     Commentary,
     Event,
     MinorEvent,
@@ -89,6 +91,7 @@ class TurnView:
         self._last = ""  # what was written last: text or call, which decides about empty lines
         self._created: set[str] = set()
         self.calls: deque[ShownCall] = deque(maxlen=KEPT_CALLS)
+        self._children = ChildLines(now)
         self._last_tool = ""
         self._began = 0.0
         self._tokens = TurnTokens()
@@ -101,6 +104,8 @@ class TurnView:
         self._blocks, self._thought, self._running, self._tokens = Blocks(), Blocks(), {}, TurnTokens()
         self._last_tool, self._began, self.has_answer, self.is_thinking = "", self._now(), False, True
         self._below, self._created, self._last = {}, set(), ""
+
+        self._children.begin()
 
     def end(self) -> None:
         """Nothing more comes; what was half written stays readable."""
@@ -135,6 +140,7 @@ class TurnView:
         for each, (text, since) in self._running.items():
             lines.append(("running", f"● {text} ({now - since:.0f} s)"))
             lines += [("thought", f"  {clean(line)}") for line in self._below.get(each, ())[-BELOW_LINES:]]
+        lines += [("running", clean(line)) for line in self._children.live()]
         if self.is_thinking and not lines:
             lines.append(("thought", f"working … ({now - self._began:.0f} s; Esc stops)"))
         return lines
@@ -179,6 +185,9 @@ class TurnView:
                 self._tokens.add(event.usage)
             case TasksChanged():
                 self._put("call", "".join(self._task_line(line) for line in _task_lines(event.tasks)))
+            case ChildProgress():
+                if line := self._children.see(event):
+                    self._put("call", self._paint.line(clean(line), "dim"))
             case StepStarted():
                 self.is_thinking = True
             case _:

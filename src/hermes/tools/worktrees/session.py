@@ -13,9 +13,9 @@ from msgspec import Struct
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.errors import ToolError, UserError
-from hermes.host.worktrees import include
 from hermes.own_git import OwnGit
 from hermes.seams import Supervisor
+from hermes.tools.worktrees import include
 
 FOLDER = ".worktrees"
 _OURS = re.compile(r"hermes-[0-9a-f]{8}")
@@ -44,7 +44,7 @@ class Git:
             git = OwnGit(self._supervisor, self._environ, self.folder)
             answer = await git.ask(*words, purpose="a worktree", beside=beside)
         except ToolError as error:
-            raise GitFailed(f"--worktree needs git, which did not start: {error}") from error
+            raise GitFailed(f"a worktree needs git, which did not start: {error}") from error
         if answer.code != 0:
             raise GitFailed(f"git {words[0]} failed: {answer.complaint}")
         return answer.output.decode("utf-8", "surrogateescape").splitlines()
@@ -87,6 +87,7 @@ async def in_worktree(
     folder: Path | None = None,
     *,
     is_quiet: bool = False,
+    asked_by: str = "--worktree",
 ) -> AsyncIterator[Place]:
     """A fresh worktree of the repository around `folder` (default: where Hermes was started).
 
@@ -95,9 +96,9 @@ async def in_worktree(
     """
     backend = settings.of(terminal.Section).backend
     if backend != "local":
-        raise UserError(f"--worktree works on this machine, and terminal.backend is {backend!r}; leave one of them out")
+        raise UserError(f"{asked_by} works on this machine, and terminal.backend is {backend!r}; leave one of them out")
     git = Git(supervisor, settings.environ, folder or Path.cwd())
-    made, prefix = await _make(git)
+    made, prefix = await _make(git, asked_by)
     await _forsake_stale(git.at(made.root), made)
     for sentence in include.bring(made.root, made.path):
         tell(f"warning: {sentence}")
@@ -111,7 +112,7 @@ async def in_worktree(
             tell(kept or f"The worktree {made.path.name} had nothing new and is removed.")
 
 
-async def _make(git: Git) -> tuple[Worktree, str]:
+async def _make(git: Git, asked_by: str) -> tuple[Worktree, str]:
     try:
         top, common, prefix = await git.lines(
             "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir", "--show-prefix"
@@ -119,7 +120,7 @@ async def _make(git: Git) -> tuple[Worktree, str]:
         base = await git.line("rev-parse", "--verify", "HEAD^{commit}")
     except GitFailed as error:
         raise UserError(
-            f"--worktree needs a git repository with a commit, and {str(git.folder)!r} is not in one ({error})"
+            f"{asked_by} needs a git repository with a commit, and {str(git.folder)!r} is not in one ({error})"
         ) from error
     # Inside a linked worktree the toplevel is that one; ours go beside it, in the main folder, where they are ignored.
     root = Path(common).parent if Path(common).name == ".git" else Path(top)

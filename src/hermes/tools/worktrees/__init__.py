@@ -1,5 +1,5 @@
 """`--worktree`: a session works on a branch of its own, in a folder of its own, which goes when nothing is in it."""
 
-from hermes.host.worktrees.session import in_worktree
+from hermes.tools.worktrees.session import in_worktree
 
 __all__ = ["in_worktree"]
