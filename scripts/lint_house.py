@@ -24,6 +24,7 @@ TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will
     "scope.py",  # `unbroken` outlives a cancellation of the task that awaits it
     "runtime/parts/titles.py",  # a title outlives the turn it is made for, and ends with the agent
     "runtime/session/lease.py",  # a renewal is made in turns that take long; a group in every turn would cost them all
+    "tools/mcp/owned_server.py",  # a server outlives the turn that needed it first, and ends with the agent
     "tools/calling/loops.py",  # the task runs on another loop than the one that waits for it
 }
 

@@ -199,6 +199,16 @@ class CallFinished(Struct, frozen=True, gc=False, tag="call_finished"):
     result: ToolResult
 
 
+class CallProgress(MinorEvent, frozen=True, gc=False, tag="call_progress"):
+    """How far a call that is under way has come, in whatever its tool counts; `total` where that is known."""
+
+    call_id: str
+    name: str
+    progress: float
+    total: float | None = None
+    text: str = ""
+
+
 class TasksChanged(MinorEvent, frozen=True, gc=False, tag="tasks_changed"):
     """The model has written its task list; `tasks` is all of it, each with id, content and status."""
 
@@ -297,6 +307,7 @@ Event: TypeAlias = (
     | BlockClosed
     | CallStarted
     | CallFinished
+    | CallProgress
     | TasksChanged
     | Commentary
     | StatusChanged

@@ -31,6 +31,10 @@ class SectionBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return plain
 
 
+_SECRET_ENDINGS = (
+    *("api_key", "apikey", "token", "password", "secret", "password_hash", "private_key", "dsn"),
+    "authorization",  # a header
+)
 SECTIONS: Table[type[SectionBase]] = Table("hermes.config.sections", "Section")
 
 
@@ -43,12 +47,18 @@ class Key(Struct, frozen=True, kw_only=True):
     description: str
     env: tuple[str, ...]
     pending: bool
+    raw: bool = False
 
 
-def key(description: str, *, env: str | tuple[str, ...] = (), pending: bool = False, **limits: Any) -> Meta:
-    """Metadata of a key: what it does, the variables that set it, and limits such as `ge=0`."""
+def key(
+    description: str, *, env: str | tuple[str, ...] = (), pending: bool = False, raw: bool = False, **limits: Any
+) -> Meta:
+    """Metadata of a key: what it does, the variables that set it, and limits such as `ge=0`.
+
+    The `${NAME}` in a `raw` one are left to whoever uses it: one that is not set is no mistake of the whole file.
+    """
     names = (env,) if isinstance(env, str) else env
-    return Meta(description=description, extra={"env": names, "pending": pending}, **limits)
+    return Meta(description=description, extra={"env": names, "pending": pending, "raw": raw}, **limits)
 
 
 @cache
@@ -67,6 +77,7 @@ def _keys(kind: type[SectionBase]) -> Iterator[Key]:
             description=description,
             env=extra.get("env", ()),
             pending=kind.PENDING or extra.get("pending", False),
+            raw=extra.get("raw", False),
         )
 
 
@@ -117,7 +128,7 @@ def type_text(annotated: Any) -> str:
 def is_secret(name: str) -> bool:
     """Whether a key or variable of this name holds something that must not be shown."""
     last = name.rpartition(".")[2].lower()
-    return last.endswith(("api_key", "apikey", "token", "password", "secret", "password_hash", "private_key", "dsn"))
+    return last.endswith(_SECRET_ENDINGS)
 
 
 def _annotation(annotated: Any) -> tuple[str, dict[str, Any]]:

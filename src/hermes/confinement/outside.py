@@ -16,6 +16,7 @@ STARTS: dict[str, str] = {
     "shell hook": "from the person's own configuration, and its program lies in no folder that commands may write",
     "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
     "terminal program": "started by the person at the prompt",
+    "mcp server of a library": "from the person's own configuration, for a program that has no session and no border",
     "allowed outside": "a command that a person or a rule sent outside, in so many words",
 }
 

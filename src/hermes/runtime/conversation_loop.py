@@ -141,7 +141,13 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
     turn.untold.append(types.StepStarted(outcome.api_calls, turn.ran))
     request = turn.request(tools)
 
+    is_begun = False
+
     def on_delta(delta: types.ModelDelta) -> None:
+        nonlocal is_begun
+        if not is_begun:
+            is_begun = True
+            ctx.services.parts.answering()
         if type(delta) is types.TextDelta:
             outcome.streamed = True
         emit(delta)
@@ -156,6 +162,8 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
         repair=partial(mended, turn),
     )
     answer = await turn.client.call(request, plan, ctx.scope)
+    if not is_begun:
+        ctx.services.parts.answering()
     response, usage = answer.response, answer.response.usage
     outcome.model, outcome.provider = answer.model, answer.provider
     outcome.last_reasoning = response.message.reasoning or response.message.reasoning_content

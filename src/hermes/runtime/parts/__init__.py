@@ -80,6 +80,9 @@ class Part:
         """Words beside the user's message, kept in `request_context`."""
         return None
 
+    def answering(self) -> None:
+        """The model has begun to answer: what no request has to wait for may be begun. Asked once in every call."""
+
     def news(self, *session_ids: str) -> Awaitable[str] | None:
         """Words beside the results of a round of tools; the ids are all that the session ever had."""
         return None
