@@ -104,6 +104,27 @@ class AIAgent:
         """`compress` for callers that have a loop."""
         return await self._compress(focus_topic, inline_sink(self._options.callbacks, None))
 
+    async def amcp_servers(self) -> list[JsonObject]:
+        """The MCP servers of this session as they are now: name, state, why, place, tools, tokens."""
+        made = await self._session.assembled()
+        part = made.services.memo.get("mcp")
+        client = part.client() if part is not None else None
+        return client.facts() if client is not None else []
+
+    async def areload_mcp(self) -> list[str]:
+        """Connect the MCP servers anew, and offer from the next request on what they have; sentences about it."""
+        self._begin_work()
+        try:
+            made = await self._session.assembled()
+            part = made.services.memo.get("mcp")
+            if part is None:
+                return ["no MCP server is configured; add one with: hermes mcp add"]
+            told: list[str] = await part.reload()
+            is_changed = await self._session.refresh_tools(await self._heard(None))
+            return [*told, "the list of tools of this session has changed" if is_changed else "the list stays as it is"]
+        finally:
+            await self._end_work()
+
     async def adescribe_prompt(self, system_message: str | None = None) -> "PromptReport":
         """The prompt and tools that a session begun now would have, part by part; nothing is sent or stored."""
         await self._session.assembled()

@@ -165,7 +165,7 @@ class Compression:
             model=record.model,
             model_config=config,
             system_prompt=system,
-            tool_definitions=record.tool_definitions,
+            tool_definitions=await self._assembly.tools.refreshed(record),
             parent_session_id=old,
             cwd=record.cwd,
             started_at=now,

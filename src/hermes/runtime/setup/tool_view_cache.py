@@ -9,13 +9,21 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import prompt as prompt_section
 from hermes.config.settings import Settings
 from hermes.ops import SessionRecord
 from hermes.tools.registration.availability import CACHE_S
-from hermes.tools.registration.definitions import ViewRequest, has_foreign_files, permitted, project_of, session_tools
+from hermes.tools.registration.definitions import (
+    ViewRequest,
+    has_foreign_files,
+    permitted,
+    project_of,
+    refreshed_tools,
+    session_tools,
+)
 from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import Registered, registry
 from hermes.tools.view import SessionView
@@ -123,6 +131,18 @@ class SessionTools:
         view = view.restricted(permitted(request, own)) if stored else view
         self._last = (request.brought, made_of, view)
         return view
+
+    async def refreshed(self, record: SessionRecord) -> str:
+        """The stored definitions of a session with the tools of MCP servers as they are now."""
+        stored = record.tool_definitions or ""
+        brought = await self._services.parts.tools(record)
+        if not stored:
+            return stored
+        request = self._asked(brought, is_new=False)
+        if request.enabled is None:
+            request = replace(request, enabled=self._wanted.default_toolsets)
+        definitions: str = await self._services.pool.run(refreshed_tools, request, stored)
+        return definitions
 
     def _asked(self, brought: Mapping[str, Registered], *, is_new: bool) -> ViewRequest:
         wanted = self._wanted

@@ -20,7 +20,7 @@ from hermes.tools.mcp.server_config import ServerConfig
 from hermes.tools.mcp.server_requests import ServerRequests
 from hermes.tools.mcp.sign_in import NeedsSignIn, SignIn, SignInState, TokenFile, auth_for
 from hermes.tools.mcp.sound_stream import SoundStream
-from hermes.tools.mcp.stdio_pipe import LinkSignals, StdioPlace, start_server, stdio_streams, stop_server
+from hermes.tools.mcp.stdio_pipe import LinkSignals, StdioPlace, last_words, start_server, stdio_streams, stop_server
 from hermes.types import JsonObject
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ async def connected(
 ) -> AsyncIterator[tuple[ServerLink, ServerManifest]]:
     """An open connection and what the server offers; `ToolError` or `TimeoutError` when there is none in time."""
     signals, news, left_out, state = LinkSignals(), HttpNews(), dict[str, str](), SignInState()
-    limit_s = None if person else config.entry.connect_timeout
+    limit_s, child = None if person else config.entry.connect_timeout, None
     async with AsyncExitStack() as stack:
         try:
             async with asyncio.timeout(limit_s):
@@ -159,7 +159,8 @@ async def connected(
                     await parts.in_thread(load_sdk)
                     auth = None
                     if config.entry.auth == "oauth":
-                        auth = auth_for(config, TokenFile(parts.home, config), state, person)
+                        file = person.tokens if person else TokenFile(parts.home, config)
+                        auth = auth_for(config, file, state, person)
                     streams = await stack.enter_async_context(http_streams(config, auth, news))
                 read, write = streams
                 session = _session((SoundStream(read, left_out), write), parts, requests, signals)
@@ -170,6 +171,8 @@ async def connected(
         except TimeoutError as error:
             raise TimeoutError(f"no greeting within {limit_s:g} s") from error
         except Exception as error:
+            if child is not None and signals.ended.is_set():
+                raise ToolError(await last_words(child)) from error
             if state.is_needed:
                 raise NeedsSignIn(f"it wants you to sign in; run: hermes mcp login {config.name}") from error
             if news.status in (401, 403) and not config.is_local:

@@ -201,7 +201,7 @@ class OwnedServer:
 
     def _lost(self, error: Exception, *, was_ready: bool) -> None:
         first = _first(error)
-        self.why = _words(first)
+        self.why = reason_of(error)
         self._wants_person = isinstance(first, NeedsSignIn)
         self.state = "sign-in" if self._wants_person else "down"
         log.info("MCP server %r: %s", self.config.name, self.why)
@@ -366,7 +366,9 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _words(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """Why a server cannot be reached, in one sentence."""
+    error = _first(error)
     text = str(error).strip()
     if isinstance(error, ToolError | TimeoutError) and text:
         return text[:500]

@@ -51,8 +51,8 @@ class StoredTokens(Struct, frozen=True, kw_only=True):
 class TokenFile:
     """The tokens of one server; the SDK's storage."""
 
-    def __init__(self, home: Path, config: ServerConfig) -> None:
-        self.file = home / "mcp-tokens" / f"{quote(config.name, safe='')[:120]}.json"
+    def __init__(self, home: Path, config: ServerConfig, ending: str = ".json") -> None:
+        self.file = home / "mcp-tokens" / f"{quote(config.name, safe='')[:120]}{ending}"
         self._config = config
 
     def read(self) -> StoredTokens:
@@ -102,6 +102,7 @@ class SignIn(Struct, frozen=True, kw_only=True):
     open_page: Callable[[str], Awaitable[None]]
     answer: Callable[[], Awaitable["AuthorizationCodeResult"]]
     redirect_uri: str
+    tokens: TokenFile  # where the new ones go; the old ones stay until these work
 
 
 class SignInState(Struct):

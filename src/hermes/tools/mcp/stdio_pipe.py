@@ -168,6 +168,18 @@ async def stop_server(child: Child) -> None:
         child.release()
 
 
+async def last_words(child: Child) -> str:
+    """Why a child has ended, as far as it told."""
+    code: int | None = None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORDS_S * 5):
+            code = await child.exited()
+    lines = [line.strip() for line in child.stderr_tail().decode("utf-8", "replace").splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if "rror" in line), lines[-1] if lines else "")
+    how = "it closed its output" if code is None else f"it ended with exit code {code}"
+    return f"{how}: {said[:300]}" if said else f"{how} and said nothing"
+
+
 async def message_lines(child: Child, most: int = MAX_LINE) -> AsyncIterator[bytes]:
     """The lines of a child's output. One longer than `most` is given by its two ends, and nothing of it is kept."""
     parts: list[bytes] = []

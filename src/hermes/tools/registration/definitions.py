@@ -14,7 +14,7 @@ from hermes.config.paths import PROJECT_TOOLS
 from hermes.schemas import tidy
 from hermes.tools.registration.groups import Groups, Toolset, custom_groups, table
 from hermes.tools.registration.manifest import ensure_builtins
-from hermes.tools.registration.tool_search import divided
+from hermes.tools.registration.tool_search import BRIDGE, divided
 from hermes.tools.registry import Registered, ToolRegistry, registry
 from hermes.tools.view import SessionView, definition_of
 from hermes.types import JsonObject
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 _WINDOW = 128_000  # of a model that nothing is known of
 _OWN = frozenset({"home", "project"})
 _ENGINE = "context_engine"  # whoever gives an agent an engine means its tools, whichever others are asked for
+MCP_PREFIX = "mcp__"
 _WEB_TOOLS = ("web_search", "web_extract")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
@@ -72,7 +73,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
         return stored, own
     unknown: list[str] = []
     names = select(Groups(registry, custom), request.enabled, request.disabled, own, unknown)
-    _tell_unknown(unknown)
+    _tell_unknown(unknown, request.settings)
     tools = {**registry.snapshot(), **own}
     if request.is_lean:
         from hermes.tools.registration.lean import lean_definition, lean_names  # for small models
@@ -91,7 +92,7 @@ def permitted(request: ViewRequest, own: Mapping[str, Registered] | None = None)
         return None
     unknown: list[str] = []
     names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, own, unknown)
-    _tell_unknown(unknown)
+    _tell_unknown(unknown, request.settings)
     return frozenset(names)
 
 
@@ -103,7 +104,28 @@ def _of_their_own(brought: Mapping[str, Registered], theirs: Mapping[str, Regist
     return {name: tool for name, tool in brought.items() if name not in taken}
 
 
-def _tell_unknown(toolsets: Sequence[str]) -> None:
+def refreshed_tools(request: ViewRequest, stored: str) -> str:
+    """The stored definitions with the tools of MCP servers as they are now; all others stay byte for byte.
+
+    For the breaks that are allowed: a compression, and a person who asks for it.
+    """
+    if not any(tool.origin == "mcp" for tool in request.brought.values()) and MCP_PREFIX not in stored:
+        return stored
+    before = SessionView.from_json(stored, registry)
+    kept = [one for one in before.everything() if not one.name.startswith(MCP_PREFIX) and one.name not in BRIDGE]
+    brought = {name: tool for name, tool in request.brought.items() if tool.origin == "mcp"}
+    names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, brought)
+    taken = {one.name for one in kept}
+    fresh = [definition_of(one["function"]) for one in offered((names & brought.keys()) - taken, brought)]
+    every = sorted([*kept, *fresh], key=lambda one: one.name)
+    tools = {**registry.snapshot(), **brought}
+    listed, deferred = divided(every, tools, request.settings, request.window_tokens or _WINDOW)
+    return SessionView(listed, tools, deferred).to_json()
+
+
+def _tell_unknown(toolsets: Sequence[str], settings: Mapping[str, Any]) -> None:
+    servers = settings.get("mcp_servers") or {}
+    toolsets = [name for name in toolsets if name not in servers and name.removeprefix("mcp-") not in servers]
     if toolsets:
         log.warning("no toolset is named %s; hermes tools shows what there is", ", ".join(map(repr, toolsets)))
 
@@ -192,6 +214,8 @@ def _resolved(sets: Groups, name: str, tools: Mapping[str, Registered], unknown:
     own = [tool for tool, one in tools.items() if one.entry.toolset == name]
     if sets.is_valid(name) or own:
         return [*sets.resolve(name), *own]
+    if named := [tool for tool, one in tools.items() if one.entry.toolset == f"mcp-{name}"]:
+        return named  # a server's own name stands for its toolset
     if name in table().legacy:
         return table().legacy[name]
     if unknown is not None:
