@@ -9,9 +9,11 @@ import os
 import sys
 import threading
 import time
+import uuid
 from typing import Any
 
 MODES = set(sys.argv[1:])
+BIRTH = uuid.uuid4().hex  # in a border of its own every process has the same number
 _lock = threading.Lock()  # guards stdout
 _waiting: dict[Any, threading.Event] = {}
 _answers: dict[Any, Any] = {}
@@ -84,7 +86,7 @@ def call(name: str, args: dict[str, Any], number: Any, token: Any) -> dict[str, 
         case "echo":
             return text(str(args.get("text", "")))
         case "pid":
-            return text(str(os.getpid()))
+            return text(BIRTH)
         case "crash":
             os._exit(3)
         case "wait":
@@ -103,7 +105,7 @@ def call(name: str, args: dict[str, Any], number: Any, token: Any) -> dict[str, 
         case "huge":
             return text("x" * 100_000_000)
         case "grow":
-            TOOLS.append({"name": "grown", "description": "A new one.", "inputSchema": {"type": "object"}})
+            TOOLS.append({"name": "novelty", "description": "A new one.", "inputSchema": {"type": "object"}})
             send({"method": "notifications/tools/list_changed"})
             return text("grown")
         case "shrink":
@@ -129,7 +131,7 @@ def call(name: str, args: dict[str, Any], number: Any, token: Any) -> dict[str, 
             return text(json.dumps(ask("sampling/createMessage", params)))
         case "picture":
             return {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]}
-        case "destroy" | "grown":
+        case "destroy" | "novelty":
             return text(name)
     return text(f"no tool {name}", isError=True)
 

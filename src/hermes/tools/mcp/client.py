@@ -41,6 +41,7 @@ class McpClient:
         self._parts = parts
         self.generation = 1
         self.servers: dict[str, OwnedServer] = {}
+        self._seen: dict[str, object] = {}  # manifests, as of this generation
         self._told: set[str] = set()
         self._offers: dict[str, tuple[object, list[OfferedTool]]] = {}  # by server, made once for each manifest
         self.take(configs)
@@ -57,6 +58,7 @@ class McpClient:
             )
             for config in configs
         }
+        self._seen = {name: server.manifest for name, server in self.servers.items()}
         for config in configs:
             if config.trouble:
                 self._tell(config.name, f"the MCP server {config.name!r} is not used: {config.trouble}")
@@ -153,8 +155,8 @@ class McpClient:
 
     def _changed(self, server: OwnedServer) -> None:
         name = server.config.name
-        kept = self._offers.get(name)
-        if server.manifest is not None and (kept is None or kept[0] is not server.manifest):
+        if server.manifest is not self._seen.get(name):
+            self._seen[name] = server.manifest
             self.generation += 1
         if server.state in ("down", "sign-in"):
             self._tell(name, f"the MCP server {name!r} cannot be reached: {server.why}")
