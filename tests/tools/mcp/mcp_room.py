@@ -69,9 +69,7 @@ class McpRoom:
     async def until(self, name: str, state: str, limit_s: float = 30) -> None:
         """Wait until a server is so; an event of its owner each, bounded."""
         server = (await self.client()).servers[name]
-        async with asyncio.timeout(limit_s):
-            while server.state != state:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: server.state == state, limit_s)
 
 
 @asynccontextmanager
@@ -95,6 +93,13 @@ async def mcp_room(
     finally:
         await agent.aclose()
         await shared.close()
+
+
+async def eventually(is_so: Callable[[], bool], limit_s: float = 20) -> None:
+    """Wait for what happens in another process, bounded."""
+    async with asyncio.timeout(limit_s):
+        while not is_so():  # noqa: ASYNC110 - nobody in this process could set an event
+            await asyncio.sleep(0.01)
 
 
 def body(result: str) -> dict[str, Any]:

@@ -24,9 +24,11 @@ async def test_odd_tools_are_brought_into_shape_or_left_out_and_told(hermes_home
     assert offered["mcp__odd__orders"].description == WITHHELD
     assert "ignore" not in str(offered["mcp__odd__quiet_orders"].parameters).lower()
     assert len(offered["mcp__odd__long"].description) == MAX_DESCRIPTION
-    assert "mcp__odd__fine" in offered and "mcp__odd__read_file" in offered
+    assert "mcp__odd__fine" in offered
+    assert "mcp__odd__read_file" in offered
     assert not {"mcp__odd__big", "mcp__odd__listy"} & offered.keys()
-    assert "bytes" in manifest.left_out["big"] and manifest.left_out["listy"] == "its schema is that of no object"
+    assert "bytes" in manifest.left_out["big"]
+    assert manifest.left_out["listy"] == "its schema is that of no object"
 
 
 async def test_a_tool_under_a_changed_name_is_reached_by_its_own(hermes_home: Path, tmp_path: Path) -> None:
@@ -38,7 +40,8 @@ async def test_a_tool_under_a_changed_name_is_reached_by_its_own(hermes_home: Pa
     async with mcp_room(hermes_home, {"odd": bare("hostile", log=log)}, *script) as room:
         await room.ask()
         said = log.read_text()
-    assert f'"call": "{long_name}"' in said and '"call": "a.b"' in said
+    assert f'"call": "{long_name}"' in said
+    assert '"call": "a.b"' in said
 
 
 @pytest.mark.parametrize("mode", ["many", "endless"])
@@ -49,8 +52,10 @@ async def test_more_tools_than_anybody_needs_are_cut_and_searched(hermes_home: P
         offered = [tool.name for tool in room.model.full_requests[0].tools]
     assert manifest is not None
     if mode == "many":
-        assert len(manifest.tools) == MAX_TOOLS and manifest.left_out
-        assert "tool_search" in offered and not any(name.startswith("mcp__") for name in offered)
+        assert len(manifest.tools) == MAX_TOOLS
+        assert manifest.left_out
+        assert "tool_search" in offered
+        assert not any(name.startswith("mcp__") for name in offered)
     else:
         assert len(manifest.tools) == 50
 
@@ -88,7 +93,8 @@ async def test_a_server_that_cannot_be_greeted_is_told_once_and_costs_nothing(
         await room.ask()
         told = room.heard.told()
         facts = {one["name"]: one for one in (await room.client()).facts()}
-    assert told.count("the MCP server 'bad' cannot be reached") == 1 and why in told
+    assert told.count("the MCP server 'bad' cannot be reached") == 1
+    assert why in told
     assert facts["bad"]["tools"] == 0
 
 

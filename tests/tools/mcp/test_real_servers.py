@@ -46,9 +46,13 @@ async def test_everything_over_stdio(hermes_home: Path) -> None:
         results = await room.ask()
         client = await room.client()
         manifest = client.servers["everything"].manifest
-    assert manifest is not None and manifest.has_resources and manifest.has_prompts and len(manifest.tools) >= 10
+    assert manifest is not None
+    assert manifest.has_resources
+    assert manifest.has_prompts
+    assert len(manifest.tools) >= 10
     assert body(results[0]) == {"result": "Echo: hi"}
-    assert "5" in body(results[1])["result"] and "beside" in body(results[2])["result"]
+    assert "5" in body(results[1])["result"]
+    assert "beside" in body(results[2])["result"]
     assert body(results[3])["resources"][0].keys() >= {"uri", "name"}
     assert body(results[4])["prompts"][0]["name"]
     assert "MEDIA:" in body(results[5])["result"]

@@ -118,8 +118,10 @@ def auth_for(config: ServerConfig, file: TokenFile, state: SignInState, person: 
 
     oauth = config.entry.oauth
 
-    class Provider(OAuthClientProvider):
+    class RememberingProvider(OAuthClientProvider):
         """The SDK's, which also remembers when tokens expire and where they are refreshed."""
+
+        _is_refused = False  # the token in use, and a refresh is under way
 
         async def _initialize(self) -> None:
             await super()._initialize()
@@ -137,8 +139,21 @@ def auth_for(config: ServerConfig, file: TokenFile, state: SignInState, person: 
                     token_endpoint_auth_method="client_secret_post" if oauth.client_secret else "none",
                 )
 
+        async def _perform_authorization(self) -> Any:
+            """A token that was refused before its time is refreshed first; the SDK would send for a person at once."""
+            if person is None and self.context.can_refresh_token() and not self._is_refused:
+                self._is_refused = True
+                return await self._refresh_token()
+            return await super()._perform_authorization()
+
         async def _handle_token_response(self, response: Any) -> None:
+            if self._is_refused and response.status_code not in (200, 201):
+                await nobody()
             await super()._handle_token_response(response)
+            self._is_refused = False
+            tokens = self.context.current_tokens
+            if tokens is not None and tokens.refresh_token is None:
+                self.context.current_tokens = await file.get_tokens()  # which has kept the old one
             self._remember()
 
         async def _handle_refresh_response(self, response: Any) -> bool:
@@ -156,7 +171,7 @@ def auth_for(config: ServerConfig, file: TokenFile, state: SignInState, person: 
         state.is_needed = True
         raise NeedsSignIn(f"it wants you to sign in; run: hermes mcp login {config.name}")
 
-    return Provider(
+    return RememberingProvider(
         server_url=config.entry.url,
         client_metadata=OAuthClientMetadata(
             redirect_uris=[person.redirect_uri if person else redirect_uri(config, 0)],  # type: ignore[list-item]  # pydantic reads text
