@@ -108,10 +108,18 @@ class ToolReport:
         why = "no built-in, tool file or plugin on this machine brings it"
         return {"name": name, "toolset": owners[0], "state": "not installed", "why": why}
 
+    def _of_server(self, name: str) -> dict[str, Any] | None:
+        """The toolset of an MCP server, by its own name or the server's."""
+        toolset = name if name.startswith("mcp-") else f"mcp-{name}"
+        if toolset.removeprefix("mcp-") not in self.servers:
+            return None
+        tools = [line.name for line in self.tools if line.toolset == toolset]
+        return {"name": toolset, "description": f"Tools of the MCP server {toolset[4:]}", "resolved_tools": tools}
+
     def _group(self, name: str) -> dict[str, Any] | None:
         found = self.groups.info(name)
         if found is None:
-            return None
+            return self._of_server(name)
         states = {line.name: line.state for line in self.tools}
         by_state: dict[str, list[str]] = {}
         for tool in found["resolved_tools"]:

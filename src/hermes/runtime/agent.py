@@ -106,22 +106,16 @@ class AIAgent:
 
     async def amcp_servers(self) -> list[JsonObject]:
         """The MCP servers of this session as they are now: name, state, why, place, tools, tokens."""
-        made = await self._session.assembled()
-        part = made.services.memo.get("mcp")
-        client = part.client() if part is not None else None
-        return client.facts() if client is not None else []
+        servers = (await self._session.assembled()).services.memo.get("mcp")
+        return servers.facts() if servers is not None else []
 
     async def areload_mcp(self) -> list[str]:
         """Connect the MCP servers anew, and offer from the next request on what they have; sentences about it."""
+        from hermes.runtime.session.tool_refresh import reload_servers  # rare
+
         self._begin_work()
         try:
-            made = await self._session.assembled()
-            part = made.services.memo.get("mcp")
-            if part is None:
-                return ["no MCP server is configured; add one with: hermes mcp add"]
-            told: list[str] = await part.reload()
-            is_changed = await self._session.refresh_tools(await self._heard(None))
-            return [*told, "the list of tools of this session has changed" if is_changed else "the list stays as it is"]
+            return await reload_servers(self._session, await self._heard(None))
         finally:
             await self._end_work()
 

@@ -71,7 +71,7 @@ async def test_an_interrupt_reaches_the_server(hermes_home: Path, tmp_path: Path
     async with mcp_room(hermes_home, {"bare": bare(log=log)}, *script) as room:
 
         async def stop() -> None:
-            await eventually(lambda: log.exists() or '"call"' not in log.read_text())
+            await eventually(lambda: log.exists() and '"call"' in log.read_text())
             room.agent.interrupt()
 
         async with asyncio.TaskGroup() as group:
@@ -79,7 +79,7 @@ async def test_an_interrupt_reaches_the_server(hermes_home: Path, tmp_path: Path
             turn = group.create_task(room.agent.arun_conversation("Wait."))
         assert turn.result()["interrupted"]
         await room.agent.arun_conversation("And now?")
-        await eventually(lambda: not ('"cancelled"' not in log.read_text()))
+        await eventually(lambda: '"cancelled"' in log.read_text())
 
 
 async def test_a_dead_server_is_told_started_again_and_its_tools_stay(hermes_home: Path) -> None:
@@ -257,7 +257,7 @@ async def test_a_running_session_keeps_its_list_until_it_is_reloaded(hermes_home
     async with mcp_room(hermes_home, {"bare": bare()}, *script) as room:
         await room.ask()
         client = await room.client()
-        await eventually(lambda: not ("mcp__bare__novelty" not in {tool.name for tool in client.offered()}))
+        await eventually(lambda: "mcp__bare__novelty" in {tool.name for tool in client.offered()})
         assert "Unknown tool" in (await room.ask())[0], "it is in no list of this session"
         offers = [tuple(tool.name for tool in one.tools) for one in room.model.full_requests]
         assert len(set(offers)) == 1
@@ -300,7 +300,7 @@ async def test_a_changed_description_is_told_before_the_tool_is_used_again(herme
     async with mcp_room(hermes_home, {"bare": bare()}, *script) as room:
         await room.ask()
         server = (await room.client()).servers["bare"]
-        await eventually(lambda: not (server.manifest is None or not server.manifest.changed()))
+        await eventually(lambda: server.manifest is not None and bool(server.manifest.changed()))
         await room.ask()
         told = room.heard.told()
     assert told.count("describes its tool 'echo' in other words than before") == 1

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import top as top_section
 from hermes.errors import ProviderError, SessionInUse, SessionMoved
-from hermes.ops import EventStored, MessageAppended, SessionChanged, SessionRecord, StoreOp
+from hermes.ops import EventStored, MessageAppended, SessionRecord, StoreOp
 from hermes.runtime.context import TurnContext
 from hermes.runtime.conversation_loop import run_turn
 from hermes.runtime.guardrails import Guardrails, IterationBudget
@@ -40,7 +40,7 @@ from hermes.runtime.turn import SteerBox, Turn
 from hermes.runtime.turn_input import TurnInput
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView
-from hermes.types import Content, JsonObject, Message, PrefixBroken, StatusChanged, TurnStarted, text_of
+from hermes.types import Content, JsonObject, Message, StatusChanged, TurnStarted, text_of
 
 if TYPE_CHECKING:
     from hermes.runtime.session.compression import Compression
@@ -145,7 +145,7 @@ class AgentSession:
         try:
             record = await assembly.store.load(self.session_id)
             if record is not None and record.continued_by:
-                record = await self._follow_stored(record.continued_by)
+                record = await self.follow_stored(record.continued_by)
             if record is not None:
                 await assembly.store.take(record)
             compression, done = self._compressing(), None
@@ -161,24 +161,6 @@ class AgentSession:
             return {"status": "unchanged", "session_id": self.session_id, "reason": why}
         self._follow(done.record)
         return done.as_dict()
-
-    async def refresh_tools(self, sink: Sink) -> bool:
-        """Offer the tools of MCP servers as they are now, from the next request on; whether anything changed."""
-        assembly = self._assembly
-        assembly.services.parts.begin()
-        assembly.services.parts.tell = sink.emit
-        record = await assembly.store.load(self.session_id)
-        if record is not None and record.continued_by:
-            record = await self._follow_stored(record.continued_by)
-        if record is None or not record.tool_definitions:
-            return False  # a session that has not begun takes what there is when it does
-        definitions = await assembly.tools.refreshed(record)
-        if definitions == record.tool_definitions:
-            return False
-        await assembly.store.take(record)
-        await assembly.store.commit(SessionChanged(record.session_id, {"tool_definitions": definitions}))
-        sink.emit(PrefixBroken("toolset_change"))
-        return True
 
     async def close(self, *, keep_background: bool = False) -> None:
         """Release what is held; what runs in the background ends unless it is kept or the session is another's."""
@@ -204,7 +186,7 @@ class AgentSession:
             record = await assembly.store.load_cold(assembly.warm)
         if record is not None:
             if record.continued_by:
-                warm, record = None, await self._follow_stored(record.continued_by)
+                warm, record = None, await self.follow_stored(record.continued_by)
             self._earlier = record.earlier if record is not None else ()
         assembly.store.refuse_used(record)
         if said.history is not None:
@@ -218,7 +200,7 @@ class AgentSession:
         """The session goes on under another id."""
         self.session_id, self._earlier = record.session_id, record.earlier
 
-    async def _follow_stored(self, session_id: str) -> SessionRecord | None:
+    async def follow_stored(self, session_id: str) -> SessionRecord | None:
         """Go to the session that a compression, here or in another process, has put in this one's place."""
         assembly, old = self._assembly, self.session_id
         record, seen = await assembly.store.load(session_id), {session_id}

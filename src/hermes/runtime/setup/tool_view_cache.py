@@ -21,7 +21,6 @@ from hermes.tools.registration.definitions import (
     has_foreign_files,
     permitted,
     project_of,
-    refreshed_tools,
     session_tools,
 )
 from hermes.tools.registration.manifest import ensure_builtins
@@ -134,6 +133,8 @@ class SessionTools:
 
     async def refreshed(self, record: SessionRecord) -> str:
         """The stored definitions of a session with the tools of MCP servers as they are now."""
+        from hermes.tools.registration.refreshed_tools import refreshed_tools  # paid by the first one
+
         stored = record.tool_definitions or ""
         brought = await self._services.parts.tools(record)
         if not stored:

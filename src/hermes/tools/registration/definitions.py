@@ -14,7 +14,7 @@ from hermes.config.paths import PROJECT_TOOLS
 from hermes.schemas import tidy
 from hermes.tools.registration.groups import Groups, Toolset, custom_groups, table
 from hermes.tools.registration.manifest import ensure_builtins
-from hermes.tools.registration.tool_search import BRIDGE, divided
+from hermes.tools.registration.tool_search import divided
 from hermes.tools.registry import Registered, ToolRegistry, registry
 from hermes.tools.view import SessionView, definition_of
 from hermes.types import JsonObject
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_WINDOW = 128_000  # of a model that nothing is known of
+UNKNOWN_WINDOW = 128_000  # of a model that nothing is known of
 _OWN = frozenset({"home", "project"})
 _ENGINE = "context_engine"  # whoever gives an agent an engine means its tools, whichever others are asked for
-MCP_PREFIX = "mcp__"
 _WEB_TOOLS = ("web_search", "web_extract")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
@@ -82,7 +81,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
         all_of_them = [lean_definition(definition_of(one["function"])) for one in offered(lean, own)]
     else:
         all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
-    listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
+    listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or UNKNOWN_WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 
 
@@ -102,25 +101,6 @@ def _of_their_own(brought: Mapping[str, Registered], theirs: Mapping[str, Regist
     for name in taken:
         log.warning("the tool %r of a part is left out: its name is taken by a tool file", name)
     return {name: tool for name, tool in brought.items() if name not in taken}
-
-
-def refreshed_tools(request: ViewRequest, stored: str) -> str:
-    """The stored definitions with the tools of MCP servers as they are now; all others stay byte for byte.
-
-    For the breaks that are allowed: a compression, and a person who asks for it.
-    """
-    if not any(tool.origin == "mcp" for tool in request.brought.values()) and MCP_PREFIX not in stored:
-        return stored
-    before = SessionView.from_json(stored, registry)
-    kept = [one for one in before.everything() if not one.name.startswith(MCP_PREFIX) and one.name not in BRIDGE]
-    brought = {name: tool for name, tool in request.brought.items() if tool.origin == "mcp"}
-    names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, brought)
-    taken = {one.name for one in kept}
-    fresh = [definition_of(one["function"]) for one in offered((names & brought.keys()) - taken, brought)]
-    every = sorted([*kept, *fresh], key=lambda one: one.name)
-    tools = {**registry.snapshot(), **brought}
-    listed, deferred = divided(every, tools, request.settings, request.window_tokens or _WINDOW)
-    return SessionView(listed, tools, deferred).to_json()
 
 
 def _tell_unknown(toolsets: Sequence[str], settings: Mapping[str, Any]) -> None:
