@@ -3,6 +3,7 @@
 import types
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin
 
 import msgspec
@@ -42,23 +43,32 @@ class Key(Struct, frozen=True, kw_only=True):
     """One field of a section, as the loader and the reference see it."""
 
     name: str
-    type: Any
+    annotation: Any
     default: Any
     description: str
     env: tuple[str, ...]
     pending: bool
-    raw: bool = False
+    values: str = ""  # what its values are, imported when there are any
+
+    @property
+    def type(self) -> Any:
+        """What it holds."""
+        if not self.values:
+            return self.annotation
+        module, _, name = self.values.rpartition(".")
+        return dict.__class_getitem__((str, getattr(import_module(module), name)))
 
 
 def key(
-    description: str, *, env: str | tuple[str, ...] = (), pending: bool = False, raw: bool = False, **limits: Any
+    description: str, *, env: str | tuple[str, ...] = (), pending: bool = False, values: str = "", **limits: Any
 ) -> Meta:
     """Metadata of a key: what it does, the variables that set it, and limits such as `ge=0`.
 
-    The `${NAME}` in a `raw` one are left to whoever uses it: one that is not set is no mistake of the whole file.
+    `values` names the struct of a mapping's values, for one that few have: it is checked as such, and stays plain, with
+    its `${NAME}`, for whoever uses it; one that is not set is no mistake of the whole file.
     """
     names = (env,) if isinstance(env, str) else env
-    return Meta(description=description, extra={"env": names, "pending": pending, "raw": raw}, **limits)
+    return Meta(description=description, extra={"env": names, "pending": pending, "values": values}, **limits)
 
 
 @cache
@@ -72,12 +82,12 @@ def _keys(kind: type[SectionBase]) -> Iterator[Key]:
         description, extra = _annotation(field.type)
         yield Key(
             name=field.encode_name,
-            type=field.type,
+            annotation=field.type,
             default=_default(field),
             description=description,
             env=extra.get("env", ()),
             pending=kind.PENDING or extra.get("pending", False),
-            raw=extra.get("raw", False),
+            values=extra.get("values", ""),
         )
 
 

@@ -138,7 +138,7 @@ class Settings:
         for each in keys_of(kind):
             if each.name in part:
                 unset = partial(self._unset, (*(() if name == "top" else (name,)), each.name))
-                value = part[each.name] if each.raw else expand(part[each.name], self.lookup, unset)
+                value = part[each.name] if each.values else expand(part[each.name], self.lookup, unset)
                 given[each.name] = _filled(each, value)
         return given
 

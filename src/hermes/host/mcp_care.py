@@ -14,7 +14,7 @@ from hermes import __version__
 from hermes.config.mcp_server import McpServer
 from hermes.config.sections.top import Section as Top
 from hermes.config.settings import Settings
-from hermes.config.values import plain
+from hermes.config.values import fit, plain
 from hermes.config.write import set_path, unset_path
 from hermes.context.injection_scan import scan
 from hermes.errors import HermesError, MissingPart, UserError
@@ -136,7 +136,8 @@ class McpCare:
 
     def written(self, name: str) -> McpServer:
         """The entry as it stands in the file, variables unfilled."""
-        return self.settings.of(Top).mcp_servers[name]
+        found: McpServer = fit(self.settings.of(Top).mcp_servers[name], McpServer)
+        return found
 
     def keep(self, manifest: ServerManifest, *, pins: bool) -> ServerManifest:
         """Store what a server offers; with `pins`, as what the person was shown."""

@@ -113,8 +113,11 @@ class ToolReport:
         toolset = name if name.startswith("mcp-") else f"mcp-{name}"
         if toolset.removeprefix("mcp-") not in self.servers:
             return None
-        tools = [line.name for line in self.tools if line.toolset == toolset]
-        return {"name": toolset, "description": f"Tools of the MCP server {toolset[4:]}", "resolved_tools": tools}
+        by_state: dict[str, list[str]] = {}
+        for line in self.tools:
+            if line.toolset == toolset:
+                by_state.setdefault(line.state, []).append(line.name)
+        return {"name": toolset, "description": f"Tools of the MCP server {toolset[4:]}", **by_state}
 
     def _group(self, name: str) -> dict[str, Any] | None:
         found = self.groups.info(name)

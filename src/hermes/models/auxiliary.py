@@ -94,7 +94,7 @@ class AuxiliaryClient:
         return None if window.is_assumed else window.tokens
 
     def model_name(self, name: str, wanted: str = "") -> str:
-        """The name of the model that would answer for a task, or of the one that is wanted in its place."""
+        """Which model would answer for a task."""
         return wanted or self._model(name, self.task(name)).name
 
     def task(self, name: str) -> auxiliary_section.Task:

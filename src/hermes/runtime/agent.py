@@ -105,12 +105,12 @@ class AIAgent:
         return await self._compress(focus_topic, inline_sink(self._options.callbacks, None))
 
     async def amcp_servers(self) -> list[JsonObject]:
-        """The MCP servers of this session as they are now: name, state, why, place, tools, tokens."""
+        """The MCP servers of this session as they are now."""
         servers = (await self._session.assembled()).services.memo.get("mcp")
         return servers.facts() if servers is not None else []
 
     async def areload_mcp(self) -> list[str]:
-        """Connect the MCP servers anew, and offer from the next request on what they have; sentences about it."""
+        """Connect the MCP servers anew, and offer what they have; sentences about it."""
         from hermes.runtime.session.tool_refresh import reload_servers  # rare
 
         self._begin_work()

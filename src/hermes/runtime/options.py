@@ -55,7 +55,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     checkpoint_max_total_size_mb: int = 500
     checkpoint_max_file_size_mb: int = 10
     cwd: str | None = None
-    mcp_servers: Mapping[str, Any] | None = None  # for this session alone, as entries of `mcp_servers`, or as JSON
+    mcp_servers: Mapping[str, Any] | None = None  # for this session alone
 
 
 class CallbackOptions(Struct, frozen=True, kw_only=True):

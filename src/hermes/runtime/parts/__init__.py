@@ -81,7 +81,7 @@ class Part:
         return None
 
     def answering(self) -> None:
-        """The model has begun to answer: what no request has to wait for may be begun. Asked once in every call."""
+        """The model has begun to answer: what no request waits for may be begun."""
 
     def news(self, *session_ids: str) -> Awaitable[str] | None:
         """Words beside the results of a round of tools; the ids are all that the session ever had."""

@@ -374,7 +374,7 @@ class AgentSession:
         self._follow(done.record)
         turn.system = self._with_ephemeral(done.system)
         view = await self._assembly.tools.view(done.record)
-        if view.definitions() != turn.tools:  # a compression may offer what MCP servers have come to offer since
+        if view.definitions() != turn.tools:  # by MCP servers
             turn.tools, turn.ctx = view.definitions(), replace(turn.ctx, tools=view)
         return True
 

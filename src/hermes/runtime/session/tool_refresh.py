@@ -2,12 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from hermes.ops import SessionChanged
+from msgspec.structs import replace
+
+from hermes.ops import SessionChanged, SessionRecord
 from hermes.seams import Sink
+from hermes.tools.registration.refreshed_tools import refreshed_tools
 from hermes.types import PrefixBroken
 
 if TYPE_CHECKING:
     from hermes.runtime.session.session import AgentSession
+    from hermes.runtime.setup.assembly import Assembly
 
 
 async def reload_servers(session: "AgentSession", sink: Sink) -> list[str]:
@@ -21,6 +25,19 @@ async def reload_servers(session: "AgentSession", sink: Sink) -> list[str]:
     return [*told, "the list of tools of this session has changed" if is_changed else "the list stays as it is"]
 
 
+async def refreshed(made: "Assembly", record: SessionRecord) -> str:
+    """The stored definitions of a session with the tools of MCP servers as they are now."""
+    stored = record.tool_definitions or ""
+    brought = await made.services.parts.tools(record)
+    if not stored:
+        return stored
+    request = made.tools.asked(brought, is_new=False)
+    if request.enabled is None:
+        request = replace(request, enabled=made.options.tools.default_toolsets)
+    definitions: str = await made.services.pool.run(refreshed_tools, request, stored)
+    return definitions
+
+
 async def refresh_tools(session: "AgentSession", sink: Sink) -> bool:
     """From the next request on, offer the tools of MCP servers as they are now; whether anything changed."""
     made = await session.assembled()
@@ -31,7 +48,7 @@ async def refresh_tools(session: "AgentSession", sink: Sink) -> bool:
         record = await session.follow_stored(record.continued_by)
     if record is None or not record.tool_definitions:
         return False  # a session that has not begun takes what there is when it does
-    definitions = await made.tools.refreshed(record)
+    definitions = await refreshed(made, record)
     if definitions == record.tool_definitions:
         return False
     await made.store.take(record)

@@ -9,7 +9,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import prompt as prompt_section
@@ -110,7 +109,7 @@ class SessionTools:
         What was stored stays on offer; what is asked for now, and what the settings switch off, decides what may run.
         """
         stored = record.tool_definitions if record else None
-        request = self._asked(await self._services.parts.tools(record), is_new=not stored)
+        request = self.asked(await self._services.parts.tools(record), is_new=not stored)
         is_shared = not has_foreign_files(self._settings.home, self._project)
         if is_shared and not request.brought:
             if stored:
@@ -131,21 +130,7 @@ class SessionTools:
         self._last = (request.brought, made_of, view)
         return view
 
-    async def refreshed(self, record: SessionRecord) -> str:
-        """The stored definitions of a session with the tools of MCP servers as they are now."""
-        from hermes.tools.registration.refreshed_tools import refreshed_tools  # paid by the first one
-
-        stored = record.tool_definitions or ""
-        brought = await self._services.parts.tools(record)
-        if not stored:
-            return stored
-        request = self._asked(brought, is_new=False)
-        if request.enabled is None:
-            request = replace(request, enabled=self._wanted.default_toolsets)
-        definitions: str = await self._services.pool.run(refreshed_tools, request, stored)
-        return definitions
-
-    def _asked(self, brought: Mapping[str, Registered], *, is_new: bool) -> ViewRequest:
+    def asked(self, brought: Mapping[str, Registered], *, is_new: bool) -> ViewRequest:
         wanted = self._wanted
         off = self._settings.of(agent_section.Section).disabled_toolsets
         named = wanted.disabled_toolsets or ()

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes.config.mcp_server import McpServer
-from hermes.config.values import BadValue, fit
 from hermes.errors import ToolError
 from hermes.seams import ToolContext
 from hermes.tools.mcp.manifest import ManifestShelf
@@ -24,7 +22,7 @@ class _Unconnected:
 
 def known_tools(home: Path, settings: Mapping[str, Any]) -> dict[str, Registered]:
     """The tools that the manifests of a home have, by name."""
-    entries = _entries(settings)
+    entries = settings.get("mcp_servers")
     if not entries:
         return {}
     shelf, found = ManifestShelf(home), dict[str, Registered]()
@@ -40,15 +38,4 @@ def known_tools(home: Path, settings: Mapping[str, Any]) -> dict[str, Registered
 
 def server_toolset(name: str, settings: Mapping[str, Any]) -> str | None:
     """The toolset of the configured server that `name` means; None where there is no such server."""
-    return toolset_for(name, _entries(settings))
-
-
-def _entries(settings: Mapping[str, Any]) -> dict[str, McpServer]:
-    given = settings.get("mcp_servers") or {}
-    found: dict[str, McpServer] = {}
-    for name, plain in given.items():
-        try:
-            found[str(name)] = fit(plain, McpServer)
-        except BadValue:
-            continue  # it is told where settings are read
-    return found
+    return toolset_for(name, settings.get("mcp_servers") or ())

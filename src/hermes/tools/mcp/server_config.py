@@ -60,20 +60,19 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
 
 def server_configs(
-    entries: Mapping[str, McpServer], lookup: Callable[[str], str | None], *, with_disabled: bool = False
+    entries: Mapping[str, Any], lookup: Callable[[str], str | None], *, with_disabled: bool = False
 ) -> list[ServerConfig]:
     """The servers of `mcp_servers`, by name; those that are switched off only when asked for."""
-    return [
-        server_config(name, entry, lookup) for name, entry in sorted(entries.items()) if entry.enabled or with_disabled
-    ]
+    made = [server_config(str(name), entry, lookup) for name, entry in sorted(entries.items())]
+    return [one for one in made if one.entry.enabled or with_disabled]
 
 
-def server_config(name: str, entry: McpServer, lookup: Callable[[str], str | None]) -> ServerConfig:
-    """The server with its `${NAME}` and `${env:NAME}` filled in; what is not set stays as it is written."""
+def server_config(name: str, entry: Any, lookup: Callable[[str], str | None]) -> ServerConfig:
+    """The server of an entry, typed or as the file has it; a `${NAME}` or `${env:NAME}` that is not set stays."""
     try:
         filled: McpServer = fit(_filled(plain(entry), lookup), McpServer)
     except BadValue as bad:
-        return ServerConfig(name=name, entry=entry, trouble=f"{'.'.join(bad.path)}: {bad.problem}")
+        return ServerConfig(name=name, entry=McpServer(), trouble=f"{'.'.join(bad.path)}: {bad.problem}")
     return ServerConfig(name=name, entry=filled, trouble=_trouble(filled))
 
 

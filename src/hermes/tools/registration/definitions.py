@@ -195,7 +195,7 @@ def _resolved(sets: Groups, name: str, tools: Mapping[str, Registered], unknown:
     if sets.is_valid(name) or own:
         return [*sets.resolve(name), *own]
     if named := [tool for tool, one in tools.items() if one.entry.toolset == f"mcp-{name}"]:
-        return named  # a server's own name stands for its toolset
+        return named  # by the server's name
     if name in table().legacy:
         return table().legacy[name]
     if unknown is not None:

@@ -93,20 +93,14 @@ def unwrapped(name: str, args: JsonObject) -> tuple[str, JsonObject]:
         return name, args
     inner = args.get("arguments") or {}
     if isinstance(inner, str):  # an object that was written once more as a text
-        inner = _decoded(inner)
+        from hermes.tools.results.tool_result import as_object  # rare
+
+        inner = as_object(inner)
     if not isinstance(args.get("name"), str) or not isinstance(inner, dict):
         raise ToolError("tool_call needs `name`, a string, and `arguments`, an object")
     if args["name"] in BRIDGE:
         raise ToolError(f"{args['name']} is called directly, not through tool_call")
     return str(args["name"]), inner
-
-
-def _decoded(text: str) -> object:
-    try:
-        found: object = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    return found
 
 
 class Index:
