@@ -42,9 +42,10 @@ def write_home(home: Path, count: int, *modes: str) -> None:
 async def overhead(count: int) -> None:
     """Medians of a call through the SDK and through us, alternating."""
     agent = AIAgent(model=ScriptedModel(says("Hi.")), cwd=os.environ["HERMES_HOME"])
-    await agent.arun_conversation("Hi")
     made = await agent._assembled()
     client = made.services.memo["mcp"].client()
+    await client.reach_all()
+    await agent.arun_conversation("Hi")
     link = await client.servers["s0"].link()
     record = await made.store.load(agent.session_id)
     view = await made.tools.view(record)

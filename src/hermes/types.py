@@ -200,7 +200,7 @@ class CallFinished(Struct, frozen=True, gc=False, tag="call_finished"):
 
 
 class CallProgress(MinorEvent, frozen=True, gc=False, tag="call_progress"):
-    """How far a call that is under way has come, in whatever its tool counts; `total` where that is known."""
+    """How far a call has come, in whatever its tool counts."""
 
     call_id: str
     name: str

@@ -64,8 +64,8 @@ def key(
 ) -> Meta:
     """Metadata of a key: what it does, the variables that set it, and limits such as `ge=0`.
 
-    `values` names the struct of a mapping's values, for one that few have: it is checked as such, and stays plain, with
-    its `${NAME}`, for whoever uses it; one that is not set is no mistake of the whole file.
+    `values` names the struct of a mapping's values, for one that few have: it is checked as such, and stays plain,
+    `${NAME}` and all, for whoever uses it.
     """
     names = (env,) if isinstance(env, str) else env
     return Meta(description=description, extra={"env": names, "pending": pending, "values": values}, **limits)
