@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from hermes.errors import ToolError
 from hermes.seams import Action, ToolContext
-from hermes.tools.approval.effects_model import PLUGIN_RULE
 from hermes.tools.mcp.connection import LinkParts
 from hermes.tools.mcp.manifest import is_hint
 from hermes.tools.mcp.offered_tools import McpCall, OfferedTool, Scan, offered_tools, registration
@@ -184,6 +183,10 @@ def _action(server: OwnedServer, asked: McpCall, ctx: ToolContext) -> Action:
     manifest = server.manifest
     record = next((one for one in manifest.tools if one.name == asked.tool), None) if manifest else None
     if record is not None and not asked.utility and is_hint(record.annotations, "destructiveHint"):
+        from hermes.tools.approval.effects_model import (
+            PLUGIN_RULE,  # the gate's own modules, which a start does without
+        )
+
         why = f"{asked.tool} of the MCP server {name!r}, which says that it may destroy something"
         details |= {"rule": f"{PLUGIN_RULE}mcp {name}", "why": why}
         text = f"{text} {msgspec.json.encode(asked.args).decode()[:SHOWN_ARGS]}"

@@ -87,6 +87,9 @@ def offered_tools(config: ServerConfig, manifest: ServerManifest, scan: Scan) ->
     utilities += ["read_resource"] if utilities else []
     if manifest.has_prompts and config.entry.tools.prompts:
         utilities += ["list_prompts", "get_prompt"]
+    # All words of a server at once: where nothing is found in them, no tool has to be looked through by itself.
+    if not scan("\n".join(words for tool in chosen for words in (tool.description, _words_of(tool.parameters)))):
+        scan = _nothing_found
     names = offered_names(config.name, [tool.name for tool in chosen])
     taken = set(names.values())
     made = [_offered(config.name, tool, names[tool.name], scan) for tool in chosen]
@@ -110,10 +113,15 @@ def offered_tools(config: ServerConfig, manifest: ServerManifest, scan: Scan) ->
     return made
 
 
+def _nothing_found(_: str) -> None:
+    return None
+
+
 def _offered(server: str, tool: ToolRecord, name: str, scan: Scan) -> OfferedTool:
     parameters = normal_schema(tool.parameters)
     found = [f"description: {finding}" if (finding := scan(tool.description)) else ""]
-    found += [f"parameters: {finding}" if (finding := scan(_words_of(parameters))) else ""]
+    spoken = "" if scan is _nothing_found else _words_of(parameters)
+    found += [f"parameters: {finding}" if (finding := scan(spoken)) else ""]
     description = WITHHELD if found[0] else tool.description[:MAX_DESCRIPTION]
     if found[1]:
         parameters = without_words(parameters)
