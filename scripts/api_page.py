@@ -34,6 +34,10 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "hermes.tools.registry": ("Where tools register themselves.", ("ToolRegistry", "registry")),
     "hermes.tools.approval": ("What a command would do, and whether it may: [Approvals](approvals.md).", ALL),
+    "hermes.tools.mcp": (
+        "Tools of MCP servers, in the registry: [MCP servers](mcp.md).",
+        ("discover_mcp_tools", "is_mcp_tool_parallel_safe", "shutdown_mcp_servers"),
+    ),
     "hermes.tools.approval.policy": ("The rules, as a value.", ("Grant", "Policy", "PolicyRule")),
     "hermes.tools.approval.decide": ("The pure decision.", ("Context", "Verdict", "decide")),
     "hermes.runtime.parts": (

@@ -25,6 +25,7 @@ TASK_OWNERS = {  # the places that hold a task by hand, and why a TaskGroup will
     "runtime/held_tasks.py",  # a title or a review outlives the turn it is made for, and ends with the agent
     "runtime/call_checkpoints.py",  # the first look at a project runs beside a model call, and ends with the agent
     "runtime/session/lease.py",  # a renewal is made in turns that take long; a group in every turn would cost them all
+    "tools/mcp/owned_server.py",  # a server outlives the turn that needed it first, and ends with the agent
     "tools/calling/loops.py",  # the task runs on another loop than the one that waits for it
 }
 

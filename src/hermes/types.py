@@ -206,6 +206,16 @@ class OutputTail(MinorEvent, frozen=True, gc=False, tag="output_tail"):
     text: str
 
 
+class CallProgress(MinorEvent, frozen=True, gc=False, tag="call_progress"):
+    """How far a call has come, in whatever its tool counts."""
+
+    call_id: str
+    name: str
+    progress: float
+    total: float | None = None
+    text: str = ""
+
+
 class TasksChanged(MinorEvent, frozen=True, gc=False, tag="tasks_changed"):
     """The model has written its task list; `tasks` is all of it, each with id, content and status."""
 
@@ -329,6 +339,7 @@ Event: TypeAlias = (
     | CallStarted
     | CallFinished
     | OutputTail
+    | CallProgress
     | TasksChanged
     | Commentary
     | StatusChanged

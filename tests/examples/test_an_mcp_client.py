@@ -52,9 +52,9 @@ class Client(Part):
 @pytest.fixture
 def server() -> Iterator[Server]:
     Client.server = Server()
-    PARTS.add("mcp", Client)
+    PARTS.add("servers", Client)
     yield Client.server
-    PARTS.remove("mcp")
+    PARTS.remove("servers")
 
 
 async def test_tools_come_and_go_between_turns_and_the_prefix_of_a_session_stays(

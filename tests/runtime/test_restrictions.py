@@ -218,9 +218,9 @@ class Client(Part):
 
 @pytest.fixture
 def client() -> Iterator[None]:
-    PARTS.add("mcp", Client)
+    PARTS.add("servers", Client)
     yield
-    PARTS.remove("mcp")
+    PARTS.remove("servers")
 
 
 @pytest.mark.usefixtures("client")

@@ -14,6 +14,7 @@ _WRAPPED = (
     "hermes_constants",
     "tools",
     "tools.approval",
+    "tools.mcp_tool",
     "tools.registry",
 )
 

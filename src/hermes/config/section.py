@@ -3,6 +3,7 @@
 import types
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin
 
 import msgspec
@@ -31,6 +32,10 @@ class SectionBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return plain
 
 
+_SECRET_ENDINGS = (
+    *("api_key", "apikey", "token", "password", "secret", "password_hash", "private_key", "dsn"),
+    "authorization",  # a header
+)
 SECTIONS: Table[type[SectionBase]] = Table("hermes.config.sections", "Section")
 
 
@@ -38,17 +43,32 @@ class Key(Struct, frozen=True, kw_only=True):
     """One field of a section, as the loader and the reference see it."""
 
     name: str
-    type: Any
+    annotation: Any
     default: Any
     description: str
     env: tuple[str, ...]
     pending: bool
+    values: str = ""  # what its values are, imported when there are any
+
+    @property
+    def type(self) -> Any:
+        """What it holds."""
+        if not self.values:
+            return self.annotation
+        module, _, name = self.values.rpartition(".")
+        return dict.__class_getitem__((str, getattr(import_module(module), name)))
 
 
-def key(description: str, *, env: str | tuple[str, ...] = (), pending: bool = False, **limits: Any) -> Meta:
-    """Metadata of a key: what it does, the variables that set it, and limits such as `ge=0`."""
+def key(
+    description: str, *, env: str | tuple[str, ...] = (), pending: bool = False, values: str = "", **limits: Any
+) -> Meta:
+    """Metadata of a key: what it does, the variables that set it, and limits such as `ge=0`.
+
+    `values` names the struct of a mapping's values, for one that few have: it is checked as such, and stays plain,
+    `${NAME}` and all, for whoever uses it.
+    """
     names = (env,) if isinstance(env, str) else env
-    return Meta(description=description, extra={"env": names, "pending": pending}, **limits)
+    return Meta(description=description, extra={"env": names, "pending": pending, "values": values}, **limits)
 
 
 @cache
@@ -62,11 +82,12 @@ def _keys(kind: type[SectionBase]) -> Iterator[Key]:
         description, extra = _annotation(field.type)
         yield Key(
             name=field.encode_name,
-            type=field.type,
+            annotation=field.type,
             default=_default(field),
             description=description,
             env=extra.get("env", ()),
             pending=kind.PENDING or extra.get("pending", False),
+            values=extra.get("values", ""),
         )
 
 
@@ -117,7 +138,7 @@ def type_text(annotated: Any) -> str:
 def is_secret(name: str) -> bool:
     """Whether a key or variable of this name holds something that must not be shown."""
     last = name.rpartition(".")[2].lower()
-    return last.endswith(("api_key", "apikey", "token", "password", "secret", "password_hash", "private_key", "dsn"))
+    return last.endswith(_SECRET_ENDINGS)
 
 
 def _annotation(annotated: Any) -> tuple[str, dict[str, Any]]:

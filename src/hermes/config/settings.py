@@ -138,7 +138,8 @@ class Settings:
         for each in keys_of(kind):
             if each.name in part:
                 unset = partial(self._unset, (*(() if name == "top" else (name,)), each.name))
-                given[each.name] = _filled(each, expand(part[each.name], self.lookup, unset))
+                value = part[each.name] if each.values else expand(part[each.name], self.lookup, unset)
+                given[each.name] = _filled(each, value)
         return given
 
     def _unset(self, path: tuple[str, ...], variable: str) -> Any:

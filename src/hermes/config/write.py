@@ -25,9 +25,18 @@ def set_key(home: Path, key: str, text: str) -> Any:
     return value
 
 
+def set_path(home: Path, path: tuple[str, ...], value: Any) -> None:
+    """Set what is at `path` to a plain value; for names of the person's own, which may hold dots."""
+    _edit(paths.config_file(home), path, value)
+
+
 def unset_key(home: Path, key: str) -> bool:
     """Remove the dotted `key`, so that its default acts again; whether it was there."""
-    path = tuple(key.split("."))
+    return unset_path(home, tuple(key.split(".")))
+
+
+def unset_path(home: Path, path: tuple[str, ...]) -> bool:
+    """Remove what is at `path`, and whatever is empty without it; whether it was there."""
     file = paths.config_file(home)
     if not file.exists():
         return False

@@ -20,6 +20,7 @@ STARTS: dict[str, str] = {
     "job script": "a file of HERMES_HOME/scripts that a person named for a scheduled job; commands may not write there",
     "own scheduler": "Hermes itself, to run a scheduled job that a person has said yes to; its sessions have borders",
     "delivery command": "from the person's own configuration (cron.commands); it is given words on its stdin",
+    "mcp server of a library": "from the person's own configuration, for a program that has no session and no border",
     "allowed outside": "a command that a person or a rule sent outside, in so many words",
 }
 

@@ -39,7 +39,8 @@ class ToolReport:
     problems: list[str]
     groups: Groups
     registered: Mapping[str, Registered]
-    own: Mapping[str, Registered]  # those of the project
+    own: Mapping[str, Registered]  # those of the project, and of MCP servers
+    servers: tuple[str, ...] = ()  # MCP servers, seen or not
 
     def counts(self) -> dict[str, int]:
         return {state: sum(tool.state == state for tool in self.tools) for state in ("offered", "unavailable", "off")}
@@ -57,7 +58,8 @@ class ToolReport:
 
     def is_toolset(self, name: str) -> bool:
         own = {tool.entry.toolset for tool in self.registered.values()}
-        return self.groups.is_valid(name) or name in table().legacy or name in own
+        is_server = name in self.servers or name.removeprefix("mcp-") in self.servers
+        return is_server or self.groups.is_valid(name) or name in table().legacy or name in own
 
     def check_toolsets(self, names: Iterable[str]) -> None:
         """`UserError` for the first name that is no toolset."""
@@ -73,7 +75,7 @@ class ToolReport:
             )
 
     def toolset_names(self) -> list[str]:
-        return self.groups.names()
+        return sorted({*self.groups.names(), *(tool.entry.toolset for tool in self.own.values())})
 
     def known_names(self) -> list[str]:
         return [*self.registered, *self.toolset_names()]
@@ -106,10 +108,21 @@ class ToolReport:
         why = "no built-in, tool file or plugin on this machine brings it"
         return {"name": name, "toolset": owners[0], "state": "not installed", "why": why}
 
+    def _of_server(self, name: str) -> dict[str, Any] | None:
+        """The toolset of an MCP server, by its own name or the server's."""
+        toolset = name if name.startswith("mcp-") else f"mcp-{name}"
+        if toolset.removeprefix("mcp-") not in self.servers:
+            return None
+        by_state: dict[str, list[str]] = {}
+        for line in self.tools:
+            if line.toolset == toolset:
+                by_state.setdefault(line.state, []).append(line.name)
+        return {"name": toolset, "description": f"Tools of the MCP server {toolset[4:]}", **by_state}
+
     def _group(self, name: str) -> dict[str, Any] | None:
         found = self.groups.info(name)
         if found is None:
-            return None
+            return self._of_server(name)
         states = {line.name: line.state for line in self.tools}
         by_state: dict[str, list[str]] = {}
         for tool in found["resolved_tools"]:
@@ -137,6 +150,10 @@ def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str 
     ]
     if project is not None and not is_trusted(project, settings):
         problems.append(f"{project / PROJECT_TOOLS} is not used: run hermes tools trust, if you trust this folder")
+    if settings.get("mcp_servers"):
+        from hermes.tools.mcp.known_tools import known_tools  # paid by who has servers
+
+        own = {**known_tools(home, settings), **own}
     groups = Groups(registry, custom_groups(settings))
     agent = settings.get("agent") or {}
     unknown: list[str] = []
@@ -144,13 +161,16 @@ def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str 
     unknown += [
         one for group in custom_groups(settings).values() for one in group["includes"] if not groups.is_valid(one)
     ]
+    servers = tuple(settings.get("mcp_servers") or ())
     for name in dict.fromkeys(unknown):
+        if name in servers or name.removeprefix("mcp-") in servers:
+            continue
         near = get_close_matches(name, groups.names(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         problems.append(f"the configuration names a toolset {name!r} that does not exist{hint}")
     everything = {**registry.snapshot(), **own}
     lines = [_line(name, tool, name in wanted) for name, tool in sorted(everything.items())]
-    return ToolReport(lines, problems, groups, everything, own)
+    return ToolReport(lines, problems, groups, everything, own, servers)
 
 
 def _line(name: str, tool: Registered, is_wanted: bool) -> ToolLine:

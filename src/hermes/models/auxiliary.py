@@ -43,6 +43,7 @@ class AuxiliaryQuestion(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     max_tokens: int | None = None
     on_main: bool = False  # ask the main model, whatever is configured for the task
+    model: str = ""  # ask this one in place of the task's own
     on_status: Callable[[Notice], None] = lambda _: None
 
 
@@ -61,6 +62,8 @@ class AuxiliaryClient:
         """The whole response. Its ledger row is written."""
         task, parts = self.task(question.task), self._parts
         attempts = parts.settings.of(auxiliary_section.Section).transient_retries + 1
+        if question.model:
+            task = replace(task, model=question.model)
         model = parts.main() if question.on_main else self._model(question.task, task)
         for image in question.images:
             _refuse_unfit(image, model)
@@ -98,6 +101,10 @@ class AuxiliaryClient:
         window = self._parts.options.windows.of(model.name, described.endpoint if described else None)
         return None if window.is_assumed else window.tokens
 
+    def model_name(self, name: str, wanted: str = "") -> str:
+        """Which model would answer for a task."""
+        return wanted or self._model(name, self.task(name)).name
+
     def task(self, name: str) -> auxiliary_section.Task:
         """How a task is configured; `UserError` when there is none of that name."""
         found = getattr(self._parts.settings.of(auxiliary_section.Section), name, None)
@@ -110,7 +117,8 @@ class AuxiliaryClient:
         main = self._parts.main()
         if is_main and task.model in ("", main.name):
             return main
-        if name not in self._models:
+        key = f"{name} {task.model}"
+        if key not in self._models:
             asked = ModelQuery(
                 name=task.model,
                 provider="" if task.provider == "auto" else task.provider,
@@ -119,8 +127,8 @@ class AuxiliaryClient:
                 over=_claim(main) if is_main else None,
                 is_filed=True,
             )
-            self._models[name] = resolve_model(self._parts.settings, self._parts.http, asked)
-        return self._models[name]
+            self._models[key] = resolve_model(self._parts.settings, self._parts.http, asked)
+        return self._models[key]
 
 
 def _claim(main: Model) -> Claim:

@@ -118,6 +118,21 @@ class AIAgent:
         """`compress` for callers that have a loop."""
         return await self._compress(focus_topic, inline_sink(self._options.callbacks, None))
 
+    async def amcp_servers(self) -> list[JsonObject]:
+        """The MCP servers of this session as they are now."""
+        servers = (await self._session.assembled()).services.memo.get("mcp")
+        return servers.facts() if servers is not None else []
+
+    async def areload_mcp(self) -> list[str]:
+        """Connect the MCP servers anew, and offer what they have; sentences about it."""
+        from hermes.runtime.session.tool_refresh import reload_servers  # rare
+
+        self._begin_work()
+        try:
+            return await reload_servers(self._session, await self._heard(None))
+        finally:
+            await self._end_work()
+
     async def adescribe_prompt(self, system_message: str | None = None) -> "PromptReport":
         """The prompt and tools that a session begun now would have, part by part; nothing is sent or stored."""
         await self._session.assembled()

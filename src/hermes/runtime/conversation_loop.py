@@ -145,9 +145,13 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
     request = turn.request(tools)
 
     fence: MemoryFence | None = None
+    is_begun = False
 
     def on_delta(delta: types.ModelDelta) -> None:
-        nonlocal fence
+        nonlocal fence, is_begun
+        if not is_begun:
+            is_begun = True
+            ctx.services.parts.answering()
         if type(delta) is types.TextDelta:
             if fence is None and "<" in delta.text:
                 from hermes.runtime.memory_fence import MemoryFence  # paid by answers with a tag
@@ -171,6 +175,8 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
     if fence is not None and (rest := fence.rest()):
         outcome.streamed = True
         emit(types.TextDelta(rest))
+    if not is_begun:
+        ctx.services.parts.answering()
     response, usage = answer.response, answer.response.usage
     outcome.model, outcome.provider = answer.model, answer.provider
     outcome.last_reasoning = response.message.reasoning or response.message.reasoning_content

@@ -140,6 +140,11 @@ class JoinedParts:
         """Words of the parts beside the user's message."""
         return await self._words("context", turn)
 
+    def answering(self) -> None:
+        """The model has begun to answer."""
+        for one in self._overriding["answering"]:
+            self._at_once(one, "answering", one.part.answering)
+
     async def news(self, *session_ids: str) -> list[str]:
         """Words of the parts beside the results of a round."""
         return await self._words("news", *session_ids)

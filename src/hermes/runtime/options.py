@@ -61,6 +61,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     open_buffers: OpenBuffers | None = None  # an editor whose unsaved words file tools read
     work_mode: WorkMode = field(default_factory=WorkMode)  # a name of one, too: edits, ask, plan
+    mcp_servers: Mapping[str, Any] | None = None  # for this session alone
 
 
 class CallbackOptions(Struct, frozen=True, kw_only=True):

@@ -59,6 +59,10 @@ class SessionView:
     def definitions(self) -> tuple[ToolDefinition, ...]:
         return self._definitions
 
+    def everything(self) -> tuple[ToolDefinition, ...]:
+        """All that can be called, listed or found by search."""
+        return (*self._definitions, *self._deferred)
+
     def names(self) -> frozenset[str]:
         return self._names
 

@@ -50,4 +50,4 @@ class Section(SectionBase, frozen=True):
     web_extract: Annotated[Task, key("Boiling pages down.", pending=True)] = Task(timeout=360)
     session_search: Annotated[Task, key("Summing up sessions that were found.", pending=True)] = Task(timeout=30)
     skills_hub: Annotated[Task, key("Checking skills before they are installed.", pending=True)] = Task(timeout=30)
-    mcp: Annotated[Task, key("Model calls that MCP servers ask for.", pending=True)] = Task(timeout=30)
+    mcp: Annotated[Task, key("Model calls that MCP servers ask for.")] = Task(timeout=30)

@@ -25,6 +25,8 @@ class ToolSearch(SectionBase, frozen=True):
 
     @classmethod
     def fold(cls, plain: object) -> object:
+        if isinstance(plain, bool):
+            return {"enabled": "on" if plain else "off"}
         if isinstance(plain, dict) and isinstance(plain.get("enabled"), bool):
             return {**plain, "enabled": "on" if plain["enabled"] else "off"}  # YAML reads `on` and `off` so
         return plain

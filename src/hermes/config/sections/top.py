@@ -132,3 +132,9 @@ class Section(SectionBase, frozen=True):
         dict[str, PlatformHint], key("What the model is told about a way in (cli, telegram, …), by its name.")
     ] = field(default_factory=dict)
     file_read_max_chars: Annotated[int, key("Characters of a file the model may read at once.", ge=1)] = 100_000
+    mcp_servers: Annotated[
+        dict[str, Any], key("Servers of tools, by name; see: hermes mcp.", values="hermes.config.mcp_server.McpServer")
+    ] = field(default_factory=dict)
+    mcp_discovery_timeout: Annotated[
+        float, key("Seconds that the first request of a session waits for MCP servers never seen before.", ge=0)
+    ] = 1.5

@@ -88,6 +88,9 @@ class Part:
         """Words beside the user's message, kept in `request_context`."""
         return None
 
+    def answering(self) -> None:
+        """The model has begun to answer: what no request waits for may be begun."""
+
     def news(self, *session_ids: str) -> Awaitable[str] | None:
         """Words beside the results of a round of tools; the ids are all that the session ever had."""
         return None

@@ -26,6 +26,7 @@ from hermes.ops import ContextAttached, MessageAppended, SessionChanged, Session
 from hermes.ops import SessionRecord as Record
 from hermes.runtime.session.context_watch import ContextWatch
 from hermes.runtime.session.history import CARRIED, from_record
+from hermes.runtime.session.tool_refresh import refreshed
 from hermes.runtime.setup.environment_setup import rename_session
 from hermes.scope import TurnScope
 from hermes.seams import ContextEngine, Sink
@@ -165,7 +166,7 @@ class Compression:
             model=record.model,
             model_config=config,
             system_prompt=system,
-            tool_definitions=record.tool_definitions,
+            tool_definitions=await refreshed(self._assembly, record),
             parent_session_id=old,
             cwd=record.cwd,
             started_at=now,

@@ -4,6 +4,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import top as top_section
 from hermes.errors import ProviderError, SessionInUse, SessionMoved
@@ -147,7 +149,7 @@ class AgentSession:
         try:
             record = await assembly.store.load(self.session_id)
             if record is not None and record.continued_by:
-                record = await self._follow_stored(record.continued_by)
+                record = await self.follow_stored(record.continued_by)
             if record is not None:
                 await assembly.store.take(record)
             compression, done = self._compressing(), None
@@ -188,7 +190,7 @@ class AgentSession:
             record = await assembly.store.load_cold(assembly.warm)
         if record is not None:
             if record.continued_by:
-                warm, record = None, await self._follow_stored(record.continued_by)
+                warm, record = None, await self.follow_stored(record.continued_by)
             self._earlier = record.earlier if record is not None else ()
         assembly.store.refuse_used(record)
         if said.history is not None:
@@ -205,7 +207,7 @@ class AgentSession:
         """The session goes on under another id."""
         self.session_id, self._earlier = record.session_id, record.earlier
 
-    async def _follow_stored(self, session_id: str) -> SessionRecord | None:
+    async def follow_stored(self, session_id: str) -> SessionRecord | None:
         """Go to the session that a compression, here or in another process, has put in this one's place."""
         assembly, old = self._assembly, self.session_id
         record, seen = await assembly.store.load(session_id), {session_id}
@@ -388,6 +390,9 @@ class AgentSession:
             return False
         self._follow(done.record)
         turn.system = self._with_ephemeral(done.system)
+        view = await self._assembly.tools.view(done.record)
+        if view.definitions() != turn.tools:  # by MCP servers
+            turn.tools, turn.ctx = view.definitions(), replace(turn.ctx, tools=view)
         return True
 
 

@@ -15,7 +15,13 @@ from hermes.config.sections import prompt as prompt_section
 from hermes.config.settings import Settings
 from hermes.ops import SessionRecord
 from hermes.tools.registration.availability import CACHE_S
-from hermes.tools.registration.definitions import ViewRequest, has_foreign_files, permitted, project_of, session_tools
+from hermes.tools.registration.definitions import (
+    ViewRequest,
+    has_foreign_files,
+    permitted,
+    project_of,
+    session_tools,
+)
 from hermes.tools.registration.manifest import ensure_builtins
 from hermes.tools.registry import Registered, registry
 from hermes.tools.view import SessionView
@@ -104,7 +110,7 @@ class SessionTools:
         What was stored stays on offer; what is asked for now, and what the settings switch off, decides what may run.
         """
         stored = record.tool_definitions if record else None
-        request = self._asked(await self._services.parts.tools(record), is_new=not stored)
+        request = self.asked(await self._services.parts.tools(record), is_new=not stored)
         is_shared = not has_foreign_files(self._settings.home, self._project)
         if is_shared and not request.brought:
             if stored:
@@ -125,7 +131,7 @@ class SessionTools:
         self._last = (request.brought, made_of, view)
         return view
 
-    def _asked(self, brought: Mapping[str, Registered], *, is_new: bool) -> ViewRequest:
+    def asked(self, brought: Mapping[str, Registered], *, is_new: bool) -> ViewRequest:
         wanted = self._wanted
         off = self._settings.of(agent_section.Section).disabled_toolsets
         named = wanted.disabled_toolsets or ()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_WINDOW = 128_000  # of a model that nothing is known of
+UNKNOWN_WINDOW = 128_000  # of a model that nothing is known of
 _OWN = frozenset({"home", "project"})
 _ENGINE = "context_engine"  # whoever gives an agent an engine means its tools, whichever others are asked for
 _WEB_TOOLS = ("web_search", "web_extract")
@@ -77,7 +77,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
         return stored, own
     unknown: list[str] = []
     names = request.chosen(select(Groups(registry, custom), request.enabled, request.disabled, own, unknown))
-    _tell_unknown(unknown)
+    _tell_unknown(unknown, request.settings)
     tools = {**registry.snapshot(), **own}
     if request.is_lean:
         from hermes.tools.registration.lean import lean_definition, lean_names  # for small models
@@ -86,7 +86,7 @@ def session_tools(request: ViewRequest, stored: str | None = None) -> tuple[str,
         all_of_them = [lean_definition(definition_of(one["function"])) for one in offered(lean, own)]
     else:
         all_of_them = [definition_of(one["function"]) for one in offered(names, own)]
-    listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or _WINDOW)
+    listed, deferred = divided(all_of_them, tools, request.settings, request.window_tokens or UNKNOWN_WINDOW)
     return SessionView(listed, tools, deferred).to_json(), own
 
 
@@ -96,7 +96,7 @@ def permitted(request: ViewRequest, own: Mapping[str, Registered] | None = None)
         return None
     unknown: list[str] = []
     names = select(Groups(registry, custom_groups(request.settings)), request.enabled, request.disabled, own, unknown)
-    _tell_unknown(unknown)
+    _tell_unknown(unknown, request.settings)
     return frozenset(request.chosen(names))
 
 
@@ -108,7 +108,9 @@ def _of_their_own(brought: Mapping[str, Registered], theirs: Mapping[str, Regist
     return {name: tool for name, tool in brought.items() if name not in taken}
 
 
-def _tell_unknown(toolsets: Sequence[str]) -> None:
+def _tell_unknown(toolsets: Sequence[str], settings: Mapping[str, Any]) -> None:
+    servers = settings.get("mcp_servers") or {}
+    toolsets = [name for name in toolsets if name not in servers and name.removeprefix("mcp-") not in servers]
     if toolsets:
         log.warning("no toolset is named %s; hermes tools shows what there is", ", ".join(map(repr, toolsets)))
 
@@ -197,6 +199,8 @@ def _resolved(sets: Groups, name: str, tools: Mapping[str, Registered], unknown:
     own = [tool for tool, one in tools.items() if one.entry.toolset == name]
     if sets.is_valid(name) or own:
         return [*sets.resolve(name), *own]
+    if named := [tool for tool, one in tools.items() if one.entry.toolset == f"mcp-{name}"]:
+        return named  # by the server's name
     if name in table().legacy:
         return table().legacy[name]
     if unknown is not None:

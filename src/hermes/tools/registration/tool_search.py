@@ -23,6 +23,7 @@ SEARCH, DESCRIBE, CALL = "tool_search", "tool_describe", "tool_call"
 BRIDGE = frozenset({SEARCH, DESCRIBE, CALL})
 DEFERRED_ORIGINS = frozenset({"mcp", "plugin", "code"})
 CHARS_PER_TOKEN = 4
+MOST_LISTED_TOKENS = 10_000  # however large the window is
 _MAX_LIMIT = 20
 _WORD = r"[a-z]+|\d+"
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
@@ -78,7 +79,7 @@ def divided(
     enabled = wish.get("enabled", "auto")
     far = [one for one in definitions if one.name in tools and tools[one.name].origin in DEFERRED_ORIGINS]
     size_tokens = sum(len(msgspec.json.encode(one)) for one in far) / CHARS_PER_TOKEN
-    limit = window_tokens * float(wish.get("threshold_pct", 10)) / 100
+    limit = min(window_tokens * float(wish.get("threshold_pct", 10)) / 100, MOST_LISTED_TOKENS)
     if enabled in (False, "off", "false") or not far or (enabled == "auto" and size_tokens <= limit):
         return list(definitions), []
     names = {one.name for one in far}
@@ -91,6 +92,10 @@ def unwrapped(name: str, args: JsonObject) -> tuple[str, JsonObject]:
     if name != CALL:
         return name, args
     inner = args.get("arguments") or {}
+    if isinstance(inner, str):  # an object that was written once more as a text
+        from hermes.tools.results.tool_result import as_object  # rare
+
+        inner = as_object(inner)
     if not isinstance(args.get("name"), str) or not isinstance(inner, dict):
         raise ToolError("tool_call needs `name`, a string, and `arguments`, an object")
     if args["name"] in BRIDGE:
@@ -143,8 +148,10 @@ def _weighted(one: ToolDefinition) -> Counter[str]:
     words.update(_words(one.description))
     properties = one.parameters.get("properties")
     if isinstance(properties, Mapping):
-        for name in properties:
+        for name, about in properties.items():
             words.update(_words(str(name)))
+            if isinstance(about, Mapping) and isinstance(about.get("description"), str):
+                words.update(_words(about["description"]))
     for word in _PLAIN_WORDS:
         words.pop(word, None)
     return words

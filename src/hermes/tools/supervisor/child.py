@@ -58,6 +58,7 @@ class CallChild:
         self._exited: asyncio.Future[int] = self._loop.create_future()
         self._gone: asyncio.Future[list[int]] = self._loop.create_future()
         self._stderr_tail = bytearray()
+        self._stderr_listener: Callable[[bytes], None] | None = None
         self.excess = ""  # what it had too much of, when the keeper ended it for that
         line.setblocking(False)
         self._loop.add_reader(line.fileno(), self._heard)
@@ -136,6 +137,10 @@ class CallChild:
         """The last of what the child wrote to stderr, when that is kept apart from its output."""
         return bytes(self._stderr_tail)
 
+    def hear_stderr(self, listener: Callable[[bytes], None]) -> None:
+        """Have `listener` called with what comes on stderr from now on, and with nothing at its end."""
+        self._stderr_listener = listener
+
     def release(self) -> None:
         """Close every descriptor. What still runs is stopped by the keeper, which sees the line end."""
         if self._line.fileno() >= 0:
@@ -200,6 +205,8 @@ class CallChild:
             return
         if not data:
             self._loop.remove_reader(fd)
+        if self._stderr_listener is not None:
+            self._stderr_listener(data)
         self._stderr_tail += data
         del self._stderr_tail[:-_STDERR_KEPT]
 
