@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hermes.runtime.call_checkpoints import CallCheckpoints
     from hermes.runtime.context import CallContext
 
-SOON_S = 0.2  # who answers faster runs no commands
+SOON_S = 1.0  # who answers faster runs no commands
 
 
 class CheckpointPart(Part):
