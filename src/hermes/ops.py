@@ -142,6 +142,18 @@ class AttemptOpened(Struct, frozen=True, gc=False, kw_only=True):
     limits: tuple[SpendLimit, ...] = ()
 
 
+class CallRecord(Struct, frozen=True, gc=False, kw_only=True):
+    """What a request was made of and the digest of its bytes, so that whoever has the session can render it again."""
+
+    sha256: str  # of the body as it was sent; empty when the model sends none
+    size_bytes: int
+    units: int  # how many, those before the session's own included
+    context_chars: int  # of the last unit, as it was then
+    tools: int
+    facts: JsonObject  # the wire, the model, and the options as they were sent
+    tokens: JsonObject | None = None  # ids and log-probabilities of the answer, where they were asked for and came
+
+
 class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):
     """The request ended; tokens and price are None where they are unknown. Caps then count `held` in their place."""
 
@@ -156,6 +168,7 @@ class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):
     first_byte_ms: float | None = None
     error: str | None = None
     held: Spent = NOTHING
+    record: CallRecord | None = None
 
     @property
     def spent(self) -> Spent:

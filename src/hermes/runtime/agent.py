@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.errors import SessionInUse, SessionMoved, StoreError, UserError
@@ -89,6 +90,13 @@ class AIAgent:
         said = TurnInput.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         return await self._guarded_turn(said, inline_sink(self._options.callbacks, stream_callback))
 
+    async def acontinue_turn(self) -> dict[str, Any]:
+        """Go on with the session's last turn, which a kill or a lost machine cut off: nothing is said anew.
+
+        It counts the model calls that were answered before. A call that had begun is told as of unknown outcome.
+        """
+        return await self._guarded_turn(TurnInput(message="", goes_on=True), inline_sink(self._options.callbacks, None))
+
     def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
         """One turn; only its final text."""
         text: str = self.run_conversation(message, stream_callback=stream_callback)["final_response"]
@@ -169,18 +177,34 @@ class AIAgent:
             scope.timeout_s = session.turn_timeout_s
             for _ in range(MAX_STARTS - 1):
                 try:
-                    return await session.run(said, heard, scope)
+                    return self._kept(await session.run(said, heard, scope))
                 except SessionMoved as error:  # nothing of the turn is stored yet, and it begins again
                     if scope.cancelled or scope.expired:
                         raise
                     log.info("the turn begins anew: %s", error)
                     self._scope = scope = TurnScope("turn", timeout_s=session.turn_timeout_s)
-            return await session.run(said, heard, scope)
+            return self._kept(await session.run(said, heard, scope))
         except SessionInUse:
             session.is_elsewhere = True
             raise
         finally:
             await self._end_work()
+
+    def _kept(self, result: dict[str, Any]) -> dict[str, Any]:
+        """`result`, which is a line of trajectory_samples.jsonl now if the caller wants that."""
+        if self._options.callbacks.save_trajectories:
+            from hermes.runtime.trajectory import Told, saved  # for who asks
+
+            try:
+                saved(Path.cwd(), result, Told(*self._session.beginning))
+            except UserError as error:  # the turn itself has come to its end, and is stored
+                log.error("the trajectory is not saved: %s", error)
+        return result
+
+    @property
+    def told_first(self) -> tuple[str, str]:
+        """The system prompt and the tools, as JSON, of the newest turn; for an agent that keeps trajectories."""
+        return self._session.beginning
 
     async def _compress(self, focus: str | None, sink: Sink | None) -> dict[str, Any]:
         scope = self._begin_work()

@@ -37,6 +37,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True):
     provider_require_parameters: bool = False
     provider_data_collection: str | None = None
     openrouter_min_coding_score: float | None = None
+    records_calls: bool = False  # keep what each request was made of and the digest of its bytes
     acp_command: str | None = None
     acp_args: Sequence[str] | None = None
     command: str | None = None
@@ -160,7 +161,6 @@ _NOT_YET = {
     "acp_args": "an external ACP agent as the model",
     "command": "an external process as the model",
     "args": "an external process as the model",
-    "save_trajectories": "trajectory files",
 }
 
 

@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from hermes.ops import Lease, SessionRecord, StoreOp
 from hermes.seams import EventStore
+from hermes.state.batch_rows import BatchRows
 from hermes.state.message_line import MessageLine
 
 Row: TypeAlias = dict[str, Any]
-RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals"]
+RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals", "model_calls"]
 Sort: TypeAlias = Literal["best", "newest", "oldest"]
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
@@ -248,6 +249,8 @@ class SessionStore(EventStore, Protocol):
     def queries(self) -> SessionQueries: ...
     @property
     def message_line(self) -> MessageLine: ...
+    @property
+    def batch_rows(self) -> BatchRows: ...
 
     def close_sync(self) -> None:
         """`close` for a plain thread; a second time does nothing."""

@@ -1,6 +1,6 @@
 """What a store of sessions keeps: its tables and their columns, in the words of SQL that all databases share."""
 
-SCHEMA_VERSION = 5  # a new one is also an entry in sqlite/schema_history.py
+SCHEMA_VERSION = 6  # a new one is also an entry in sqlite/schema_history.py
 
 SESSION_COLUMNS: dict[str, str] = {
     "id": "TEXT PRIMARY KEY",
@@ -164,6 +164,33 @@ TABLES: dict[str, dict[str, str]] = {
         "kind": "TEXT NOT NULL",
         "about": "TEXT NOT NULL",
         "body": "TEXT NOT NULL",  # JSON
+    },
+    # What requests were made of, for records that can be verified; one row for each answered call that is recorded.
+    "model_calls": {
+        "id": "INTEGER PRIMARY KEY",
+        "attempt_id": "TEXT NOT NULL",
+        "session_id": "TEXT",
+        "record": "TEXT NOT NULL",  # JSON
+    },
+    "batch_runs": {
+        "run_id": "TEXT PRIMARY KEY",
+        "name": "TEXT NOT NULL",
+        "folder": "TEXT NOT NULL",
+        "spec": "TEXT NOT NULL",  # JSON
+        "started_at": "REAL NOT NULL",
+        "ended_at": "REAL",
+    },
+    "batch_samples": {
+        "run_id": "TEXT NOT NULL",
+        "idx": "INTEGER NOT NULL",  # the place in the dataset
+        "digest": "TEXT NOT NULL",  # of what is asked
+        "state": "TEXT NOT NULL",
+        "attempt": "INTEGER NOT NULL",
+        "session_id": "TEXT",
+        "owner": "TEXT",  # the process, as in `leases`
+        "reason": "TEXT",
+        "facts": "TEXT",  # JSON
+        "body": "BLOB",
     },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {

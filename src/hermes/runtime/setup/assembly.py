@@ -4,11 +4,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.settings import Settings
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
+from hermes.models.call_record import SentBytes
 from hermes.models.client import ModelClient
 from hermes.runtime.context import Services
 from hermes.runtime.guardrails import GuardrailConfig
@@ -67,8 +69,9 @@ async def assemble(
     store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
-    persistence = client_options(settings, process.window_memory)
-    chain = model_chain(options, settings, process.http)
+    sent = SentBytes(process.http) if options.model.records_calls else None
+    persistence = client_options(settings, process.window_memory, sent)
+    chain = model_chain(options, settings, sent or process.http)
     boxes = introduced(chain, lambda: process.supervisor)
     client = ModelClient(chain, store, process.clock, process.ids, persistence)
     auxiliary = AuxiliaryClient(
@@ -78,7 +81,7 @@ async def assemble(
             store=store,
             clock=process.clock,
             ids=process.ids,
-            options=persistence,
+            options=replace(persistence, sent=None) if sent else persistence,
             main=lambda: client.model,
         )
     )

@@ -51,6 +51,11 @@ HISTORY: tuple[dict[str, str], ...] = (
     {  # schema 5: what listeners of a session were told
         "session_events": "id session_id at kind about body",
     },
+    {  # schema 6: what requests were made of; batch runs and their samples
+        "model_calls": "id attempt_id session_id record",
+        "batch_runs": "run_id name folder spec started_at ended_at",
+        "batch_samples": "run_id idx digest state attempt session_id owner reason facts body",
+    },
 )
 
 

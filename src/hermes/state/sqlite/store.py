@@ -21,6 +21,7 @@ from hermes.state.sqlite.writer import Work, Writer
 from hermes.state.stores import Durability
 
 if TYPE_CHECKING:
+    from hermes.state.batch_rows import BatchRows
     from hermes.state.message_line import MessageLine
     from hermes.state.queries import Search
     from hermes.state.sqlite.queries import SqliteQueries
@@ -206,6 +207,13 @@ class SqliteStore:
         from hermes.state.sqlite.message_line import SqliteMessageLine  # a start does not pay for it
 
         return SqliteMessageLine(self)
+
+    @property
+    def batch_rows(self) -> "BatchRows":
+        """Batch runs and their samples."""
+        from hermes.state.sqlite.batch_rows import SqliteBatchRows  # a start does not pay for it
+
+        return SqliteBatchRows(self)
 
     @property
     def notes(self) -> list[str]:

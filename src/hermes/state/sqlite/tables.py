@@ -27,6 +27,9 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_taken ON queued_messages(session_id) WHERE state = 'taken'",
     "CREATE INDEX IF NOT EXISTS idx_queued_messages_ended ON queued_messages(at) WHERE content IS NULL",
     "CREATE INDEX IF NOT EXISTS idx_session_events ON session_events(session_id, id)",
+    "CREATE INDEX IF NOT EXISTS idx_model_calls ON model_calls(session_id, id)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx_batch_samples ON batch_samples(run_id, idx)",
+    "CREATE INDEX IF NOT EXISTS idx_batch_samples_state ON batch_samples(run_id, state, attempt, idx)",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
 )
 

@@ -191,15 +191,15 @@ async def _question(run: _Run, skills: str | None) -> Any:
 
 def _save(run: _Run, result: dict[str, Any]) -> None:
     """The conversation as training data, in the folder where this was started."""
-    from hermes.host.trajectory import saved  # for who asks for it
+    from hermes.runtime.trajectory import Told, saved  # for who asks for it
     from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(run.cli) as db:
         row = (db.get_session(str(result["session_id"])) if db else None) or {}
     for is_wanted, alone in ((run.wish.trajectories, False), (run.wish.sample, True)):
         if is_wanted:
-            told = saved(Path.cwd(), result, str(row.get("system_prompt") or ""), alone=alone)
-            run.cli.out.note(f"The conversation is in {told}")
+            told = Told(str(row.get("system_prompt") or ""), str(row.get("tool_definitions") or "[]"))
+            run.cli.out.note(f"The conversation is in {saved(Path.cwd(), result, told, alone=alone)}")
 
 
 def _remind(cli: Cli, wish: Wish, session_id: str | None) -> None:
