@@ -63,7 +63,9 @@ def _own() -> dict[str, Distribution]:
             name, _, rest = line.partition(":")
             listed, _, description = rest.partition("|")
             pairs = (pair.split() for pair in listed.split(","))
-            found[name] = Distribution(name, {toolset: float(percent) for toolset, percent in pairs}, description.strip())
+            found[name] = Distribution(
+                name, {toolset: float(percent) for toolset, percent in pairs}, description.strip()
+            )
     return found
 
 

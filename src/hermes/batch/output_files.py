@@ -126,7 +126,11 @@ class OutputFiles:
             "duration_seconds": round(time.time() - started, 2),
             "tool_statistics": totals.tool_statistics(),
             "reasoning_statistics": totals.reasoning,
-            "samples": {"done": states.get("done", 0), "dropped": states.get("dropped", 0), "failed": states.get("failed", 0)},
+            "samples": {
+                "done": states.get("done", 0),
+                "dropped": states.get("dropped", 0),
+                "failed": states.get("failed", 0),
+            },
             "dropped": dict(sorted(reasons.items())),
             "api_calls": totals.api_calls,
             "tokens": totals.tokens,

@@ -165,7 +165,9 @@ def _is_as_sent(model: HttpModel, request: ModelRequest, sha256: str) -> bool:
 class _NoHttp:
     """`HttpStream` of a model that only renders."""
 
-    def post_stream(self, url: str, headers: Mapping[str, str], body: Body, scope: Any, limits: HttpLimits = DEFAULT_LIMITS) -> Any:
+    def post_stream(
+        self, url: str, headers: Mapping[str, str], body: Body, scope: Any, limits: HttpLimits = DEFAULT_LIMITS
+    ) -> Any:
         raise AssertionError("a record is rendered, never sent")
 
     async def close(self) -> None: ...

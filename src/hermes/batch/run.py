@@ -15,10 +15,11 @@ from hermes.batch.dataset import Dataset, read_dataset
 from hermes.batch.distributions import require_distribution
 from hermes.batch.output_files import OutputFiles
 from hermes.batch.run_budget import RunBudget
-from hermes.batch.run_spec import Progress, RunReport, RunSpec
+from hermes.batch.run_spec import Progress, RunReport, RunSpec, replace_spec
 from hermes.batch.sample_run import SampleContext, SampleResult, run_sample, stop_agents
 from hermes.config import paths
 from hermes.config.load import load_settings
+from hermes.config.sections import model as model_section
 from hermes.config.settings import Settings
 from hermes.disk_trouble import reason_of
 from hermes.errors import HermesError, UserError
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 BEGIN_AT_ONCE = 5000  # samples that are entered in one transaction
 CHECKPOINT_EVERY_S = 10.0
+WORKSPACES = "workspaces"
 INTERRUPTED = "it was interrupted"
 OnProgress = Callable[[Progress], None]
 
@@ -72,16 +74,24 @@ class OpenedRun(Struct, kw_only=True):
     stop: RunStop
     on_progress: OnProgress
     process: ProcessParts
+    tell_ended: Callable[[int], None] | None = None  # in a process that works for another one, which writes the files
 
     def ended(self, result: SampleResult) -> None:
         """Keep how a sample ended: its row first, then its line. One that had ended before changes nothing."""
-        row, progress = result.row, self.progress
+        row = result.row
         if not self.rows.finish(self.spec.run_id, row, result.body):
             return
-        if result.body is not None:
-            self.files.append(row.index, result.body)
-        progress.here += 1
-        count(progress, row)
+        if self.tell_ended is not None:
+            self.tell_ended(row.index)
+        else:
+            self.take(row, result.body)
+
+    def take(self, row: SampleRow, body: bytes | None) -> None:
+        """Write the line of a sample whose end is in the store."""
+        if body is not None:
+            self.files.append(row.index, body)
+        self.progress.here += 1
+        count(self.progress, row)
 
     def tell(self) -> None:
         self.progress.elapsed_s = time.time() - self.started
@@ -103,17 +113,24 @@ async def run_batch(
     """
     settings = settings or load_settings()
     async with _opened(spec, settings, stop or RunStop(), on_progress, resume) as run:
-        if on == "ray":
-            from hermes.batch.ray_cluster import run_on_ray  # for who has a cluster
-
-            await run_on_ray(run)
-        elif run.spec.processes > 1:
-            from hermes.batch.process_group import run_in_processes  # for who asks
-
-            await run_in_processes(run)
-        else:
-            await run_here(run)
+        async with asyncio.TaskGroup() as group:
+            ticking = group.create_task(_tick(run), name="batch checkpoints")
+            await _run_on(run, on)
+            ticking.cancel()
         return await run.process.pool.run(_report, run)
+
+
+async def _run_on(run: OpenedRun, on: str) -> None:
+    if on == "ray":
+        from hermes.batch.ray_cluster import run_on_ray  # for who has a cluster
+
+        await run_on_ray(run)
+    elif run.spec.processes > 1:
+        from hermes.batch.process_group import run_in_processes  # for who asks
+
+        await run_in_processes(run)
+    else:
+        await run_here(run)
 
 
 def count(progress: Progress, row: SampleRow) -> None:
@@ -157,12 +174,9 @@ async def run_here(run: OpenedRun) -> None:
                 run.tell()
 
     try:
-        async with asyncio.TaskGroup() as group:
-            ticking = group.create_task(_tick(run), name="batch progress")
-            async with asyncio.TaskGroup() as workers:
-                for number in range(min(run.spec.num_workers, len(run.dataset))):
-                    workers.create_task(worker(), name=f"batch worker {number}")
-            ticking.cancel()
+        async with asyncio.TaskGroup() as workers:
+            for number in range(min(run.spec.num_workers, len(run.dataset))):
+                workers.create_task(worker(), name=f"batch worker {number}")
     finally:
         for row in ready:
             await run.process.pool.run(run.rows.put_back, run.spec.run_id, row.index)
@@ -220,7 +234,9 @@ def sample_context(
         raise UserError(str(error)) from error
     here = frozenset(get_toolset_names())
     if not here & set(distribution.toolsets):
-        raise UserError(f"none of the toolsets of {spec.distribution!r} exists here: {', '.join(distribution.toolsets)}")
+        raise UserError(
+            f"none of the toolsets of {spec.distribution!r} exists here: {', '.join(distribution.toolsets)}"
+        )
     flags = {"spending.turn_usd": spec.sample_usd, "spending.turn_tokens": spec.sample_tokens}
     given = {name: value for name, value in flags.items() if value is not None}
     settings = replace_settings(settings, flags={**settings.flags, **given}) if given else settings
@@ -234,6 +250,7 @@ def sample_context(
         toolsets=here,
         sink=budget.sink() if budget is not None else None,
         agents={},
+        workspaces=Path(spec.folder) / WORKSPACES,
     )
 
 
@@ -254,6 +271,8 @@ async def _opened(
 def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> OpenedRun:
     """Enter the run and its samples; refuse one that is there already, unless it is to go on."""
     sample_context(spec, settings, shared)  # whatever is wrong with it is told before anything is written
+    if not spec.model:
+        spec = replace_spec(spec, model=settings.of(model_section.Section).default)
     known = rows.find(spec.run_id)
     if known is not None and not resume:
         raise UserError(
@@ -266,9 +285,7 @@ def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> 
     except OSError as error:
         raise UserError(f"cannot make {spec.folder!r}: {reason_of(error)}") from error
     started = time.time()
-    entry = BatchRun(
-        run_id=spec.run_id, name=spec.run_name, folder=spec.folder, spec=spec.stored(), started_at=started
-    )
+    entry = BatchRun(run_id=spec.run_id, name=spec.run_name, folder=spec.folder, spec=spec.stored(), started_at=started)
     files, progress = OutputFiles(spec, rows), Progress(total=len(dataset))
     chunk = []
     for key in dataset.keys():  # noqa: SIM118 - no mapping
@@ -301,7 +318,7 @@ def _report(run: OpenedRun) -> RunReport:
     if not run.stop.reason:
         run.rows.ended(run.spec.run_id, time.time())
     with contextlib.suppress(OSError):
-        (run.files.folder / "workspaces").rmdir()  # when nothing is left in it
+        (run.files.folder / WORKSPACES).rmdir()  # when nothing is left in it
     run.tell()
     return RunReport(
         run_id=run.spec.run_id,

@@ -52,7 +52,9 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     def checked(self) -> "RunSpec":
         """The same with an absolute folder; `UserError` for what cannot be."""
         if not self.run_name or not set(self.run_name) <= NAME_CHARS or self.run_name.startswith("."):
-            raise UserError(f"a run's name has letters, digits, '.', '_' and '-', and begins with no dot: {self.run_name!r}")
+            raise UserError(
+                f"a run's name has letters, digits, '.', '_' and '-', and begins with no dot: {self.run_name!r}"
+            )
         for name in ("batch_size", "max_turns", "num_workers", "processes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} is at least 1, not {getattr(self, name)}")

@@ -56,6 +56,7 @@ class SampleContext(Struct, kw_only=True):
     toolsets: frozenset[str]  # that exist here
     sink: Sink | None = None
     agents: dict[int, AIAgent]  # at work now, by sample
+    workspaces: Path  # where samples that name no folder have theirs
     hold: Hold | None = None  # called before a session begins, and durable when it returns
 
 
@@ -100,7 +101,7 @@ async def run_sample(ctx: SampleContext, sample: Sample, row: SampleRow) -> Samp
             await ctx.pool.run(ctx.hold, sample.index, attempt, session_id)
     row = SampleRow(index=sample.index, digest=row.digest, attempt=attempt, session_id=session_id)
     drawn = _drawn(ctx, sample)
-    workspace = await ctx.pool.run(_workspace, ctx.spec, sample, kept is None)
+    workspace = await ctx.pool.run(_workspace, ctx.workspaces, sample, kept is None)
     settings = _settings(ctx, sample)
     with bound_settings(settings):
         agent = _agent(ctx, sample, row, drawn, str(workspace))
@@ -124,11 +125,6 @@ def seed_of(spec: RunSpec, sample: Sample) -> int:
     return int.from_bytes(hashlib.sha256(words.encode()).digest()[:4], "big") >> 1
 
 
-def workspaces(spec: RunSpec) -> Path:
-    """Where samples that name no folder have theirs."""
-    return Path(spec.folder) / "workspaces"
-
-
 def _drawn(ctx: SampleContext, sample: Sample) -> list[str]:
     drawn = ctx.distribution.draw(random.Random(seed_of(ctx.spec, sample)))
     here = [name for name in drawn if name in ctx.toolsets]
@@ -136,10 +132,10 @@ def _drawn(ctx: SampleContext, sample: Sample) -> list[str]:
     return here or [name for name in likely if name in ctx.toolsets][:1]
 
 
-def _workspace(spec: RunSpec, sample: Sample, is_fresh: bool) -> Path:
+def _workspace(root: Path, sample: Sample, is_fresh: bool) -> Path:
     if sample.cwd:
         return Path(sample.cwd).expanduser()
-    folder = workspaces(spec) / f"{sample.index:06d}"
+    folder = root / f"{sample.index:06d}"
     if is_fresh:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -237,7 +233,9 @@ def _result(
         "cost_usd": cost,
     }
 
-    def ended(state: SampleState, reason: str = "", body: bytes | None = None, more: Mapping[str, Any] = {}) -> SampleResult:
+    def ended(
+        state: SampleState, reason: str = "", body: bytes | None = None, more: Mapping[str, Any] = {}
+    ) -> SampleResult:
         done = msgspec.structs.replace(row, state=state, reason=reason, facts={**facts, **more})
         return SampleResult(row=done, body=body)
 

@@ -31,7 +31,7 @@ class SampleKey(Struct, frozen=True):
 
 
 class SampleRow(Struct, frozen=True, kw_only=True):
-    """One sample as it stands. `facts` are its figures, once it has ended; `attempt` counts from 1 once it was taken."""
+    """One sample as it stands. `facts` are its figures, once it has ended; `attempt` counts from 1 once it began."""
 
     index: int
     digest: str
@@ -81,6 +81,8 @@ class BatchRows(Protocol):
     def bodies(self, run_id: str, after: int = -1) -> Iterator[tuple[int, SampleState, bytes]]:
         """What samples gave, in order, those above index `after`, read piece by piece."""
 
-    def body(self, run_id: str, index: int) -> bytes | None: ...
+    def sample(self, run_id: str, index: int) -> tuple[SampleRow, bytes | None] | None:
+        """One sample and what it gave."""
+
     def forget(self, run_id: str) -> bool:
         """Remove the run and its samples; the sessions stay. False when there is none."""

@@ -99,9 +99,11 @@ class SqliteBatchRows:
     def hold(self, run_id: str, index: int, attempt: int, session_id: str) -> None:
         values = (attempt, session_id, owner.this_process(), run_id, index)
         self._store.write(
-            lambda conn: conn.execute(
-                f"UPDATE batch_samples SET state = 'running', attempt = ?, session_id = ?, owner = ? {_ONE}", values
-            ).rowcount
+            lambda conn: (
+                conn.execute(
+                    f"UPDATE batch_samples SET state = 'running', attempt = ?, session_id = ?, owner = ? {_ONE}", values
+                ).rowcount
+            )
         )
 
     def put_back(self, run_id: str, index: int) -> None:
@@ -127,10 +129,10 @@ class SqliteBatchRows:
         )
         yield from self._pages(sql, run_id, after, _BODY_PAGE)
 
-    def body(self, run_id: str, index: int) -> bytes | None:
-        sql = f"SELECT body FROM batch_samples {_ONE}"
+    def sample(self, run_id: str, index: int) -> tuple[SampleRow, bytes | None] | None:
+        sql = f"SELECT {_COLUMNS}, body FROM batch_samples {_ONE}"
         found = self._store.read(lambda conn: conn.execute(sql, (run_id, index)).fetchone())
-        return None if found is None else found[0]
+        return None if found is None else (_sample(found[:-1]), found[-1])
 
     def forget(self, run_id: str) -> bool:
         def work(conn: sqlite3.Connection) -> bool:
