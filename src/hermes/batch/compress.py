@@ -138,10 +138,9 @@ class Compressor:
                             self.metrics.trajectories += 1
             self.metrics.seconds += time.monotonic() - began
             if self.metrics.failed:
-                why = self.metrics.errors[0]
                 raise UserError(
-                    f"{self.metrics.failed} of {len(lines)} trajectories of {source.name} could not be summarized ({why}); "
-                    "run the same command again to go on with them"
+                    f"{self.metrics.failed} of {len(lines)} trajectories of {source.name} could not be summarized "
+                    f"({self.metrics.errors[0]}); run the same command again to go on with them"
                 )
             text = "".join(f"{done[number]}\n" for number, _ in lines if number in done)
             ready = output.with_name(f".{output.name}.ready")

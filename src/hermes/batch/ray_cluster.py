@@ -5,6 +5,7 @@ task has one result, so no sample is doubled.
 """
 
 import importlib
+import logging
 import os
 from typing import Any
 
@@ -16,6 +17,8 @@ from hermes.batch.run import OpenedRun, failed
 from hermes.batch.sample_run import SampleResult
 from hermes.errors import UserError
 from hermes.state.batch_rows import SampleRow
+
+log = logging.getLogger(__name__)
 
 MISSING = "--on ray needs the extra `ray`: ./hermes --install-extra ray, or pip install 'hermes-runtime[ray]'"
 MAX_RETRIES = 5  # of a task whose worker or node is gone
@@ -96,6 +99,7 @@ class _Flow:
         try:
             packed = await pool.run(self._ray.get, ref)
         except Exception as error:  # the border to Ray: the cluster gave the task up
+            log.exception("Ray gave up a group of %d samples", len(rows))
             for row in rows:
                 await pool.run(run.ended, failed(row, f"Ray gave it up: {_short(error)}"))
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import logging
 import os
 import shutil
 import tempfile
@@ -22,6 +23,8 @@ from hermes.errors import HermesError
 from hermes.runtime.setup.process import ProcessParts
 from hermes.state.batch_rows import SampleRow
 from hermes.types import JsonObject
+
+log = logging.getLogger(__name__)
 
 
 class GroupOrder(Struct, kw_only=True):
@@ -76,6 +79,7 @@ async def _one(ctx: SampleContext, sample: Sample, row: SampleRow) -> GroupResul
     except HermesError as error:
         result = failed(fresh, str(error))
     except Exception as error:  # the border of a sample: its fault ends no other
+        log.exception("sample %d failed", row.index)
         result = failed(fresh, repr(error))
     return await _with_sessions(ctx, result)
 

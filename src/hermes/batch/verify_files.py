@@ -38,11 +38,13 @@ def verify_file(file: Path, records: Path | None = None) -> Verified:
         else:
             rendering = verify_record(record)
             found.calls += rendering.calls
-            problems = rendering.problems + (verify_line(line, record) if isinstance(line, dict) else [])
+            problems = list(rendering.problems)
+            if line is not record:
+                problems += (
+                    verify_line(line, record) if isinstance(line, dict) else ["the trajectory is no JSON object"]
+                )
             if not rendering.calls and not problems:
                 problems = ["it has no model call"]
-            if line is not record and not isinstance(line, dict):
-                problems.append("the trajectory is no JSON object")
         found.proven += not problems
         if problems and len(found.problems) < MAX_TOLD:
             found.problems.append(f"line {number}: {problems[0]}")
@@ -58,8 +60,8 @@ def _pairs(file: Path, records: Path | None) -> Iterator[tuple[Any, Any]]:
     if first is None:
         return
     if records is None and isinstance(first, dict) and str(first.get("format", "")) == FORMAT:
-        yield None, first
-        yield from ((None, one) for one in lines)
+        yield first, first
+        yield from ((one, one) for one in lines)
         return
     beside = records or file.with_name(RECORDS)
     if not beside.is_file() or beside == file:
@@ -71,7 +73,7 @@ def _pairs(file: Path, records: Path | None) -> Iterator[tuple[Any, Any]]:
 
 
 def _match(line: Any, records: Iterator[Any]) -> Any:
-    """The record of a line: both files are in the order of the dataset, and the trajectories may have been thinned out."""
+    """The record of a line: both files are in the order of the dataset, and the first may be thinned out."""
     wanted = line.get("prompt_index") if isinstance(line, dict) else None
     for record in records:
         if not isinstance(record, dict) or wanted is None or record.get("prompt_index") == wanted:

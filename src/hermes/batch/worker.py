@@ -60,4 +60,6 @@ def _tell(index: int) -> None:
 
 if __name__ == "__main__":
     # Unbuffered: what follows the first line is for the loop.
-    asyncio.run(work(msgspec.json.decode(open(0, "rb", buffering=0, closefd=False).readline(), type=WorkerOrder)))
+    with open(0, "rb", buffering=0, closefd=False) as told:
+        first = told.readline()
+    asyncio.run(work(msgspec.json.decode(first, type=WorkerOrder)))

@@ -89,8 +89,8 @@ def batch() -> None:
 def run(cli: Cli, /, as_json: bool, resume: bool, on: str, **options: Any) -> int:
     """Run the samples of DATASET.
 
-    Progress goes to stderr, with --json as lines of JSON to stdout. Ctrl-C lets the samples under way come to their end,
-    a second one stops them; both can be resumed. The exit code is 0 when every sample has ended and none has failed.
+    Progress goes to stderr, with --json as lines of JSON to stdout. Ctrl-C lets the samples under way come to their
+    end, a second one stops them; both can be resumed. The exit code is 0 when every sample has ended and none failed.
     """
     return _run(cli, _spec(options), resume=resume, on=on, as_json=as_json)
 
