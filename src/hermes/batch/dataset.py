@@ -30,7 +30,7 @@ class Sample(Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         """Of everything that the sample asks for."""
         words = "\0".join((self.prompt, self.image, self.cwd))
-        return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Dataset(Struct):

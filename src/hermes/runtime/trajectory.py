@@ -114,7 +114,8 @@ def _signature(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 def _answer(message: Mapping[str, Any]) -> str:
     thought = str(message.get("reasoning") or message.get("reasoning_content") or "").strip()
-    words = _SCRATCH_TAG.sub(r"<\1think>", said(message)).strip()
+    words = _SCRATCH_TAG.sub(r"<\1think>", said(message))
+    words = words if words.strip() else ""
     if thought or not words.startswith("<think>"):
         words = "\n".join(part for part in ("<think>", thought, "</think>", words) if part)
     calls = (

@@ -190,7 +190,7 @@ TABLES: dict[str, dict[str, str]] = {
         "owner": "TEXT",  # the process, as in `leases`
         "reason": "TEXT",
         "facts": "TEXT",  # JSON
-        "body": "BLOB",
+        "body": "TEXT",  # base64
     },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {

@@ -4,6 +4,7 @@
 
 import sqlite3
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -115,7 +116,8 @@ class SqliteBatchRows:
         return self._store.write(lambda conn: conn.execute(sql, (run_id,)).rowcount)
 
     def finish(self, run_id: str, row: SampleRow, body: bytes | None) -> bool:
-        told = (row.state, row.attempt, row.session_id, bind_text(row.reason), bind_text(encode_json(row.facts)), body)
+        kept = None if body is None else b64encode(body).decode()
+        told = (row.state, row.attempt, row.session_id, bind_text(row.reason), bind_text(encode_json(row.facts)), kept)
         sql = (
             "UPDATE batch_samples SET state = ?, attempt = ?, session_id = ?, reason = ?, facts = ?, body = ?"
             f" {_ONE} AND state NOT IN {_ENDED}"
@@ -127,12 +129,13 @@ class SqliteBatchRows:
             "SELECT idx, state, body FROM batch_samples WHERE run_id = ? AND idx > ? AND body IS NOT NULL"
             f" ORDER BY idx LIMIT {_BODY_PAGE}"
         )
-        yield from self._pages(sql, run_id, after, _BODY_PAGE)
+        for index, state, body in self._pages(sql, run_id, after, _BODY_PAGE):
+            yield index, state, b64decode(body)
 
     def sample(self, run_id: str, index: int) -> tuple[SampleRow, bytes | None] | None:
         sql = f"SELECT {_COLUMNS}, body FROM batch_samples {_ONE}"
         found = self._store.read(lambda conn: conn.execute(sql, (run_id, index)).fetchone())
-        return None if found is None else (_sample(found[:-1]), found[-1])
+        return None if found is None else (_sample(found[:-1]), found[-1] and b64decode(found[-1]))
 
     def forget(self, run_id: str) -> bool:
         def work(conn: sqlite3.Connection) -> bool:
