@@ -27,7 +27,7 @@ class MemoryBatchRows:
         return self._runs.get(run_id)
 
     def runs(self) -> list[BatchRun]:
-        return sorted(reversed(self._runs.values()), key=lambda one: -one.started_at)
+        return sorted(self._runs.values(), key=lambda one: -one.started_at)
 
     def ended(self, run_id: str, at: float | None) -> None:
         self._runs[run_id] = replace(self._runs[run_id], ended_at=at)

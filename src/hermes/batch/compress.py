@@ -205,7 +205,9 @@ class Compressor:
 
     def _mark(self, source: Path) -> str:
         """Names the work: another input or other settings begin anew."""
-        settings = msgspec.json.encode((self._config, self._percent, self._seed))
+        config = self._config
+        parts = (config.compression, config.protected_turns, config.output, config.summarization.model)
+        settings = msgspec.json.encode((parts, self._percent, self._seed))
         return hashlib.sha256(source.read_bytes() + settings).hexdigest()
 
 

@@ -1,13 +1,10 @@
 """A group of samples in a process of a Ray worker, with a home and a store of its own on that machine."""
 
 import asyncio
-import atexit
 import logging
 import os
-import shutil
-import tempfile
-from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +17,7 @@ from hermes.batch.sample_run import SampleContext, SampleResult, run_sample
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.errors import HermesError
-from hermes.runtime.setup.process import ProcessParts
+from hermes.runtime.setup.process import shared
 from hermes.state.batch_rows import SampleRow
 from hermes.types import JsonObject
 
@@ -54,14 +51,14 @@ def run_group(packed: bytes) -> bytes:
 
 
 async def _run(order: GroupOrder) -> list[GroupResult]:
-    home = _home()
-    (home / "config.yaml").write_text(order.config, encoding="utf-8")
-    process = ProcessParts()
-    with paths.bound_home(home):
+    """In a home of the group's own, which is gone with it: what is worth keeping goes back with the result."""
+    with TemporaryDirectory(prefix="hermes-batch-") as folder, paths.bound_home(Path(folder)):
+        home = Path(folder)
+        (home / "config.yaml").write_text(order.config, encoding="utf-8")
         settings = load_settings(home=home, environ={**os.environ, **order.variables}, flags=order.flags)
-        ctx = sample_context(msgspec.convert(order.spec, RunSpec), settings, process)
-        ctx.workspaces = home / WORKSPACES
         try:
+            ctx = sample_context(msgspec.convert(order.spec, RunSpec), settings, shared)
+            ctx.workspaces = home / WORKSPACES
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(_one(ctx, sample, row))
@@ -69,7 +66,7 @@ async def _run(order: GroupOrder) -> list[GroupResult]:
                 ]
             return [task.result() for task in tasks]
         finally:
-            await process.close()
+            await shared.close()  # the next group has another loop
 
 
 async def _one(ctx: SampleContext, sample: Sample, row: SampleRow) -> GroupResult:
@@ -90,11 +87,3 @@ async def _with_sessions(ctx: SampleContext, result: SampleResult) -> GroupResul
     last = (found.continued_by or found.session_id) if found is not None else ""
     sessions = await carry_out(ctx.store, last) if last else []
     return GroupResult(row=row, body=result.body, sessions=sessions)
-
-
-@cache
-def _home() -> Path:
-    """The home of this worker process, gone when it ends."""
-    home = Path(tempfile.mkdtemp(prefix="hermes-batch-"))
-    atexit.register(shutil.rmtree, home, True)
-    return home

@@ -113,11 +113,21 @@ async def run_batch(
     """
     settings = settings or load_settings()
     async with _opened(spec, settings, stop or RunStop(), on_progress, resume) as run:
-        async with asyncio.TaskGroup() as group:
-            ticking = group.create_task(_tick(run), name="batch checkpoints")
-            await _run_on(run, on)
-            ticking.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                ticking = group.create_task(_tick(run), name="batch checkpoints")
+                await _run_on(run, on)
+                ticking.cancel()
+        except BaseExceptionGroup as group_error:
+            raise _first(group_error) from group_error
         return await run.process.pool.run(_report, run)
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong, without the tasks that it went wrong in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _run_on(run: OpenedRun, on: str) -> None:
