@@ -68,7 +68,7 @@ class OutputFiles:
         missing = [index for index in bodies if index not in kept]
         if is_whole and not missing:
             return
-        with _replaced(file) as out:
+        with _replaced(file, is_synced=False) as out:  # the rows are the truth, and there may be thousands of files
             out.writelines(kept.values())
             out.writelines(unpacked(bodies[index])[0].encode() + b"\n" for index in missing)
 
@@ -158,15 +158,16 @@ def _index_of(line: bytes) -> int | None:
 
 
 @contextmanager
-def _replaced(file: Path) -> "Iterator[IO[bytes]]":
-    """A file that takes the place of `file` when all of it is written."""
+def _replaced(file: Path, *, is_synced: bool = True) -> "Iterator[IO[bytes]]":
+    """A file that takes the place of `file` when all of it is written; `is_synced` also survives the loss of power."""
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     with _told(file):
         try:
             with beside.open("wb") as out:
                 yield out
-                out.flush()
-                os.fsync(out.fileno())
+                if is_synced:
+                    out.flush()
+                    os.fsync(out.fileno())
             beside.replace(file)
         finally:
             beside.unlink(missing_ok=True)

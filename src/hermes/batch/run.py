@@ -92,6 +92,11 @@ class OpenedRun(Struct, kw_only=True):
             self.files.append(row.index, body)
         self.progress.here += 1
         count(self.progress, row)
+        spec, progress = self.spec, self.progress
+        if (spec.run_usd is not None and progress.cost_usd >= spec.run_usd) or (
+            spec.run_tokens is not None and progress.tokens >= spec.run_tokens
+        ):
+            self.stop.drain("the run's budget is used up")
 
     def tell(self) -> None:
         self.progress.elapsed_s = time.time() - self.started

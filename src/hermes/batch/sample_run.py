@@ -40,7 +40,6 @@ from hermes.state.queries import SessionStore
 from hermes.tools.calling.pool import DaemonPool
 from hermes.types import JsonObject
 
-UNFINISHED = ("failed", "interrupted")  # what a turn says of itself when it gave nothing to keep
 Hold = Callable[[int, int, str], Any]
 
 
@@ -189,7 +188,6 @@ def _agent(ctx: SampleContext, sample: Sample, row: SampleRow, drawn: Sequence[s
         quiet_mode=True,
         sink=ctx.sink,
         records_calls=True,
-        stores_events=True,
         turn_timeout_s=spec.sample_seconds,
     )
 
@@ -198,12 +196,23 @@ async def _verdict(ctx: SampleContext, agent: AIAgent, sample: Sample, kept: Ses
     """How the conversation ended: it is run, goes on, or had its end before it could be noted."""
     if kept is None or not kept.messages:
         return _told(await agent.arun_conversation(sample.prompt), agent)
-    tip = kept.continued_by or kept.session_id
-    events = await ctx.pool.run(ctx.store.queries.events, tip, 0, -1)
-    ends = [one["body"] for one in events if one["kind"] == "turn_finished"]
-    if ends and not any(ends[-1].get(name) for name in UNFINISHED):
-        return {**ends[-1], "session_id": tip}
+    tip = kept if kept.continued_by is None else await ctx.store.load(kept.continued_by)
+    if tip is not None and (ended := _ending(tip, ctx.spec.max_turns)) is not None:
+        return ended
     return _told(await agent.acontinue_turn(), agent)
+
+
+def _ending(session: SessionRecord, max_turns: int) -> JsonObject | None:
+    """How a session ended that has its last word: killed after its last commit, before the sample's row knew of it."""
+    last = session.messages[-1]
+    if last.role != "assistant" or last.tool_calls or last.finish_reason == "length":
+        return None
+    answers = 0
+    for message in session.messages:
+        answers = 0 if message.role == "user" else answers + (message.role == "assistant")
+    is_summary = answers > max_turns
+    reason = f"max_iterations_reached({max_turns}/{max_turns})" if is_summary else "text_response"
+    return {"session_id": session.session_id, "completed": not is_summary, "exit_reason": reason}
 
 
 def _told(result: Mapping[str, Any], agent: AIAgent) -> JsonObject:
