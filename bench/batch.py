@@ -125,7 +125,7 @@ async def resumed(url: str, folder: Path) -> tuple[float, float]:
     """Seconds until the first sample of a run with so many that have ended is begun, and until its files are there."""
     from hermes.batch import RunSpec, run_batch
     from hermes.batch.dataset import read_dataset
-    from hermes.batch.run_spec import Progress
+    from hermes.batch.run_spec import RunProgress
     from hermes.config.load import load_settings
     from hermes.runtime.setup.process import shared
     from hermes.state.batch_rows import BatchRun, SampleRow
@@ -153,7 +153,7 @@ async def resumed(url: str, folder: Path) -> tuple[float, float]:
         rows.finish(spec.run_id, ended, body)
     first: list[float] = []
 
-    def watch(_: Progress) -> None:
+    def watch(_: RunProgress) -> None:
         first.append(time.perf_counter())
 
     began = time.perf_counter()

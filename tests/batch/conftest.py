@@ -10,7 +10,7 @@ import pytest
 from hermes.batch import RunSpec
 from hermes.testing import calls, says, thinks
 from hermes.testing.replies import Reply
-from hermes.testing.server import RecordedRequest, ServerThread
+from hermes.testing.server import RecordedRequest, ScriptedServer, ServerThread
 
 TURNS = 3
 
@@ -33,7 +33,7 @@ def reply(request: RecordedRequest) -> Reply:
 
 
 @pytest.fixture
-def server() -> Iterator[ServerThread]:
+def server() -> Iterator[ScriptedServer]:
     with ServerThread(reply) as made:
         yield made
 
@@ -50,7 +50,7 @@ def dataset(tmp_path: Path) -> Dataset:
 
 
 @pytest.fixture
-def spec(server: ServerThread, tmp_path: Path) -> MakeSpec:
+def spec(server: ScriptedServer, tmp_path: Path) -> MakeSpec:
     def make(dataset: Path, **fields: Any) -> RunSpec:
         given = {
             "run_name": "run",

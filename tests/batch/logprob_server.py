@@ -4,8 +4,9 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
+from typing import Any
 
-CHUNKS = [
+CHUNKS: list[dict[str, Any]] = [
     {"delta": {"content": "He"}, "logprobs": {"content": [{"token": "He", "logprob": -0.5}]}, "token_ids": [11]},
     {"delta": {"content": "llo"}, "logprobs": {"content": [{"token": "llo", "logprob": -0.25}]}, "token_ids": [12]},
     {"delta": {}, "finish_reason": "stop", "logprobs": None, "token_ids": None},

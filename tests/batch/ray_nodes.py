@@ -17,6 +17,7 @@ from hermes.testing.replies import Reply
 from hermes.testing.server import RecordedRequest, ServerThread
 
 BIN = Path(sys.executable).parent
+RAY, HERMES = str(BIN / "ray"), str(BIN / "hermes")
 
 
 def reply(request: RecordedRequest) -> Reply:
@@ -58,16 +59,16 @@ def main(folder: Path, samples: int) -> None:
     killer = NodeKiller(at=samples)
     with ServerThread(killer) as server:
         head = ["--head", "--node-ip-address=127.0.0.1", "--port=6380", "--include-dashboard=false"]
-        subprocess.run([BIN / "ray", "start", *head, "--num-cpus=2"], check=True, stdout=subprocess.DEVNULL)
-        second = [BIN / "ray", "start", "--address=127.0.0.1:6380", "--num-cpus=2", "--block"]
+        subprocess.run([RAY, "start", *head, "--num-cpus=2"], check=True, stdout=subprocess.DEVNULL)
+        second = [RAY, "start", "--address=127.0.0.1:6380", "--num-cpus=2", "--block"]
         node = subprocess.Popen(second, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         killer.node = node.pid
-        command = [BIN / "hermes", "batch", "run", dataset, "--run-name", "run", "--on", "ray", "--num-workers", "8"]
+        command = [HERMES, "batch", "run", str(dataset), "--run-name", "run", "--on", "ray", "--num-workers", "8"]
         command += ["--model", "scripted", "--base-url", server.base_url, "--api-key", "key"]
         env = {**os.environ, "HERMES_HOME": str(folder / "home"), "RAY_ADDRESS": "127.0.0.1:6380"}
         done = subprocess.run([*command, "--distribution", "terminal_only"], cwd=folder, env=env, timeout=600)
         sys.stdout.write(f"run ended with {done.returncode}\n")
-        verify = [BIN / "hermes", "trajectories", "verify", folder / "data/run/trajectories.jsonl"]
+        verify = [HERMES, "trajectories", "verify", str(folder / "data/run/trajectories.jsonl")]
         sys.stdout.flush()
         subprocess.run(verify, env=env, check=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.testing.server import ServerThread
+from hermes.testing.server import ScriptedServer
 from tests.batch.conftest import Dataset, lines
 
 
@@ -25,7 +25,7 @@ class Hermes:
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
 
 
-def test_a_run_from_beginning_to_end(hermes: Hermes, server: ServerThread, dataset: Dataset, tmp_path: Path) -> None:
+def test_a_run_from_beginning_to_end(hermes: Hermes, server: ScriptedServer, dataset: Dataset, tmp_path: Path) -> None:
     file = dataset("a", "no thoughts", "b")
     model = [
         "--model",
@@ -58,7 +58,7 @@ def test_a_run_from_beginning_to_end(hermes: Hermes, server: ServerThread, datas
     assert "no run 'first'" in hermes("batch", "stats", "first").stderr
 
 
-def test_the_old_command_takes_the_old_options(hermes: Hermes, server: ServerThread, dataset: Dataset) -> None:
+def test_the_old_command_takes_the_old_options(hermes: Hermes, server: ScriptedServer, dataset: Dataset) -> None:
     file = dataset("a", "b", "c")
     words = [f"--dataset_file={file}", "--batch_size=2", "--run_name=old", "--distribution=terminal_only"]
     words += ["--model=scripted", f"--base_url={server.base_url}", "--api_key=key", "--max_samples", "2", "--verbose"]

@@ -16,7 +16,7 @@ from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.runtime.setup.process import shared
 from hermes.testing import says
-from hermes.testing.server import ServerThread
+from hermes.testing.server import ScriptedServer, ServerThread
 from tests.batch.conftest import lines
 
 
@@ -44,7 +44,7 @@ def fill(file: Path, *entries: dict[str, Any]) -> None:
     file.write_text("".join(json.dumps(one) + "\n" for one in entries))
 
 
-async def compress(beside: Path, server: ServerThread | None, **wish: Any) -> CompressReport:
+async def compress(beside: Path, server: ScriptedServer | None, **wish: Any) -> CompressReport:
     config = beside.with_name("c.yaml")
     url = server.base_url if server else "http://127.0.0.1:9/v1"
     config.write_text(

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.batch import RunReport, RunSpec, run_batch
 from hermes.batch.run import RunStop
-from hermes.batch.run_spec import Progress
+from hermes.batch.run_spec import RunProgress
 from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.model_tools import get_all_tool_names
@@ -176,7 +176,7 @@ async def test_a_sample_that_fails_is_told_and_tried_again(spec: MakeSpec, datas
 async def test_a_run_that_is_drained_begins_nothing_more_and_goes_on_later(spec: MakeSpec, dataset: Dataset) -> None:
     stop = RunStop()
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: RunProgress) -> None:
         if progress.done >= 2:
             stop.drain()
 

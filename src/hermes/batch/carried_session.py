@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import Struct
 
 from hermes.dicts import from_dict, to_dict
@@ -16,6 +15,7 @@ from hermes.ops import (
     StoreOp,
 )
 from hermes.state.queries import SessionStore
+from hermes.typed import from_json
 from hermes.types import JsonObject, Usage
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
@@ -117,6 +117,6 @@ def _attempt(one: CarriedSession, row: JsonObject) -> list[StoreOp]:
         latency_ms=row["latency_ms"] or 0.0,
         first_byte_ms=row["first_byte_ms"],
         error=row["error"],
-        record=msgspec.json.decode(one.calls[name], type=CallRecord) if name in one.calls else None,
+        record=from_json(one.calls[name], CallRecord) if name in one.calls else None,
     )
     return [opened, closed]

@@ -27,7 +27,7 @@ Ask = Callable[[str, str], Any]  # system, text -> awaitable text
 Turn = dict[str, str]
 
 
-class Cut(Struct, frozen=True):
+class TurnCut(Struct, frozen=True):
     """The turns of a trajectory that a summary takes the place of: from `start` up to `end`."""
 
     start: int
@@ -52,7 +52,7 @@ class CompressMetrics(Struct):
     errors: list[str] = field(default_factory=list)
 
 
-def plan_cut(sizes: Sequence[int], kinds: Sequence[str], config: CompressConfig) -> Cut | None:
+def plan_cut(sizes: Sequence[int], kinds: Sequence[str], config: CompressConfig) -> TurnCut | None:
     """Which turns to take so that the rest and a summary fit; None when it fits already or nothing may be taken.
 
     Oldest first after the protected head, never into the protected tail, and never a call without its result.
@@ -77,10 +77,10 @@ def plan_cut(sizes: Sequence[int], kinds: Sequence[str], config: CompressConfig)
     while end > start and end < len(kinds) and kinds[end] == "tool":  # protected, so its call stays, too
         end -= 1
         taken -= sizes[end]
-    return Cut(start, end, taken) if end > start else None
+    return TurnCut(start, end, taken) if end > start else None
 
 
-def with_summary(turns: Sequence[Turn], cut: Cut, summary: str, config: CompressConfig) -> list[Turn]:
+def with_summary(turns: Sequence[Turn], cut: TurnCut, summary: str, config: CompressConfig) -> list[Turn]:
     """The trajectory with `summary` in the place of what is cut."""
     told: Turn = {"from": "human", "value": f"{SUMMARY_MARK} {summary.strip()}"}
     made = [dict(one) for one in (*turns[: cut.start], told, *turns[cut.end :])]
@@ -160,7 +160,7 @@ class Compressor:
         chosen = random.Random(self._seed).sample(lines, round(len(lines) * self._percent / 100))
         return sorted(chosen)
 
-    def _plan(self, number: int, line: bytes) -> "tuple[JsonObject, Cut | None] | None":
+    def _plan(self, number: int, line: bytes) -> "tuple[JsonObject, TurnCut | None] | None":
         entry = _entry(line)
         if entry is None:
             self.metrics.bad_lines += 1

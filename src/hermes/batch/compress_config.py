@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from hermes.config.yaml_file import parse
 from hermes.errors import UserError
+from hermes.typed import convert
 
 CHARS_PER_TOKEN = 4
 NOTICE = "Some of your previous turns have been summarized to save room; the summary begins with [CONTEXT SUMMARY]:."
@@ -93,7 +94,7 @@ def read_config(file: Path | None, tell: Callable[[str], None]) -> CompressConfi
             tell(f"{file.name}: {name}.{key} has no effect here")
         tree[name] = {key: value for key, value in part.items() if key not in unused} if unused else part
     try:
-        return msgspec.convert(tree, CompressConfig)
+        return convert(tree, CompressConfig)
     except msgspec.ValidationError as error:
         raise UserError(f"{str(file)!r}: {error}") from error
 

@@ -20,6 +20,7 @@ from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
 from hermes.runtime.trajectory import dumped, timestamp
 from hermes.state.batch_rows import BatchRows
+from hermes.typed import from_json
 from hermes.types import JsonObject
 
 TRAJECTORIES, RECORDS = "trajectories.jsonl", "records.jsonl"
@@ -152,7 +153,7 @@ def _index_of(line: bytes) -> int | None:
     if not line.endswith(b"\n"):
         return None
     try:
-        return msgspec.json.decode(line, type=_Numbered).prompt_index
+        return from_json(line, _Numbered).prompt_index
     except msgspec.DecodeError:
         return None
 

@@ -7,12 +7,13 @@ import msgspec
 
 from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
+from hermes.typed import from_json
 
 
 def read_prefill(file: Path) -> list[dict[str, Any]]:
     """The JSON list in `file`; `UserError` when it is none."""
     try:
-        found = msgspec.json.decode(file.expanduser().read_bytes(), type=list[dict[str, Any]])
+        found = from_json(file.expanduser().read_bytes(), list[dict[str, Any]])
     except OSError as error:
         raise UserError(f"cannot read {str(file)!r}: {reason_of(error)}") from error
     except msgspec.DecodeError as error:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hermes.batch.run import OpenedRun
 from hermes.batch.run_spec import replace_spec
-from hermes.confinement.policy import Outside
+from hermes.confinement.outside import outside
 from hermes.errors import ToolError, UserError
 from hermes.seams import Child, Decision, SpawnSpec
 from hermes.types import JsonObject
@@ -72,7 +72,7 @@ async def _one(run: OpenedRun, share: int, many: int) -> int:
             owner=f"batch {spec.run_name}",
             keep_stdin=True,
             merge_stderr=False,
-            confinement=Outside("a process of a batch run, whose own commands are confined"),
+            confinement=outside("batch process"),
         ),
     )
     try:

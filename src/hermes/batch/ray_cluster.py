@@ -17,6 +17,7 @@ from hermes.batch.run import OpenedRun, failed
 from hermes.batch.sample_run import SampleResult
 from hermes.errors import UserError
 from hermes.state.batch_rows import SampleRow
+from hermes.typed import from_msgpack
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ class _Flow:
             for row in rows:
                 await pool.run(run.ended, failed(row, f"Ray gave it up: {_short(error)}"))
             return
-        for one in msgspec.msgpack.decode(packed, type=list[GroupResult]):
+        for one in from_msgpack(packed, list[GroupResult]):
             await carry_in(run.process.store(run.settings), one.sessions)
             result = SampleResult(row=one.row, body=one.body)
             if result.is_ended:

@@ -19,6 +19,7 @@ from hermes.config.load import load_settings
 from hermes.errors import HermesError
 from hermes.runtime.setup.process import shared
 from hermes.state.batch_rows import SampleRow
+from hermes.typed import convert, from_json
 from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class GroupResult(Struct, kw_only=True):
 
 def run_group(packed: bytes) -> bytes:
     """Run the samples side by side; what each gave, in the order they were asked for."""
-    order = msgspec.json.decode(packed, type=GroupOrder)
+    order = from_json(packed, GroupOrder)
     return msgspec.msgpack.encode(asyncio.run(_run(order)))
 
 
@@ -57,7 +58,7 @@ async def _run(order: GroupOrder) -> list[GroupResult]:
         (home / "config.yaml").write_text(order.config, encoding="utf-8")
         settings = load_settings(home=home, environ={**os.environ, **order.variables}, flags=order.flags)
         try:
-            ctx = sample_context(msgspec.convert(order.spec, RunSpec), settings, shared)
+            ctx = sample_context(convert(order.spec, RunSpec), settings, shared)
             ctx.workspaces = home / WORKSPACES
             async with asyncio.TaskGroup() as group:
                 tasks = [

@@ -16,15 +16,16 @@ from hermes.models.call_record import endpoint_of
 from hermes.models.wires.transport import HttpModel, make_model
 from hermes.ops import CallRecord, SessionRecord
 from hermes.runtime.requests import build_units, sendable
-from hermes.runtime.trajectory import Told, conversations, tools_of
+from hermes.runtime.trajectory import ModelBriefing, conversations, tools_of
 from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, ModelRequest, RequestOptions, Unit
+from hermes.typed import convert
 from hermes.types import JsonObject, Message, ToolDefinition
 
 FORMAT = "hermes-trajectory-record/1"
 _DIGEST = "sha256"  # of the record itself, its last field
 
 
-class Segment(Struct, frozen=True, kw_only=True):
+class RecordSegment(Struct, frozen=True, kw_only=True):
     """One session of the sample; a compression begins another."""
 
     session: SessionRecord
@@ -43,7 +44,7 @@ class Rendering(Struct, frozen=True):
         return not self.problems and self.calls > 0
 
 
-def make_record(about: JsonObject, segments: Sequence[Segment], prefill: Sequence[JsonObject]) -> JsonObject:
+def make_record(about: JsonObject, segments: Sequence[RecordSegment], prefill: Sequence[JsonObject]) -> JsonObject:
     """The record. `about` holds the sample's index, seed and environment."""
     told = [_segment(one) for one in segments]
     steps = sum(len(one.calls) for one in segments)
@@ -92,10 +93,10 @@ def verify_line(line: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]
 def record_turns(record: Mapping[str, Any]) -> list[dict[str, str]]:
     """The conversation of a record, as trajectories have it. The newest session holds all that the model still knew."""
     last = record["segments"][-1]
-    return conversations(last["messages"], Told(last["system"], last["tools"]))
+    return conversations(last["messages"], ModelBriefing(last["system"], last["tools"]))
 
 
-def _segment(one: Segment) -> JsonObject:
+def _segment(one: RecordSegment) -> JsonObject:
     session = one.session
     messages = []
     for message in session.messages:
@@ -125,11 +126,11 @@ def _unlike(segment: Mapping[str, Any], prefill: tuple[Unit, ...]) -> list[str]:
         messages.append(msgspec.structs.replace(from_dict(raw), id=place))
         contexts[place] = raw.get("context", "")
     units = (*prefill, *sendable(build_units(messages, contexts)))
-    tools = tuple(msgspec.convert(one, ToolDefinition) for one in tools_of(segment["tools"]))
+    tools = tuple(convert(one, ToolDefinition) for one in tools_of(segment["tools"]))
     models: dict[bytes, HttpModel] = {}
     problems = []
     for number, raw in enumerate(segment["calls"], 1):
-        call = msgspec.convert(raw, CallRecord)
+        call = convert(raw, CallRecord)
         if not call.sha256:
             problems.append(f"call {number}: its model keeps no bytes, so nothing can be proven")
             continue
@@ -139,7 +140,7 @@ def _unlike(segment: Mapping[str, Any], prefill: tuple[Unit, ...]) -> list[str]:
             system=segment["system"],
             tools=tools if call.tools else (),
             units=_as_sent(units, call),
-            options=msgspec.convert(call.facts.get("options", {}), RequestOptions),
+            options=convert(call.facts.get("options", {}), RequestOptions),
             session_id=segment["session_id"],
         )
         if not _is_as_sent(model, request, call.sha256):

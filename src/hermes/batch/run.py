@@ -15,7 +15,7 @@ from hermes.batch.dataset import Dataset, read_dataset
 from hermes.batch.distributions import require_distribution
 from hermes.batch.output_files import OutputFiles
 from hermes.batch.run_budget import RunBudget
-from hermes.batch.run_spec import Progress, RunReport, RunSpec, replace_spec
+from hermes.batch.run_spec import RunProgress, RunReport, RunSpec, replace_spec
 from hermes.batch.sample_run import SampleContext, SampleResult, run_sample, stop_agents
 from hermes.config import paths
 from hermes.config.load import load_settings
@@ -32,7 +32,7 @@ BEGIN_AT_ONCE = 5000  # samples that are entered in one transaction
 CHECKPOINT_EVERY_S = 10.0
 WORKSPACES = "workspaces"
 INTERRUPTED = "it was interrupted"
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RunProgress], None]
 
 
 class RunStop:
@@ -69,7 +69,7 @@ class OpenedRun(Struct, kw_only=True):
     dataset: Dataset
     rows: BatchRows
     files: OutputFiles
-    progress: Progress
+    progress: RunProgress
     started: float
     stop: RunStop
     on_progress: OnProgress
@@ -148,7 +148,7 @@ async def _run_on(run: OpenedRun, on: str) -> None:
         await run_here(run)
 
 
-def count(progress: Progress, row: SampleRow) -> None:
+def count(progress: RunProgress, row: SampleRow) -> None:
     """Take a sample that has ended into the progress."""
     if row.state == "done":
         progress.done += 1
@@ -301,7 +301,7 @@ def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> 
         raise UserError(f"cannot make {spec.folder!r}: {reason_of(error)}") from error
     started = time.time()
     entry = BatchRun(run_id=spec.run_id, name=spec.run_name, folder=spec.folder, spec=spec.stored(), started_at=started)
-    files, progress = OutputFiles(spec, rows), Progress(total=len(dataset))
+    files, progress = OutputFiles(spec, rows), RunProgress(total=len(dataset))
     chunk = []
     for key in dataset.keys():  # noqa: SIM118 - no mapping
         chunk.append(key)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hermes.batch.run_spec import Progress, RunSpec
+from hermes.batch.run_spec import RunProgress, RunSpec
 from hermes.config.settings import Settings
 from hermes.models.providers.metadata import price_list
 from hermes.seams import Sink
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class RunBudget:
     """The caps of a run. It may be passed by one answer of each sample that is under way, and by no more."""
 
-    def __init__(self, spec: RunSpec, settings: Settings, progress: Progress, stop: "RunStop") -> None:
+    def __init__(self, spec: RunSpec, settings: Settings, progress: RunProgress, stop: "RunStop") -> None:
         self._usd, self._tokens = spec.run_usd, spec.run_tokens
         self._stop = stop
         self._price = price_list(settings)

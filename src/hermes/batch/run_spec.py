@@ -81,7 +81,7 @@ def replace_spec(spec: RunSpec, **changes: Any) -> RunSpec:
     return RunSpec(**{**{name: getattr(spec, name) for name in spec.__struct_fields__}, **changes})
 
 
-class Progress(Struct, kw_only=True):
+class RunProgress(Struct, kw_only=True):
     """How far a run is."""
 
     total: int = 0
@@ -121,7 +121,7 @@ class RunReport(Struct, frozen=True, kw_only=True):
 
     run_id: str
     folder: Path
-    progress: Progress
+    progress: RunProgress
     bad_lines: list[tuple[int, str]]
     bad_line_count: int = 0
     stopped: str = ""  # why it ended before all samples had, if it did

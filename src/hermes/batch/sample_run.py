@@ -19,7 +19,7 @@ from msgspec import Struct
 from hermes import AIAgent, __version__
 from hermes.batch.dataset import Sample
 from hermes.batch.distributions import Distribution
-from hermes.batch.record import Segment, make_record, verify_record
+from hermes.batch.record import RecordSegment, make_record, verify_record
 from hermes.batch.run_spec import RunSpec
 from hermes.batch.sample_figures import (
     NO_REASONING,
@@ -33,11 +33,12 @@ from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.dicts import to_dict
 from hermes.ops import CallRecord, SessionRecord
-from hermes.runtime.trajectory import Told, conversations, dumped, timestamp
+from hermes.runtime.trajectory import ModelBriefing, conversations, dumped, timestamp
 from hermes.seams import Sink
 from hermes.state.batch_rows import SampleRow, SampleState
 from hermes.state.queries import SessionStore
 from hermes.tools.calling.pool import DaemonPool
+from hermes.typed import from_json
 from hermes.types import JsonObject
 
 Hold = Callable[[int, int, str], Any]
@@ -255,7 +256,7 @@ def _result(
         return ended("dropped", NO_REASONING)
     line = {
         "prompt_index": sample.index,
-        "conversations": conversations(messages, Told(segments[-1].system, last.tool_definitions or "[]")),
+        "conversations": conversations(messages, ModelBriefing(segments[-1].system, last.tool_definitions or "[]")),
         "metadata": {"batch_num": spec.batch_of(sample.index), "timestamp": timestamp(), "model": last.model},
         "completed": bool(verdict.get("completed")),
         "partial": bool(verdict.get("partial")),
@@ -278,8 +279,8 @@ def _result(
     return ended("done", "", body, {"tools": counted, "reasoning": reasoning})
 
 
-def _segments(store: SessionStore, session_id: str, spec: RunSpec, system: str) -> list[Segment]:
-    found: list[Segment] = []
+def _segments(store: SessionStore, session_id: str, spec: RunSpec, system: str) -> list[RecordSegment]:
+    found: list[RecordSegment] = []
     db = _reader(store)
     last = db(session_id)
     if last is None:
@@ -291,8 +292,8 @@ def _segments(store: SessionStore, session_id: str, spec: RunSpec, system: str) 
         ephemeral = f"\n\n{spec.ephemeral_system_prompt}" if spec.ephemeral_system_prompt else ""
         told = system if each == session_id and system else f"{record.system_prompt or ''}{ephemeral}"
         rows = store.queries.records("model_calls", each, 0.0, -1)
-        calls = [msgspec.json.decode(row["record"], type=CallRecord) for row in reversed(rows)]
-        found.append(Segment(session=record, system=told, calls=calls))
+        calls = [from_json(row["record"], CallRecord) for row in reversed(rows)]
+        found.append(RecordSegment(session=record, system=told, calls=calls))
     return found
 
 

@@ -10,21 +10,20 @@ import sys
 import time
 from pathlib import Path
 
-import msgspec
-
 from hermes.batch.dataset import read_dataset
 from hermes.batch.output_files import OutputFiles
 from hermes.batch.process_group import WorkerOrder
 from hermes.batch.run import OpenedRun, RunStop, run_here
-from hermes.batch.run_spec import Progress, RunSpec
+from hermes.batch.run_spec import RunProgress, RunSpec
 from hermes.config.load import load_settings
 from hermes.runtime.setup.process import shared
+from hermes.typed import convert, from_json
 
 
 async def work(order: WorkerOrder) -> None:
     """Run what waits, until nothing does."""
     settings = load_settings(flags=order.flags)
-    spec = msgspec.convert(order.spec, RunSpec)
+    spec = convert(order.spec, RunSpec)
     rows = shared.store(settings).batch_rows
     run = OpenedRun(
         spec=spec,
@@ -32,7 +31,7 @@ async def work(order: WorkerOrder) -> None:
         dataset=read_dataset(Path(spec.dataset), spec.max_samples),
         rows=rows,
         files=OutputFiles(spec, rows),
-        progress=Progress(),
+        progress=RunProgress(),
         started=time.time(),
         stop=RunStop(),
         on_progress=lambda _: None,
@@ -62,4 +61,4 @@ if __name__ == "__main__":
     # Unbuffered: what follows the first line is for the loop.
     with open(0, "rb", buffering=0, closefd=False) as told:
         first = told.readline()
-    asyncio.run(work(msgspec.json.decode(first, type=WorkerOrder)))
+    asyncio.run(work(from_json(first, WorkerOrder)))

@@ -15,6 +15,7 @@ STARTS: dict[str, str] = {
     "box model": "the model server, from Hermes' own folder",
     "shell hook": "from the person's own configuration, and its program lies in no folder that commands may write",
     "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
+    "batch process": "a process of this program that takes samples of a run; what its agents start is confined",
     "terminal program": "started by the person at the prompt",
     "allowed outside": "a command that a person or a rule sent outside, in so many words",
 }

@@ -10,6 +10,7 @@ from hermes.models.endpoint import Endpoint, Quirks
 from hermes.ops import CallRecord
 from hermes.scope import TurnScope
 from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, HttpStream, ModelRequest
+from hermes.typed import convert
 from hermes.types import JsonObject, ModelResponse
 
 _WIRE = ("api_mode", "model", "provider", "extra_body")  # of an endpoint: what its bytes depend on, beside the quirks
@@ -71,9 +72,9 @@ def endpoint_of(facts: Mapping[str, Any]) -> Endpoint:
         base_url="http://localhost",
         model=str(facts.get("model", "")),
         provider=str(facts.get("provider", "")),
-        api_mode=msgspec.convert(facts.get("api_mode", "chat_completions"), Endpoint.__annotations__["api_mode"]),
-        extra_body=msgspec.convert(facts.get("extra_body", {}), dict[str, Any]),
-        quirks=msgspec.convert(facts.get("quirks", {}), Quirks),
+        api_mode=convert(facts.get("api_mode", "chat_completions"), Endpoint.__annotations__["api_mode"]),
+        extra_body=convert(facts.get("extra_body", {}), dict[str, Any]),
+        quirks=convert(facts.get("quirks", {}), Quirks),
     )
 
 

@@ -193,10 +193,10 @@ class AIAgent:
     def _kept(self, result: dict[str, Any]) -> dict[str, Any]:
         """`result`, which is a line of trajectory_samples.jsonl now if the caller wants that."""
         if self._options.callbacks.save_trajectories:
-            from hermes.runtime.trajectory import Told, saved  # for who asks
+            from hermes.runtime.trajectory import ModelBriefing, saved  # for who asks
 
             try:
-                saved(Path.cwd(), result, Told(*self._session.beginning))
+                saved(Path.cwd(), result, ModelBriefing(*self._session.beginning))
             except UserError as error:  # the turn itself has come to its end, and is stored
                 log.error("the trajectory is not saved: %s", error)
         return result

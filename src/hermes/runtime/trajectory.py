@@ -28,14 +28,14 @@ PREAMBLE = (
 _SCRATCH_TAG = re.compile(r"<(/?)REASONING_SCRATCHPAD>")
 
 
-class Told(Struct, frozen=True):
+class ModelBriefing(Struct, frozen=True):
     """What the model was told before the conversation: the system prompt, and the tools as JSON that lists them."""
 
     system: str = ""
     tools: str = "[]"
 
 
-def saved(folder: Path, result: Mapping[str, Any], told: Told, *, alone: bool = False) -> Path:
+def saved(folder: Path, result: Mapping[str, Any], told: ModelBriefing, *, alone: bool = False) -> Path:
     """Write the conversation of `result` into `folder`: to the lines of its kind, or to a file of its own."""
     completed = bool(result.get("completed"))
     entry = {
@@ -68,7 +68,7 @@ def dumped(value: Any) -> str:
     return text
 
 
-def conversations(messages: Sequence[Mapping[str, Any]], told: Told) -> list[dict[str, str]]:
+def conversations(messages: Sequence[Mapping[str, Any]], told: ModelBriefing) -> list[dict[str, str]]:
     """The turns. Every answer of the model has a think block; results of one round of calls are one turn."""
     names = {call["id"]: call["function"]["name"] for one in messages for call in one.get("tool_calls") or ()}
     turns = [{"from": "system", "value": _system(told)}]
@@ -96,7 +96,7 @@ def said(message: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _system(told: Told) -> str:
+def _system(told: ModelBriefing) -> str:
     tools = dumped([_signature(one) for one in tools_of(told.tools)])
     return "\n\n".join(part for part in (told.system.strip(), PREAMBLE.format(tools=tools)) if part)
 

@@ -191,14 +191,14 @@ async def _question(run: _Run, skills: str | None) -> Any:
 
 def _save(run: _Run, result: dict[str, Any]) -> None:
     """The conversation as training data, in the folder where this was started."""
-    from hermes.runtime.trajectory import Told, saved  # for who asks for it
+    from hermes.runtime.trajectory import ModelBriefing, saved  # for who asks for it
     from hermes.surfaces.cli.store import open_sessions
 
     with open_sessions(run.cli) as db:
         row = (db.get_session(str(result["session_id"])) if db else None) or {}
     for is_wanted, alone in ((run.wish.trajectories, False), (run.wish.sample, True)):
         if is_wanted:
-            told = Told(str(row.get("system_prompt") or ""), str(row.get("tool_definitions") or "[]"))
+            told = ModelBriefing(str(row.get("system_prompt") or ""), str(row.get("tool_definitions") or "[]"))
             run.cli.out.note(f"The conversation is in {saved(Path.cwd(), result, told, alone=alone)}")
 
 

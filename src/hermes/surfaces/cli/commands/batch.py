@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from hermes.errors import UserError
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
+from hermes.typed import convert
 
 if TYPE_CHECKING:
     from hermes.batch.run import RunStop
-    from hermes.batch.run_spec import Progress, RunReport, RunSpec
+    from hermes.batch.run_spec import RunProgress, RunReport, RunSpec
     from hermes.state.batch_rows import BatchRows, BatchRun
 
 SHOW_EVERY_S = 1.0
@@ -110,7 +110,7 @@ def resume(cli: Cli, /, name: str, on: str, as_json: bool, **changes: Any) -> in
 
     with _rows(cli) as rows:
         found = _find(rows, name)
-    spec = msgspec.convert(found.spec, RunSpec)
+    spec = convert(found.spec, RunSpec)
     given = {key: value for key, value in changes.items() if value not in (None, "")}
     return _run(cli, replace_spec(spec, **given), resume=True, on=on, as_json=as_json)
 
@@ -150,7 +150,7 @@ def stats(cli: Cli, name: str, as_json: bool) -> None:
     with _rows(cli) as rows:
         found = _find(rows, name)
         total = sum(rows.counts(found.run_id).values())
-        told = OutputFiles(msgspec.convert(found.spec, RunSpec), rows).statistics(found.started_at, total)
+        told = OutputFiles(convert(found.spec, RunSpec), rows).statistics(found.started_at, total)
         failures = [(row.index, row.reason) for row in rows.rows(found.run_id) if row.state == "failed"]
     took = (found.ended_at or time.time()) - found.started_at
     told |= {"duration_seconds": round(took, 2)}
@@ -269,7 +269,7 @@ class _Shown:
         self._moves = cli.out.stderr.isatty() and not as_json
         self._every_s = SHOW_EVERY_S if self._moves or as_json else 10 * SHOW_EVERY_S
 
-    def __call__(self, progress: "Progress") -> None:
+    def __call__(self, progress: "RunProgress") -> None:
         now = time.monotonic()
         if now - self._last < self._every_s:
             return
@@ -314,7 +314,7 @@ class _Shown:
         return code
 
 
-def _line(progress: "Progress") -> str:
+def _line(progress: "RunProgress") -> str:
     left = progress.left_s
     told = [
         f"{progress.ended}/{progress.total} ended",
