@@ -1,6 +1,7 @@
 """`hermes.batch`: every sample is run once, and its files are as documented."""
 
 import json
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.model_tools import get_all_tool_names
 from hermes.runtime.setup.process import shared
+from hermes.state import SqliteStore, owner
 from hermes.state.batch_rows import BatchRows
 from tests.batch.conftest import Dataset, MakeSpec, lines
 
@@ -259,3 +261,26 @@ async def test_no_key_is_stored_with_the_run(spec: MakeSpec, dataset: Dataset) -
     assert kept is not None
     assert "sk-very" not in json.dumps(kept.spec)
     assert RunSpec(**kept.spec).api_key == ""
+
+
+async def test_a_run_that_is_at_work_is_not_gone_on_with_by_another(spec: MakeSpec, dataset: Dataset) -> None:
+    file = dataset("a", "b")
+    report = await run_batch(spec(file))
+    other = subprocess.Popen(["sleep", "60"])  # noqa: ASYNC220 - it is only there
+    try:
+        stat = Path(f"/proc/{other.pid}/stat").read_text()  # noqa: ASYNC240
+        place = owner.this_process().split(":")[0]
+        store = shared.store(load_settings())
+        assert isinstance(store, SqliteStore)
+        held = f"{place}:{other.pid}:{stat.rpartition(')')[2].split()[19]}"
+        store.write(
+            lambda conn: (
+                conn.execute("UPDATE batch_samples SET state = 'running', owner = ? WHERE idx = 1", (held,)).rowcount
+            )
+        )
+        with pytest.raises(UserError, match=f"is at work already .pid {other.pid}"):
+            await run_batch(spec(file), resume=True)
+    finally:
+        other.kill()
+        other.wait()
+    assert (await run_batch(spec(file), resume=True)).progress.done == report.progress.done == 2

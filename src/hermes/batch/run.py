@@ -24,6 +24,7 @@ from hermes.config.settings import Settings
 from hermes.disk_trouble import reason_of
 from hermes.errors import HermesError, UserError
 from hermes.runtime.setup.process import ProcessParts, shared
+from hermes.state import owner
 from hermes.state.batch_rows import BatchRows, BatchRun, SampleRow
 
 log = logging.getLogger(__name__)
@@ -294,6 +295,8 @@ def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> 
             f"there is a run {spec.run_name!r} in {spec.folder!r} already; go on with it (--resume, "
             f"hermes batch resume {spec.run_name}), or choose another name"
         )
+    if known is not None:
+        _refuse_at_work(rows, spec)
     dataset = read_dataset(Path(spec.dataset), spec.max_samples)
     try:
         Path(spec.folder).mkdir(parents=True, exist_ok=True)
@@ -326,6 +329,17 @@ def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> 
         on_progress=lambda _: None,
         process=shared,
     )
+
+
+def _refuse_at_work(rows: BatchRows, spec: RunSpec) -> None:
+    """Two that write the files of one run would spoil them for each other."""
+    if not rows.counts(spec.run_id)["running"]:
+        return
+    me = owner.this_process()
+    for row in rows.rows(spec.run_id):
+        if row.state == "running" and row.owner != me and owner.is_alive_here(row.owner):
+            who = owner.described(row.owner)
+            raise UserError(f"the run {spec.run_name!r} is at work already ({who}); wait for its end, or stop it there")
 
 
 def _report(run: OpenedRun) -> RunReport:
