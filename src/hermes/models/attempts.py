@@ -3,19 +3,21 @@
 import random
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
 from hermes.config.sections import agent as agent_section
 from hermes.models.abilities import Described
-from hermes.models.call_record import SentBytes
 from hermes.models.providers.windows import Windows
 from hermes.models.request_size import BYTES_PER_TOKEN, size_of
 from hermes.ops import AttemptClosed, AttemptOpened, CallRecord, Outcome
 from hermes.seams import Clock, Ids, Model, ModelRequest
 from hermes.spend import NOTHING, Cap, SpendLimit, Spent
 from hermes.types import ModelResponse, Usage
+
+if TYPE_CHECKING:
+    from hermes.models.call_record import SentBytes
 
 
 class Caps(Struct, frozen=True, kw_only=True):
@@ -95,7 +97,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     guard: SpendGuard = field(default_factory=SpendGuard)
     windows: Windows = field(default_factory=Windows)
     jitter: Callable[[], float] = random.random
-    sent: SentBytes | None = None  # where the calls are recorded, if they are
+    sent: "SentBytes | None" = None  # where the calls are recorded, if they are
 
 
 class Attempt(Struct, kw_only=True):

@@ -8,14 +8,16 @@ tests/state/test_session_db.py holds both to the same words.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from hermes.ops import Lease, SessionRecord, StoreOp
 from hermes.seams import EventStore
-from hermes.state.batch_rows import BatchRows
 from hermes.state.message_line import MessageLine
+
+if TYPE_CHECKING:
+    from hermes.state.batch_rows import BatchRows
 
 Row: TypeAlias = dict[str, Any]
 RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals", "model_calls"]
@@ -250,7 +252,7 @@ class SessionStore(EventStore, Protocol):
     @property
     def message_line(self) -> MessageLine: ...
     @property
-    def batch_rows(self) -> BatchRows: ...
+    def batch_rows(self) -> "BatchRows": ...
 
     def close_sync(self) -> None:
         """`close` for a plain thread; a second time does nothing."""

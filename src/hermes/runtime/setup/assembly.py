@@ -10,7 +10,6 @@ from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.settings import Settings
 from hermes.models.auxiliary import AuxiliaryClient, AuxiliaryParts
-from hermes.models.call_record import SentBytes
 from hermes.models.client import ModelClient
 from hermes.runtime.context import Services
 from hermes.runtime.guardrails import GuardrailConfig
@@ -31,6 +30,7 @@ from hermes.tools.results.shelf import FileShelf
 
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
+    from hermes.models.call_record import SentBytes
 
 log = logging.getLogger("hermes")
 
@@ -59,6 +59,12 @@ class Assembly(Struct, frozen=True, kw_only=True):
         await self.services.environment.close()
 
 
+def _recorder(process: ProcessParts) -> "SentBytes":
+    from hermes.models.call_record import SentBytes  # for who keeps records
+
+    return SentBytes(process.http)
+
+
 async def assemble(
     options: AgentOptions, session_id: str, process: ProcessParts = shared, settings: Settings | None = None
 ) -> Assembly:
@@ -69,7 +75,7 @@ async def assemble(
     store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
-    sent = SentBytes(process.http) if options.model.records_calls else None
+    sent = _recorder(process) if options.model.records_calls else None
     persistence = client_options(settings, process.window_memory, sent)
     chain = model_chain(options, settings, sent or process.http)
     boxes = introduced(chain, lambda: process.supervisor)

@@ -15,7 +15,6 @@ from hermes.config.settings import Settings
 from hermes.dicts import from_dict
 from hermes.errors import UserError
 from hermes.models.attempts import Caps, ClientOptions, SpendGuard
-from hermes.models.call_record import SentBytes
 from hermes.models.providers.credentials import pool_from
 from hermes.models.providers.local import PROBES_FILE
 from hermes.models.providers.metadata import price_list
@@ -31,6 +30,7 @@ from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
+    from hermes.models.call_record import SentBytes
 
 BOX_PROVIDER = "local"
 _NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
@@ -60,7 +60,7 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return boxes
 
 
-def client_options(settings: Settings, memory: WindowMemory, sent: SentBytes | None = None) -> ClientOptions:
+def client_options(settings: Settings, memory: WindowMemory, sent: "SentBytes | None" = None) -> ClientOptions:
     """Persistence, prices, caps, and what is known of windows."""
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
