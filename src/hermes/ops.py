@@ -143,15 +143,15 @@ class AttemptOpened(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class CallRecord(Struct, frozen=True, gc=False, kw_only=True):
-    """What a request was made of and the digest of its bytes, so that whoever has the session can render it again."""
+    """What a request was made of: see `hermes.models.call_record`."""
 
-    sha256: str  # of the body as it was sent; empty when the model sends none
+    sha256: str  # of the body; empty when none was sent
     size_bytes: int
-    units: int  # how many, those before the session's own included
-    context_chars: int  # of the last unit, as it was then
+    units: int
+    context_chars: int  # of the last unit
     tools: int
-    facts: JsonObject  # the wire, the model, and the options as they were sent
-    tokens: JsonObject | None = None  # ids and log-probabilities of the answer, where they were asked for and came
+    facts: JsonObject
+    tokens: JsonObject | None = None
 
 
 class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):

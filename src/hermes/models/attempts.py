@@ -97,7 +97,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     guard: SpendGuard = field(default_factory=SpendGuard)
     windows: Windows = field(default_factory=Windows)
     jitter: Callable[[], float] = random.random
-    sent: "SentBytes | None" = None  # where the calls are recorded, if they are
+    sent: "SentBytes | None" = None
 
 
 class Attempt(Struct, kw_only=True):

@@ -1,7 +1,7 @@
 """What a model call was made of, noted where its bytes leave: enough to render the request again and compare."""
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -56,6 +56,12 @@ class SentBytes:
             facts={"options": _changed(request.options)} | (wire_facts(endpoint) if endpoint is not None else {}),
             tokens=response.tokens,
         )
+
+
+def clean_record(record: CallRecord, redact: Callable[[str], str]) -> CallRecord:
+    """The record without the tokens of an answer that holds a secret: no single one of them is it, all of them are."""
+    words = "".join(str(one["token"]) for one in (record.tokens or {}).get("logprobs", ()))
+    return record if redact(words) == words else msgspec.structs.replace(record, tokens={"redacted": True})
 
 
 def wire_facts(endpoint: Endpoint) -> JsonObject:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.errors import SessionInUse, SessionMoved, StoreError, UserError
@@ -91,10 +90,7 @@ class AIAgent:
         return await self._guarded_turn(said, inline_sink(self._options.callbacks, stream_callback))
 
     async def acontinue_turn(self) -> dict[str, Any]:
-        """Go on with the session's last turn, which a kill or a lost machine cut off: nothing is said anew.
-
-        It counts the model calls that were answered before. A call that had begun is told as of unknown outcome.
-        """
+        """Go on with the last turn, which was cut off: nothing is said anew, and earlier model calls count."""
         return await self._guarded_turn(TurnInput(message="", goes_on=True), inline_sink(self._options.callbacks, None))
 
     def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
@@ -191,19 +187,15 @@ class AIAgent:
             await self._end_work()
 
     def _kept(self, result: dict[str, Any]) -> dict[str, Any]:
-        """`result`, which is a line of trajectory_samples.jsonl now if the caller wants that."""
         if self._options.callbacks.save_trajectories:
-            from hermes.runtime.trajectory import ModelBriefing, saved  # for who asks
+            from hermes.runtime.trajectory import keep_turn  # for who asks
 
-            try:
-                saved(Path.cwd(), result, ModelBriefing(*self._session.beginning))
-            except UserError as error:  # the turn itself has come to its end, and is stored
-                log.error("the trajectory is not saved: %s", error)
+            keep_turn(result, *self._session.beginning)
         return result
 
     @property
     def told_first(self) -> tuple[str, str]:
-        """The system prompt and the tools, as JSON, of the newest turn; for an agent that keeps trajectories."""
+        """The system prompt and the tools of the newest turn, where trajectories are kept."""
         return self._session.beginning
 
     async def _compress(self, focus: str | None, sink: Sink | None) -> dict[str, Any]:

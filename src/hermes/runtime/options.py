@@ -37,7 +37,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True):
     provider_require_parameters: bool = False
     provider_data_collection: str | None = None
     openrouter_min_coding_score: float | None = None
-    records_calls: bool = False  # keep what each request was made of and the digest of its bytes
+    records_calls: bool = False  # keep the digest of each request
     acp_command: str | None = None
     acp_args: Sequence[str] | None = None
     command: str | None = None

@@ -1,6 +1,7 @@
 """A conversation as training data: ShareGPT turns, one JSON object a line, for those who fine-tune models."""
 
 import json
+import logging
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,6 +52,14 @@ def saved(folder: Path, result: Mapping[str, Any], told: ModelBriefing, *, alone
     except OSError as error:
         raise UserError(f"cannot write {str(folder / name)!r}: {reason_of(error)}") from error
     return folder / name
+
+
+def keep_turn(result: Mapping[str, Any], system: str, tools: str) -> None:
+    """Write the turn of an agent where it was started. The turn itself is stored, so trouble here only is told."""
+    try:
+        saved(Path.cwd(), result, ModelBriefing(system, tools))
+    except UserError as error:
+        logging.getLogger("hermes").error("the trajectory is not saved: %s", error)
 
 
 def timestamp() -> str:

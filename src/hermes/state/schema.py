@@ -165,7 +165,6 @@ TABLES: dict[str, dict[str, str]] = {
         "about": "TEXT NOT NULL",
         "body": "TEXT NOT NULL",  # JSON
     },
-    # What requests were made of, for records that can be verified; one row for each answered call that is recorded.
     "model_calls": {
         "id": "INTEGER PRIMARY KEY",
         "attempt_id": "TEXT NOT NULL",
@@ -182,15 +181,15 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "batch_samples": {
         "run_id": "TEXT NOT NULL",
-        "idx": "INTEGER NOT NULL",  # the place in the dataset
-        "digest": "TEXT NOT NULL",  # of what is asked
+        "idx": "INTEGER NOT NULL",
+        "digest": "TEXT NOT NULL",
         "state": "TEXT NOT NULL",
         "attempt": "INTEGER NOT NULL",
         "session_id": "TEXT",
-        "owner": "TEXT",  # the process, as in `leases`
+        "owner": "TEXT",
         "reason": "TEXT",
         "facts": "TEXT",  # JSON
-        "body": "TEXT",  # base64
+        "body": "TEXT",
     },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {

@@ -44,7 +44,7 @@ class AnswerReader(ABC):
 
     finish: types.FinishReason | None = None
     usage = types.Usage()
-    tokens: types.JsonObject | None = None  # what the server tells of its tokens, when it was asked to
+    tokens: types.JsonObject | None = None
     is_complete = False  # the provider has said that this was all; what comes later is passed over
     _shows_words = True
     _is_overrun = False  # cut off by us, at one of the limits

@@ -305,7 +305,10 @@ class _ChatReading(SseReading):
             if choice.finish_reason:
                 self.finish = _FINISH.get(choice.finish_reason, "stop")
             if choice.logprobs is not None or choice.token_ids is not None:
-                self._take_tokens(choice)
+                from hermes.models.wires.answer_tokens import tokens_told  # for who asks for them
+
+                self.tokens = self.tokens or {}
+                self.keep(tokens_told(self.tokens, choice.logprobs, choice.token_ids))
             delta = choice.delta or choice.message
             if delta is None:
                 continue
@@ -318,19 +321,6 @@ class _ChatReading(SseReading):
                     self._speak(content)
             if delta.tool_calls:
                 self._take_calls(delta.tool_calls)
-
-    def _take_tokens(self, choice: _ChatChoice) -> None:
-        """Keep what the server says of its tokens, as far as it is of the form that the protocol has."""
-        tokens = self.tokens = self.tokens or {}
-        told = mapping(choice.logprobs).get("content")
-        if isinstance(told, list) and not is_deep(told):
-            found = [mapping(one) for one in told]
-            kept = [{"token": one.get("token"), "logprob": one.get("logprob")} for one in found]
-            tokens.setdefault("logprobs", []).extend(kept)
-            self.keep(len(encode(kept)))
-        if isinstance(choice.token_ids, list) and all(type(one) is int for one in choice.token_ids):
-            tokens.setdefault("ids", []).extend(choice.token_ids)
-            self.keep(8 * len(choice.token_ids))
 
     def _take_thought(self, delta: _Delta) -> None:
         if thought := delta.reasoning_content or delta.reasoning:

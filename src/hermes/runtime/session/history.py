@@ -31,7 +31,7 @@ class History(Struct):
     builder: UnitBuilder = field(default_factory=UnitBuilder)
     dicts: list[JsonObject] = field(default_factory=list)
     last_user: str = ""
-    answers: int = 0  # of the model, since the user's last words
+    answers: int = 0  # since the user's last words
     chars: int = 0  # bytes where they are not ASCII: such a character is about a token by itself
     tasks: Message | None = None  # the newest message that holds the task list
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has

@@ -60,7 +60,7 @@ class AgentSession:
         self.interrupt_message: str | None = None
         self.is_elsewhere = False  # somebody else works on the session, as far as is known here
         self.noted: list[tuple[str, str, JsonObject]] = []  # events that the next turn's first commit stores
-        self.beginning = ("", "[]")  # the system prompt and the tools of the newest turn, for who keeps trajectories
+        self.beginning = ("", "[]")  # of the newest turn: prompt and tools
         self._outcome: Outcome | None = None
         self._compression: Compression | None = None
         self._watch: ContextWatch | None = None

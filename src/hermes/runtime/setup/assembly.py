@@ -4,7 +4,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hermes.config import paths
 from hermes.config.load import load_settings
@@ -19,7 +18,15 @@ from hermes.runtime.session.history_cache import HistoryCache, RedactingStore
 from hermes.runtime.setup.caller_questions import question_to_user
 from hermes.runtime.setup.environment_setup import Workplace, environment_for, stored_folder
 from hermes.runtime.setup.gate import AgentGate
-from hermes.runtime.setup.model_setup import client_options, introduced, model_chain, prefill, request_options
+from hermes.runtime.setup.model_setup import (
+    client_options,
+    introduced,
+    model_chain,
+    prefill,
+    recorder,
+    request_options,
+    unrecorded,
+)
 from hermes.runtime.setup.process import ProcessParts, shared, store_of
 from hermes.runtime.setup.tool_view_cache import SessionTools
 from hermes.seams import RequestOptions, Unit
@@ -30,7 +37,6 @@ from hermes.tools.results.shelf import FileShelf
 
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
-    from hermes.models.call_record import SentBytes
 
 log = logging.getLogger("hermes")
 
@@ -59,12 +65,6 @@ class Assembly(Struct, frozen=True, kw_only=True):
         await self.services.environment.close()
 
 
-def _recorder(process: ProcessParts) -> "SentBytes":
-    from hermes.models.call_record import SentBytes  # for who keeps records
-
-    return SentBytes(process.http)
-
-
 async def assemble(
     options: AgentOptions, session_id: str, process: ProcessParts = shared, settings: Settings | None = None
 ) -> Assembly:
@@ -75,7 +75,7 @@ async def assemble(
     store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
-    sent = _recorder(process) if options.model.records_calls else None
+    sent = recorder(options.model, process.http)
     persistence = client_options(settings, process.window_memory, sent)
     chain = model_chain(options, settings, sent or process.http)
     boxes = introduced(chain, lambda: process.supervisor)
@@ -87,7 +87,7 @@ async def assemble(
             store=store,
             clock=process.clock,
             ids=process.ids,
-            options=replace(persistence, sent=None) if sent else persistence,
+            options=unrecorded(persistence),
             main=lambda: client.model,
         )
     )

@@ -81,6 +81,20 @@ def client_options(settings: Settings, memory: WindowMemory, sent: "SentBytes | 
     )
 
 
+def recorder(model: ModelOptions, http: HttpStream) -> "SentBytes | None":
+    """Where an agent that keeps records notes what is sent."""
+    if not model.records_calls:
+        return None
+    from hermes.models.call_record import SentBytes  # for who does
+
+    return SentBytes(http)
+
+
+def unrecorded(options: ClientOptions) -> ClientOptions:
+    """For the calls of helpers."""
+    return options if options.sent is None else msgspec.structs.replace(options, sent=None)
+
+
 def prefill(model: ModelOptions, redactor: Redactor) -> tuple[Unit, ...]:
     """What every conversation of the agent begins with."""
     return tuple(build_units([clean_message(from_dict(raw), redactor) for raw in model.prefill_messages or ()]))
