@@ -142,6 +142,18 @@ class AttemptOpened(Struct, frozen=True, gc=False, kw_only=True):
     limits: tuple[SpendLimit, ...] = ()
 
 
+class CallRecord(Struct, frozen=True, gc=False, kw_only=True):
+    """What a request was made of: see `hermes.models.call_record`."""
+
+    sha256: str  # of the body; empty when none was sent
+    size_bytes: int
+    units: int
+    context_chars: int  # of the last unit
+    tools: int
+    facts: JsonObject
+    tokens: JsonObject | None = None
+
+
 class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):
     """The request ended; tokens and price are None where they are unknown. Caps then count `held` in their place."""
 
@@ -156,6 +168,7 @@ class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):
     first_byte_ms: float | None = None
     error: str | None = None
     held: Spent = NOTHING
+    record: CallRecord | None = None
 
     @property
     def spent(self) -> Spent:

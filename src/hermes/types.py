@@ -136,6 +136,7 @@ class ModelResponse(Struct, frozen=True, gc=False, kw_only=True):
     model: str = ""
     partial: bool = False  # the stream died after some text; what arrived is in `message`
     broken_by: str = ""  # why, for a person
+    tokens: JsonObject | None = None  # ids and log-probabilities
 
 
 class TextDelta(Struct, frozen=True, gc=False, tag="text_delta"):

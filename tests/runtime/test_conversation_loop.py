@@ -411,9 +411,9 @@ def test_an_unknown_keyword_names_the_nearest() -> None:
 
 
 def test_a_keyword_whose_capability_is_not_here_is_refused_and_off_is_accepted() -> None:
-    with pytest.raises(UnsupportedOption, match="trajectory files"):
-        AIAgent(model=ScriptedModel(), save_trajectories=True)
-    AIAgent(model=ScriptedModel(), save_trajectories=False, acp_command=None)
+    with pytest.raises(UnsupportedOption, match="external ACP agent"):
+        AIAgent(model=ScriptedModel(), acp_command="agent")
+    AIAgent(model=ScriptedModel(), save_trajectories=True, acp_command=None)
 
 
 def test_sync_callbacks_run_in_the_calling_thread_in_order(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from hermes.testing.memory_store import (
     line_before,
     titles_like,
 )
+from tests.state.memory_batch_rows import MemoryBatchRows
 from tests.state.memory_line import MemoryMessageLine
 from tests.state.memory_schedule import MemoryScheduleRows
 
@@ -54,6 +55,7 @@ class MemorySessionStore(MemoryStore):
         super().__init__()
         self.message_line = MemoryMessageLine(self._newest, self._line_of)
         self.schedule = MemoryScheduleRows()
+        self.batch_rows = MemoryBatchRows()
 
     @property
     def queries(self) -> "MemoryQueries":
@@ -184,6 +186,12 @@ class MemoryQueries:
             rows = [row for row in rows if row["started_at"] >= since]
         elif table == "tool_runs":
             rows = [dict(run) for run in state.runs]
+        elif table == "model_calls":
+            recorded = [one for one in state.closed.values() if one.record is not None]
+            rows = [
+                {"id": n, "attempt_id": one.attempt_id, "session_id": one.session_id, "record": encode_json(one.record)}
+                for n, one in enumerate(recorded, 1)
+            ]
         else:
             rows = [{"id": number, **msgspec.structs.asdict(one)} for number, one in enumerate(state.approvals, 1)]
         rows = [row for row in reversed(rows) if session_id in (None, row["session_id"])]

@@ -30,7 +30,7 @@ class _OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> None:
-    """Let this process import `run_agent`, `model_tools`, `toolsets` and `hermes_state` by those names.
+    """Let this process import `run_agent`, `model_tools`, `toolsets`, `batch_runner` and the like by those names.
 
     A module of your own by one of these names still comes first. `tools`, `agent`, `cli` and `utils` are never
     answered: they are common names of users' own packages.

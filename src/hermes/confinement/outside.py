@@ -16,6 +16,7 @@ STARTS: dict[str, str] = {
     "external agent": "another agent that the person named as the model; it signs in as them, and we grant it nothing",
     "shell hook": "from the person's own configuration, and its program lies in no folder that commands may write",
     "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
+    "batch process": "a process of this program that takes samples of a run; what its agents start is confined",
     "terminal program": "started by the person at the prompt",
     "job script": "a file of HERMES_HOME/scripts that a person named for a scheduled job; commands may not write there",
     "own scheduler": "Hermes itself, to run a scheduled job that a person has said yes to; its sessions have borders",

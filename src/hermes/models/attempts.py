@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
@@ -11,10 +11,13 @@ from hermes.config.sections import agent as agent_section
 from hermes.models.abilities import Described
 from hermes.models.providers.windows import Windows
 from hermes.models.request_size import BYTES_PER_TOKEN, size_of
-from hermes.ops import AttemptClosed, AttemptOpened, Outcome
+from hermes.ops import AttemptClosed, AttemptOpened, CallRecord, Outcome
 from hermes.seams import Clock, Ids, Model, ModelRequest
 from hermes.spend import NOTHING, Cap, SpendLimit, Spent
 from hermes.types import ModelResponse, Usage
+
+if TYPE_CHECKING:
+    from hermes.models.call_record import SentBytes
 
 
 class Caps(Struct, frozen=True, kw_only=True):
@@ -102,6 +105,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     guard: SpendGuard = field(default_factory=SpendGuard)
     windows: Windows = field(default_factory=Windows)
     jitter: Callable[[], float] = random.random
+    sent: "SentBytes | None" = None
 
 
 class Attempt(Struct, kw_only=True):
@@ -169,7 +173,13 @@ class Book:
         self._guard.leave(attempt.id, NOTHING)
 
     def closing(
-        self, attempt: Attempt, outcome: Outcome, *, usage: Usage | None = None, error: str | None = None
+        self,
+        attempt: Attempt,
+        outcome: Outcome,
+        *,
+        usage: Usage | None = None,
+        error: str | None = None,
+        record: CallRecord | None = None,
     ) -> AttemptClosed:
         usage = usage or Usage()
         cost, source = self._price(attempt.model.provider, attempt.model.name, usage)
@@ -186,6 +196,7 @@ class Book:
             first_byte_ms=None if first is None else (first - attempt.started) * 1000,
             error=error,
             held=self._came_to(attempt, usage) if attempt.is_held else NOTHING,
+            record=record,
         )
         if attempt.is_held:
             self._guard.leave(attempt.id, closing.spent)

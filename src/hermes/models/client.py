@@ -193,6 +193,8 @@ class _Flight(Struct, eq=False):
                 self._warn(model)
             if warning := client._options.windows.warning(model.name, endpoint):
                 self._plan.on_status(types.StatusChanged("warning", warning))
+            if client._options.sent is not None:
+                client._options.sent.forget()
             response = await self._ask(attempt, request, endpoint)
         except (StoreError, BudgetExceeded):
             raise  # nothing was opened, so there is nothing to close
@@ -211,7 +213,9 @@ class _Flight(Struct, eq=False):
         if remarking is not None and (remark := remarking.remark(response.usage)) is not None:
             self._plan.on_status(types.StatusChanged("warning", remark))
         outcome: Outcome = "partial" if response.partial else "ok"
-        closing = book.closing(attempt, outcome, usage=response.usage)
+        sent = client._options.sent
+        record = None if sent is None else sent.record(request, client.endpoint, response)
+        closing = book.closing(attempt, outcome, usage=response.usage, record=record)
         return ModelAnswer(response=response, closing=closing, model=model.name, provider=model.provider)
 
     def _limited(self, endpoint: Endpoint | None, lent: int | None) -> ModelRequest:

@@ -103,6 +103,10 @@ class AIAgent:
         said = TurnInput.of(user_message, persist_user_message, system_message, conversation_history, task_id)
         return await self._guarded_turn(said, inline_sink(self._options.callbacks, stream_callback))
 
+    async def acontinue_turn(self) -> dict[str, Any]:
+        """Go on with the last turn, which was cut off: nothing is said anew, and earlier model calls count."""
+        return await self._guarded_turn(TurnInput(message="", goes_on=True), inline_sink(self._options.callbacks, None))
+
     def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
         """One turn; only its final text."""
         text: str = self.run_conversation(message, stream_callback=stream_callback)["final_response"]
@@ -228,18 +232,30 @@ class AIAgent:
             scope.timeout_s = session.turn_timeout_s
             for _ in range(MAX_STARTS - 1):
                 try:
-                    return await session.run(said, heard, scope)
+                    return self._kept(await session.run(said, heard, scope))
                 except SessionMoved as error:  # nothing of the turn is stored yet, and it begins again
                     if scope.cancelled or scope.expired:
                         raise
                     log.info("the turn begins anew: %s", error)
                     self._scope = scope = self._new_scope(session.turn_timeout_s)
-            return await session.run(said, heard, scope)
+            return self._kept(await session.run(said, heard, scope))
         except SessionInUse:
             session.is_elsewhere = True
             raise
         finally:
             await self._end_work()
+
+    def _kept(self, result: dict[str, Any]) -> dict[str, Any]:
+        if self._options.callbacks.save_trajectories:
+            from hermes.runtime.trajectory import keep_turn  # for who asks
+
+            keep_turn(result, *self._session.beginning)
+        return result
+
+    @property
+    def told_first(self) -> tuple[str, str]:
+        """The system prompt and the tools of the newest turn, where trajectories are kept."""
+        return self._session.beginning
 
     async def _compress(self, focus: str | None, sink: Sink | None) -> dict[str, Any]:
         scope = self._begin_work()

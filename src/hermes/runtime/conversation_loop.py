@@ -88,8 +88,9 @@ async def _close(turn: Turn) -> None:
 async def _converse(turn: Turn) -> None:
     await _keep_room(turn)
     was_asked = True
-    for words in await turn.ctx.services.parts.context(turn.facts()):
-        turn.tell(words)
+    if not turn.goes_on:
+        for words in await turn.ctx.services.parts.context(turn.facts()):
+            turn.tell(words)
     while not turn.outcome.exit_reason:
         if turn.outcome.api_calls >= turn.max_iterations or not turn.budget.consume():
             await _sum_up(turn)

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import fields
 
 from hermes.dicts import storable
-from hermes.errors import UnsupportedOption, UserError
+from hermes.errors import UserError
 from hermes.runtime.guardrails import IterationBudget
 from hermes.seams import ContextEngine, EventStore, Model, OpenBuffers, Sink
 from hermes.work_mode import WorkMode
@@ -41,6 +41,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True):
     provider_require_parameters: bool = False
     provider_data_collection: str | None = None
     openrouter_min_coding_score: float | None = None
+    records_calls: bool = False  # keep the digest of each request
     acp_command: str | None = None
     acp_args: Sequence[str] | None = None
     command: str | None = None
@@ -162,11 +163,6 @@ _ANSWERING = frozenset(
     {"approval_callback", "clarify_callback", "sudo_password_callback"}
 )  # waited for, so they may be async
 
-# Keywords of the contract whose capability is not built yet: any value that would need it is refused by name.
-_NOT_YET = {
-    "save_trajectories": "trajectory files",
-}
-
 
 def fold(keywords: Mapping[str, Any]) -> AgentOptions:
     """The five structs; an unknown keyword is a `TypeError` that names the nearest one."""
@@ -177,8 +173,6 @@ def fold(keywords: Mapping[str, Any]) -> AgentOptions:
 
             near = get_close_matches(name, _OWNER, n=1)
             raise TypeError(f"AIAgent has no keyword {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        if value and name in _NOT_YET:
-            raise UnsupportedOption(f"{name}={value!r} asks for {_NOT_YET[name]}, which this version does not have")
         refuse_unlike(name, value)
         if value is not None:
             grouped[_OWNER[name]][name] = _usable(name, value)

@@ -90,6 +90,10 @@ def _fields_with_words(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 
 
 def _clean_closed(op: ops.AttemptClosed, redactor: Redactor) -> ops.StoreOp:
+    if op.record is not None:
+        from hermes.models.call_record import clean_record  # for who keeps records
+
+        op = msgspec.structs.replace(op, record=clean_record(op.record, redactor.redact))
     return op if op.error is None else msgspec.structs.replace(op, error=redactor.redact(op.error))
 
 

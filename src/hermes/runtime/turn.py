@@ -76,6 +76,7 @@ class Turn(Struct, kw_only=True):
     is_new: bool = True  # nothing was said in the session before
     title: str | None = None  # of the session, when the turn began
     stores_events: bool = False
+    goes_on: bool = False  # its context is told already
     watch: ContextWatch
     full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0

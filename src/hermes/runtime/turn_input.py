@@ -20,6 +20,7 @@ class TurnInput(Struct, frozen=True, kw_only=True):
     system_message: str | None = None
     history: Iterable[Mapping[str, Any]] | None = None
     task_id: str | None = None
+    goes_on: bool = False  # with the last turn
 
     @classmethod
     def of(

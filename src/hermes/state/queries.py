@@ -8,7 +8,7 @@ tests/state/test_session_db.py holds both to the same words.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -17,8 +17,11 @@ from hermes.seams import EventStore
 from hermes.state.message_line import MessageLine
 from hermes.state.schedule_rows import ScheduleRows
 
+if TYPE_CHECKING:
+    from hermes.state.batch_rows import BatchRows
+
 Row: TypeAlias = dict[str, Any]
-RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals"]
+RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals", "model_calls"]
 Sort: TypeAlias = Literal["best", "newest", "oldest"]
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
@@ -251,6 +254,8 @@ class SessionStore(EventStore, Protocol):
     def message_line(self) -> MessageLine: ...
     @property
     def schedule(self) -> ScheduleRows: ...
+    @property
+    def batch_rows(self) -> "BatchRows": ...
 
     def close_sync(self) -> None:
         """`close` for a plain thread; a second time does nothing."""

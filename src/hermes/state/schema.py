@@ -186,6 +186,32 @@ TABLES: dict[str, dict[str, str]] = {
         "next_try_at": "REAL NOT NULL",
         "body": "TEXT NOT NULL",
     },
+    "model_calls": {
+        "id": "INTEGER PRIMARY KEY",
+        "attempt_id": "TEXT NOT NULL",
+        "session_id": "TEXT",
+        "record": "TEXT NOT NULL",  # JSON
+    },
+    "batch_runs": {
+        "run_id": "TEXT PRIMARY KEY",
+        "name": "TEXT NOT NULL",
+        "folder": "TEXT NOT NULL",
+        "spec": "TEXT NOT NULL",  # JSON
+        "started_at": "REAL NOT NULL",
+        "ended_at": "REAL",
+    },
+    "batch_samples": {
+        "run_id": "TEXT NOT NULL",
+        "idx": "INTEGER NOT NULL",
+        "digest": "TEXT NOT NULL",
+        "state": "TEXT NOT NULL",
+        "attempt": "INTEGER NOT NULL",
+        "session_id": "TEXT",
+        "owner": "TEXT",
+        "reason": "TEXT",
+        "facts": "TEXT",  # JSON
+        "body": "TEXT",
+    },
     "gateway_routing": {"scope": "TEXT NOT NULL", "session_key": "TEXT NOT NULL", "entry_json": "TEXT NOT NULL"},
     "compression_locks": {
         "session_id": "TEXT PRIMARY KEY",

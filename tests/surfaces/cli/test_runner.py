@@ -96,7 +96,7 @@ def test_the_conversation_is_saved_as_training_data(agent: Agent, tmp_path: Path
     }
     assert response["from"] == "tool"
     assert json.loads(response["value"].split("\n")[1])["name"] == "terminal"
-    assert answer == {"from": "gpt", "value": "<think>\n\n</think>\nDone."}
+    assert answer == {"from": "gpt", "value": "<think>\n</think>\nDone."}
     failed = json.loads((tmp_path / "failed_trajectories.jsonl").read_text())
     assert failed["completed"] is False
 

@@ -44,6 +44,7 @@ class AnswerReader(ABC):
 
     finish: types.FinishReason | None = None
     usage = types.Usage()
+    tokens: types.JsonObject | None = None
     is_complete = False  # the provider has said that this was all; what comes later is passed over
     _shows_words = True
     _is_overrun = False  # cut off by us, at one of the limits
@@ -263,6 +264,7 @@ class AnswerReader(ABC):
             model=self.model,
             partial=partial,
             broken_by=broken_by if partial else "",
+            tokens=self.tokens,
         )
 
 

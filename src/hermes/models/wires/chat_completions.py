@@ -252,6 +252,8 @@ class _ChatChoice(Struct, frozen=True, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: str | None = None
+    logprobs: Any = None
+    token_ids: Any = None  # of servers that tell them (`return_token_ids`)
 
 
 class _Chunk(Struct, frozen=True, gc=False):
@@ -303,6 +305,11 @@ class _ChatReading(SseReading):
             choice = choices[0]
             if choice.finish_reason:
                 self.finish = _FINISH.get(choice.finish_reason, "stop")
+            if choice.logprobs is not None or choice.token_ids is not None:
+                from hermes.models.wires.answer_tokens import tokens_told  # for who asks for them
+
+                self.tokens = self.tokens or {}
+                self.keep(tokens_told(self.tokens, choice.logprobs, choice.token_ids))
             delta = choice.delta or choice.message
             if delta is None:
                 continue

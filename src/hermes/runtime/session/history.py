@@ -31,6 +31,7 @@ class History(Struct):
     builder: UnitBuilder = field(default_factory=UnitBuilder)
     dicts: list[JsonObject] = field(default_factory=list)
     last_user: str = ""
+    answers: int = 0  # since the user's last words
     chars: int = 0  # bytes where they are not ASCII: such a character is about a token by itself
     tasks: Message | None = None  # the newest message that holds the task list
     tokens: int = 0  # of the last prompt, as its provider counted them; 0 when nobody has
@@ -54,8 +55,9 @@ class History(Struct):
             self.places = {call.id: place for place, call in enumerate(message.tool_calls)}
             self.chars += sum([_size(call.arguments) for call in message.tool_calls])
             self._task_calls = frozenset([call.id for call in message.tool_calls if call.name.lower() == TASK_TOOL])
+        self.answers += message.role == "assistant"
         if message.role == "user" and not text.startswith(PREFIX):
-            self.last_user = text
+            self.last_user, self.answers = text, 0
         if message.role == "tool" and message.tool_call_id in self._task_calls:
             self.tasks = message if message.status in (None, "ok") else self.tasks
         elif text.startswith(PREFIX):

@@ -62,6 +62,7 @@ class AgentSession:
         self.interrupt_message: str | None = None
         self.is_elsewhere = False  # somebody else works on the session, as far as is known here
         self.noted: list[tuple[str, str, JsonObject]] = []  # events that the next turn's first commit stores
+        self.beginning = ("", "[]")  # of the newest turn: prompt and tools
         self._outcome: Outcome | None = None
         self._compression: Compression | None = None
         self._watch: ContextWatch | None = None
@@ -104,7 +105,12 @@ class AgentSession:
         turn = self._new_turn(said, view, system, scope, sink, history)
         turn.model_config = config
         turn.is_new, turn.title = record is None, record.title if record else None
-        turn.pending = [*opening, assembly.store.taking(), *pending, self._user_row(turn, said)]
+        turn.pending = [*opening, assembly.store.taking(), *pending]
+        if said.goes_on:
+            turn.outcome.api_calls = history.answers
+            turn.goes_on = history.answers > 0
+        else:
+            turn.pending.append(self._user_row(turn, said))
         if assembly.store.stores_events:
             turn.stores_events = True
             about = {"model": assembly.client.model.name}
@@ -120,6 +126,8 @@ class AgentSession:
         turn.untold += (*built.told, *parts.untold)
         parts.tell = turn.show_later
         assembly.store.lease.on_lost = lambda: scope.cancel("the session is somebody else's")
+        if self.options.callbacks.save_trajectories or self.options.model.records_calls:
+            self.beginning = (turn.system, view.to_json())
         await run_turn(turn)
         parts.untold.clear()
         self.noted.clear()
@@ -248,7 +256,7 @@ class AgentSession:
             tools=view,
             scope=scope,
             sink=sink,
-            user_task=text_of(said.message),
+            user_task=history.last_user if said.goes_on else text_of(said.message),
             route="subagent"
             if link is not None
             else "cron"

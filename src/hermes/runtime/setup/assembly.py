@@ -23,7 +23,9 @@ from hermes.runtime.setup.model_setup import (
     introduced,
     model_chain,
     prefill,
+    recorder,
     request_options,
+    unrecorded,
 )
 from hermes.runtime.setup.process import ProcessParts, shared, store_of
 from hermes.runtime.setup.tool_view_cache import SessionTools
@@ -71,8 +73,9 @@ async def assemble(
     stood_in = await stored_folder(options, inner, session_id)
     environment = environment_for(options, settings, process, Workplace(session_id, stood_in, redactor))
     lent = options.parent.account if options.parent is not None else None
-    persistence = client_options(settings, process.window_memory, lent)
-    chain = model_chain(options, settings, process.http)
+    sent = recorder(options.model, process.http)
+    persistence = client_options(settings, process.window_memory, lent, sent)
+    chain = model_chain(options, settings, sent or process.http)
     started = introduced(chain, lambda: process.supervisor)
     client = ModelClient(chain, store, process.clock, process.ids, persistence)
     auxiliary = AuxiliaryClient(
@@ -82,7 +85,7 @@ async def assemble(
             store=store,
             clock=process.clock,
             ids=process.ids,
-            options=persistence,
+            options=unrecorded(persistence),
             main=lambda: client.model,
         )
     )

@@ -30,6 +30,7 @@ from hermes.types import JsonObject
 
 if TYPE_CHECKING:
     from hermes.models.account import Account
+    from hermes.models.call_record import SentBytes
 
 BOX_PROVIDER, PROGRAM_PROVIDER = "local", "acp"
 _NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
@@ -68,7 +69,9 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     return started
 
 
-def client_options(settings: Settings, memory: WindowMemory, lent: "Account | None" = None) -> ClientOptions:
+def client_options(
+    settings: Settings, memory: WindowMemory, lent: "Account | None" = None, sent: "SentBytes | None" = None
+) -> ClientOptions:
     """Persistence, prices, caps, and what is known of windows."""
     retries = settings.lookup("HERMES_STREAM_RETRIES")
     if retries and not retries.isdecimal():
@@ -85,7 +88,22 @@ def client_options(settings: Settings, memory: WindowMemory, lent: "Account | No
         windows=Windows(
             memory, paths.cache_dir(settings.home) / PROBES_FILE, settings.of(context_section.Section).assumed_window
         ),
+        sent=sent,
     )
+
+
+def recorder(model: ModelOptions, http: HttpStream) -> "SentBytes | None":
+    """Where an agent that keeps records notes what is sent."""
+    if not model.records_calls:
+        return None
+    from hermes.models.call_record import SentBytes  # for who does
+
+    return SentBytes(http)
+
+
+def unrecorded(options: ClientOptions) -> ClientOptions:
+    """For the calls of helpers."""
+    return options if options.sent is None else msgspec.structs.replace(options, sent=None)
 
 
 def prefill(model: ModelOptions, redactor: Redactor) -> tuple[Unit, ...]:

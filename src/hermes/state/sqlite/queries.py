@@ -152,7 +152,14 @@ class SqliteQueries:
         def last(conn: sqlite3.Connection) -> tuple[bool, list[str]]:
             loose = chunk(conn, -1)
             conn.execute("UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?", (session_id,))
-            for table in ("tool_runs", "compression_locks", "leases", "queued_messages", "session_events"):
+            for table in (
+                "tool_runs",
+                "compression_locks",
+                "leases",
+                "queued_messages",
+                "session_events",
+                "model_calls",
+            ):
                 conn.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
             texts = conn.execute(
                 "SELECT system_prompt, tool_definitions FROM sessions WHERE id = ?", (session_id,)

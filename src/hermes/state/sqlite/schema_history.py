@@ -51,10 +51,13 @@ HISTORY: tuple[dict[str, str], ...] = (
     {  # schema 5: what listeners of a session were told
         "session_events": "id session_id at kind about body",
     },
-    {  # schema 6: the schedule
+    {  # schema 6: the schedule; what requests were made of; batch runs and their samples
         "scheduled_jobs": "id created_at body",
         "due_moments": "id job_id kind state due_at last_at start_at cost_usd body",
         "outbox": "id job_id state at next_try_at body",
+        "model_calls": "id attempt_id session_id record",
+        "batch_runs": "run_id name folder spec started_at ended_at",
+        "batch_samples": "run_id idx digest state attempt session_id owner reason facts body",
     },
 )
 

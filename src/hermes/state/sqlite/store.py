@@ -21,6 +21,7 @@ from hermes.state.sqlite.writer import Work, Writer
 from hermes.state.stores import Durability
 
 if TYPE_CHECKING:
+    from hermes.state.batch_rows import BatchRows
     from hermes.state.message_line import MessageLine
     from hermes.state.queries import Search
     from hermes.state.schedule_rows import ScheduleRows
@@ -220,6 +221,13 @@ class SqliteStore:
         from hermes.state.sqlite.schedule_rows import SqliteScheduleRows  # a start does not pay for it
 
         return SqliteScheduleRows(self)
+
+    @property
+    def batch_rows(self) -> "BatchRows":
+        """Batch runs and their samples."""
+        from hermes.state.sqlite.batch_rows import SqliteBatchRows  # a start does not pay for it
+
+        return SqliteBatchRows(self)
 
     @property
     def notes(self) -> list[str]:

@@ -77,6 +77,7 @@ _RECORD_APPROVAL = (
     "INSERT INTO approvals(session_id, route, tool, action, verdict, scope, rule, reason, decided_by, at)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
+_RECORD_CALL = "INSERT INTO model_calls(attempt_id, session_id, record) VALUES (?,?,?)"
 _STORE_EVENT = "INSERT INTO session_events(session_id, at, kind, about, body) VALUES (?,?,?,?,?)"
 _FIELDS = Message.__struct_fields__
 _BESIDE_CONTENT = slice(_FIELDS.index("tool_call_id"), _FIELDS.index("timestamp"))  # fields that are columns
@@ -233,6 +234,8 @@ class Plan:
         what = (op.outcome, op.cost_source, op.latency_ms, op.held.usd, op.held.tokens)
         if not conn.execute(_close_sql(has), (*what, *compress(known, has), op.attempt_id)).rowcount:
             raise StoreError(f"attempt {op.attempt_id!r} is not open")
+        if op.record is not None:
+            conn.execute(_RECORD_CALL, (op.attempt_id, op.session_id, encode_json(op.record)))
         if op.session_id is not None:
             self._totals[op.session_id].close(op)
         return 0

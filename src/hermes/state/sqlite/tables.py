@@ -33,6 +33,9 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_due_moments_claimed ON due_moments(id) WHERE state = 'claimed'",
     "CREATE INDEX IF NOT EXISTS idx_due_moments_last ON due_moments(last_at)",
     "CREATE INDEX IF NOT EXISTS idx_outbox ON outbox(next_try_at) WHERE state IN ('waiting', 'sending')",
+    "CREATE INDEX IF NOT EXISTS idx_model_calls ON model_calls(session_id, id)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx_batch_samples ON batch_samples(run_id, idx)",
+    "CREATE INDEX IF NOT EXISTS idx_batch_samples_state ON batch_samples(run_id, state, attempt, idx)",
     "CREATE UNIQUE INDEX IF NOT EXISTS idx_gateway_routing ON gateway_routing(scope, session_key)",
 )
 

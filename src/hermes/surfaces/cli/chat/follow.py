@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.errors import SessionInUse
 from hermes.host.sent_message import SendStopped, SentMessage, put_in_line
-from hermes.host.trajectory import saved
+from hermes.runtime.trajectory import ModelBriefing, saved
 from hermes.surfaces.cli.store import open_sessions
 
 if TYPE_CHECKING:
@@ -35,5 +35,5 @@ def save(run: "_Run", result: dict[str, Any]) -> None:
         row = (db.get_session(str(result["session_id"])) if db else None) or {}
     for is_wanted, alone in ((run.wish.trajectories, False), (run.wish.sample, True)):
         if is_wanted:
-            told = saved(Path.cwd(), result, str(row.get("system_prompt") or ""), alone=alone)
-            run.cli.out.note(f"The conversation is in {told}")
+            told = ModelBriefing(str(row.get("system_prompt") or ""), str(row.get("tool_definitions") or "[]"))
+            run.cli.out.note(f"The conversation is in {saved(Path.cwd(), result, told, alone=alone)}")

@@ -10,7 +10,7 @@ _prepared: list[tuple[int, int]] = []  # the limits they were made for
 
 def prepare(processes: int, memory_mb: int) -> None:
     """Make the group, once; without the right to make one nothing happens, and the keeper's own count remains."""
-    if _prepared == [(processes, memory_mb)]:
+    if _prepared == [(processes, memory_mb)] and all(os.path.isdir(folder) for folder in _groups):  # noqa: PTH112
         return
     remove()
     _prepared[:] = [(processes, memory_mb)]
@@ -30,8 +30,9 @@ def _make(controller: str, own: dict[str, str], limits: dict[str, int]) -> None:
     """A folder of ours in the hierarchy of `controller`, of either version."""
     version_1 = f"{_ROOT}/{controller}{own[controller]}" if controller in own else None
     parent = version_1 or f"{_ROOT}{own.get('', '/')}"
-    folder = f"{parent}/hermes-{os.getpid()}"
-    _sweep(parent)
+    ours = f"hermes-{_pids()}-"
+    folder = f"{parent}/{ours}{os.getpid()}"
+    _sweep(parent, ours)
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)  # noqa: PTH102
@@ -47,11 +48,19 @@ def _make(controller: str, own: dict[str, str], limits: dict[str, int]) -> None:
             os.rmdir(folder)  # noqa: PTH106
 
 
-def _sweep(parent: str) -> None:
-    """Give back the empty groups of keepers that were killed."""
+def _pids() -> str:
+    """The namespace that pids are of: one in another namespace may be alive although we cannot see it."""
+    try:
+        return "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))  # noqa: PTH115
+    except OSError:
+        return "0"
+
+
+def _sweep(parent: str, ours: str) -> None:
+    """Give back the empty groups of keepers that were killed, as far as that can be told of them here."""
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):  # noqa: PTH208 - pathlib is not worth its import here
-            pid = name.removeprefix("hermes-")
+            pid = name.removeprefix(ours)
             if pid != name and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
                 with contextlib.suppress(OSError):  # it has members still
                     os.rmdir(f"{parent}/{name}")  # noqa: PTH106

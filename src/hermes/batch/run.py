@@ -1,0 +1,360 @@
+"""Run a dataset through agents: samples side by side on one loop, each with a row, so that any run can go on."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace as replace_settings
+from pathlib import Path
+
+from msgspec import Struct
+
+from hermes.batch.dataset import Dataset, read_dataset
+from hermes.batch.distributions import require_distribution
+from hermes.batch.output_files import OutputFiles
+from hermes.batch.run_budget import RunBudget
+from hermes.batch.run_spec import RunProgress, RunReport, RunSpec, replace_spec
+from hermes.batch.sample_run import SampleContext, SampleResult, run_sample, stop_agents
+from hermes.config import paths
+from hermes.config.load import load_settings
+from hermes.config.sections import model as model_section
+from hermes.config.settings import Settings
+from hermes.disk_trouble import reason_of
+from hermes.errors import HermesError, UserError
+from hermes.runtime.setup.process import ProcessParts, shared
+from hermes.state import owner
+from hermes.state.batch_rows import BatchRows, BatchRun, SampleRow
+
+log = logging.getLogger(__name__)
+
+BEGIN_AT_ONCE = 5000  # samples that are entered in one transaction
+CHECKPOINT_EVERY_S = 10.0
+WORKSPACES = "workspaces"
+INTERRUPTED = "it was interrupted"
+OnProgress = Callable[[RunProgress], None]
+
+
+class RunStop:
+    """How a run is asked to end before its samples have: drain first, then stop what is under way."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.is_hard = False
+        self._listeners: list[Callable[[], None]] = []
+
+    def drain(self, reason: str = INTERRUPTED) -> None:
+        """Begin no further sample; those under way come to their end."""
+        self.reason = self.reason or reason
+        self._tell()
+
+    def halt(self, reason: str = INTERRUPTED) -> None:
+        """Interrupt those under way, too; they go on from their last commit when the run is resumed."""
+        self.reason, self.is_hard = self.reason or reason, True
+        self._tell()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+
+class OpenedRun(Struct, kw_only=True):
+    """A run that is entered in the store and has its folder."""
+
+    spec: RunSpec
+    settings: Settings
+    dataset: Dataset
+    rows: BatchRows
+    files: OutputFiles
+    progress: RunProgress
+    started: float
+    stop: RunStop
+    on_progress: OnProgress
+    process: ProcessParts
+    tell_ended: Callable[[int], None] | None = None  # in a process that works for another one, which writes the files
+
+    def ended(self, result: SampleResult) -> None:
+        """Keep how a sample ended: its row first, then its line. One that had ended before changes nothing."""
+        row = result.row
+        if not self.rows.finish(self.spec.run_id, row, result.body):
+            return
+        if self.tell_ended is not None:
+            self.tell_ended(row.index)
+        else:
+            self.take(row, result.body)
+
+    def take(self, row: SampleRow, body: bytes | None) -> None:
+        """Write the line of a sample whose end is in the store."""
+        if body is not None:
+            self.files.append(row.index, body)
+        self.progress.here += 1
+        count(self.progress, row)
+        spec, progress = self.spec, self.progress
+        if (spec.run_usd is not None and progress.cost_usd >= spec.run_usd) or (
+            spec.run_tokens is not None and progress.tokens >= spec.run_tokens
+        ):
+            self.stop.drain("the run's budget is used up")
+
+    def tell(self) -> None:
+        self.progress.elapsed_s = time.time() - self.started
+        self.on_progress(self.progress)
+
+
+async def run_batch(
+    spec: RunSpec,
+    *,
+    resume: bool = False,
+    settings: Settings | None = None,
+    stop: RunStop | None = None,
+    on_progress: OnProgress = lambda _: None,
+    on: str = "here",
+) -> RunReport:
+    """Run what is left of `spec` and write its files. `UserError` when it cannot begin.
+
+    `on` is "here", or "ray" for the cluster that `RAY_ADDRESS` names. The report tells what came of it.
+    """
+    settings = settings or load_settings()
+    async with _opened(spec, settings, stop or RunStop(), on_progress, resume) as run:
+        try:
+            async with asyncio.TaskGroup() as group:
+                ticking = group.create_task(_tick(run), name="batch checkpoints")
+                await _run_on(run, on)
+                ticking.cancel()
+        except BaseExceptionGroup as group_error:
+            raise _first(group_error) from group_error
+        return await run.process.pool.run(_report, run)
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong, without the tasks that it went wrong in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _run_on(run: OpenedRun, on: str) -> None:
+    if on == "ray":
+        from hermes.batch.ray_cluster import run_on_ray  # for who has a cluster
+
+        await run_on_ray(run)
+    elif run.spec.processes > 1:
+        from hermes.batch.process_group import run_in_processes  # for who asks
+
+        await run_in_processes(run)
+    else:
+        await run_here(run)
+
+
+def count(progress: RunProgress, row: SampleRow) -> None:
+    """Take a sample that has ended into the progress."""
+    if row.state == "done":
+        progress.done += 1
+    elif row.state == "dropped":
+        progress.dropped += 1
+    elif row.state == "failed":
+        progress.failed += 1
+    else:
+        return
+    progress.tokens += row.facts.get("tokens", 0)
+    cost = row.facts.get("cost_usd")
+    progress.cost_usd += cost or 0.0
+    progress.unpriced += cost is None
+
+
+async def run_here(run: OpenedRun) -> None:
+    """Run what waits in this process, `num_workers` at once."""
+    budget = RunBudget(run.spec, run.settings, run.progress, run.stop)
+    ctx = sample_context(run.spec, run.settings, run.process, budget)
+    ctx.hold = lambda index, attempt, session_id: run.rows.hold(run.spec.run_id, index, attempt, session_id)
+    run.stop.listen(lambda: stop_agents(ctx) if run.stop.is_hard else None)
+    ready: deque[SampleRow] = deque()
+    lock = asyncio.Lock()  # guards `ready`: one asks the store for more, the others wait for what it gets
+
+    async def next_row() -> SampleRow | None:
+        async with lock:
+            if not ready and not run.stop.reason:
+                ready.extend(await run.process.pool.run(run.rows.take, run.spec.run_id, run.spec.num_workers))
+            return None if run.stop.reason or not ready else ready.popleft()
+
+    async def worker() -> None:
+        while (row := await next_row()) is not None:
+            run.progress.running += 1
+            try:
+                await _work(run, ctx, row)
+            finally:
+                run.progress.running -= 1
+                run.tell()
+
+    try:
+        async with asyncio.TaskGroup() as workers:
+            for number in range(min(run.spec.num_workers, len(run.dataset))):
+                workers.create_task(worker(), name=f"batch worker {number}")
+    finally:
+        for row in ready:
+            await run.process.pool.run(run.rows.put_back, run.spec.run_id, row.index)
+
+
+async def _work(run: OpenedRun, ctx: SampleContext, row: SampleRow) -> None:
+    pool = run.process.pool
+    try:
+        sample = await pool.run(run.dataset.sample, row.index)
+        result = await run_sample(ctx, sample, row)
+    except asyncio.CancelledError:
+        await asyncio.shield(pool.run(run.rows.put_back, run.spec.run_id, row.index))
+        raise
+    except HermesError as error:
+        result = failed(row, str(error))
+    except Exception as error:  # the border of a sample: its fault ends no other
+        log.exception("sample %d failed", row.index)
+        result = failed(row, repr(error))
+    if result.is_ended:
+        await pool.run(run.ended, result)
+    else:
+        await pool.run(run.rows.put_back, run.spec.run_id, row.index)
+
+
+def failed(row: SampleRow, reason: str) -> SampleResult:
+    """A sample that could not be run."""
+    ended = SampleRow(
+        index=row.index,
+        digest=row.digest,
+        state="failed",
+        attempt=row.attempt,
+        session_id=row.session_id,
+        reason=reason,
+        facts={"cost_usd": 0.0},
+    )
+    return SampleResult(row=ended)
+
+
+async def _tick(run: OpenedRun) -> None:
+    while True:
+        await asyncio.sleep(CHECKPOINT_EVERY_S)
+        await run.process.pool.run(run.files.checkpoint)
+
+
+def sample_context(
+    spec: RunSpec, settings: Settings, process: ProcessParts, budget: "RunBudget | None" = None
+) -> SampleContext:
+    """What the samples of a run share in this process; `UserError` when the distribution has no toolset here."""
+    from hermes.model_tools import get_all_tool_names
+    from hermes.toolsets import get_toolset_names
+
+    try:
+        distribution = require_distribution(spec.distribution, settings.home)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    here = frozenset(get_toolset_names())
+    if not here & set(distribution.toolsets):
+        raise UserError(
+            f"none of the toolsets of {spec.distribution!r} exists here: {', '.join(distribution.toolsets)}"
+        )
+    flags = {"spending.turn_usd": spec.sample_usd, "spending.turn_tokens": spec.sample_tokens}
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = replace_settings(settings, flags={**settings.flags, **given}) if given else settings
+    return SampleContext(
+        spec=spec,
+        settings=settings,
+        store=process.store(settings),
+        pool=process.pool,
+        distribution=distribution,
+        known_tools=frozenset(get_all_tool_names()),
+        toolsets=here,
+        sink=budget.sink() if budget is not None else None,
+        agents={},
+        workspaces=Path(spec.folder) / WORKSPACES,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _opened(
+    spec: RunSpec, settings: Settings, stop: RunStop, on_progress: OnProgress, resume: bool
+) -> AsyncIterator[OpenedRun]:
+    spec = spec.checked()
+    paths.made(settings.home)
+    process = shared
+    rows = process.store(settings).batch_rows
+    run = await process.pool.run(_enter, spec, settings, rows, resume)
+    run.stop, run.on_progress, run.process = stop, on_progress, process
+    run.tell()
+    yield run
+
+
+def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> OpenedRun:
+    """Enter the run and its samples; refuse one that is there already, unless it is to go on."""
+    sample_context(spec, settings, shared)  # whatever is wrong with it is told before anything is written
+    if not spec.model:
+        spec = replace_spec(spec, model=settings.of(model_section.Section).default)
+    known = rows.find(spec.run_id)
+    if known is not None and not resume:
+        raise UserError(
+            f"there is a run {spec.run_name!r} in {spec.folder!r} already; go on with it (--resume, "
+            f"hermes batch resume {spec.run_name}), or choose another name"
+        )
+    if known is not None:
+        _refuse_at_work(rows, spec)
+    dataset = read_dataset(Path(spec.dataset), spec.max_samples)
+    try:
+        Path(spec.folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make {spec.folder!r}: {reason_of(error)}") from error
+    started = time.time()
+    entry = BatchRun(run_id=spec.run_id, name=spec.run_name, folder=spec.folder, spec=spec.stored(), started_at=started)
+    files, progress = OutputFiles(spec, rows), RunProgress(total=len(dataset))
+    chunk = []
+    for key in dataset.keys():  # noqa: SIM118 - no mapping
+        chunk.append(key)
+        if len(chunk) == BEGIN_AT_ONCE:
+            rows.begin(entry, chunk)
+            chunk = []
+    rows.begin(entry, chunk)
+    if known is not None:
+        rows.again(spec.run_id)
+        files.mend()
+    for row in rows.rows(spec.run_id):
+        count(progress, row)
+    return OpenedRun(
+        spec=spec,
+        settings=settings,
+        dataset=dataset,
+        rows=rows,
+        files=files,
+        progress=progress,
+        started=started,
+        stop=RunStop(),
+        on_progress=lambda _: None,
+        process=shared,
+    )
+
+
+def _refuse_at_work(rows: BatchRows, spec: RunSpec) -> None:
+    """Two that write the files of one run would spoil them for each other."""
+    if not rows.counts(spec.run_id)["running"]:
+        return
+    me = owner.this_process()
+    for row in rows.rows(spec.run_id):
+        if row.state == "running" and row.owner != me and owner.is_alive_here(row.owner):
+            who = owner.described(row.owner)
+            raise UserError(f"the run {spec.run_name!r} is at work already ({who}); wait for its end, or stop it there")
+
+
+def _report(run: OpenedRun) -> RunReport:
+    told = run.files.finish(run.started, len(run.dataset))
+    if not run.stop.reason:
+        run.rows.ended(run.spec.run_id, time.time())
+    with contextlib.suppress(OSError):
+        (run.files.folder / WORKSPACES).rmdir()  # when nothing is left in it
+    run.tell()
+    return RunReport(
+        run_id=run.spec.run_id,
+        folder=run.files.folder,
+        progress=run.progress,
+        bad_lines=run.dataset.bad,
+        bad_line_count=run.dataset.bad_count,
+        stopped=run.stop.reason,
+        reasons=told["dropped"],
+    )

@@ -1,0 +1,373 @@
+"""Run a dataset of prompts through the agent, for training data and tests."""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes.errors import UserError
+from hermes.surfaces.cli.app import Menu, as_json
+from hermes.surfaces.cli.context import Cli
+from hermes.typed import convert
+
+if TYPE_CHECKING:
+    from hermes.batch.run import RunStop
+    from hermes.batch.run_spec import RunProgress, RunReport, RunSpec
+    from hermes.state.batch_rows import BatchRows, BatchRun
+
+SHOW_EVERY_S = 1.0
+EPILOG = """\b
+Examples:
+  hermes batch run prompts.jsonl --run-name first --distribution terminal_only
+  hermes batch status first
+  hermes batch resume first
+  hermes batch export first --output first.jsonl"""
+
+
+@click.group("batch", cls=Menu, epilog=EPILOG)
+def batch() -> None:
+    """Run a dataset of prompts through the agent, each as a sample of its own.
+
+    A dataset is JSON lines with a "prompt", and an "image" and a "cwd" where a sample needs them. The files of a run
+    are in ./data/RUN. A run that was stopped or killed goes on exactly where it was. More: docs/batch.md
+    """
+
+
+@batch.command("run")
+@click.argument("dataset")
+@click.option("--run-name", required=True, help="What the run is called; its files are in ./data/NAME.")
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=10, show_default=True, help="Samples a batch file holds."
+)
+@click.option(
+    "--distribution", default="default", show_default=True, help="Toolsets of a sample: hermes batch distributions."
+)
+@click.option("--model", default="", help="The model; else the configured one.")
+@click.option("--base-url", default="", help="Where it is served.")
+@click.option("--provider", default="", help="Who serves it.")
+@click.option("--api-key", default="", help="Its key. Better in .env, where no list of processes shows it.")
+@click.option(
+    "--max-turns", type=click.IntRange(min=1), default=10, show_default=True, help="Model calls a sample may make."
+)
+@click.option("--num-workers", type=click.IntRange(min=1), default=4, show_default=True, help="Samples at once.")
+@click.option(
+    "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that share them."
+)
+@click.option("--max-samples", type=click.IntRange(min=1), help="Run only the first so many.")
+@click.option("--resume", is_flag=True, help="Go on with the run of this name, if there is one.")
+@click.option(
+    "--ephemeral-system-prompt", default="", help="Words for the model that are not part of the session's prompt."
+)
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of an answer.")
+@click.option("--reasoning-effort", default="", help="How hard the model thinks.")
+@click.option("--reasoning-disabled", is_flag=True, help="Without thinking.")
+@click.option("--prefill-messages-file", help="JSON list of messages that every conversation begins with.")
+@click.option("--providers-allowed", default="", help="Of an aggregator: ask only these, a list with commas.")
+@click.option("--providers-ignored", default="", help="Of an aggregator: never ask these.")
+@click.option("--providers-order", default="", help="Of an aggregator: ask these first.")
+@click.option("--provider-sort", default="", help="Of an aggregator: price, throughput or latency.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the toolsets that are drawn.")
+@click.option(
+    "--sends-seed", is_flag=True, help="Ask the server for reproducible answers, another seed for each sample."
+)
+@click.option("--logprobs", is_flag=True, help="Keep token ids and log-probabilities, where the server gives them.")
+@click.option("--sample-usd", type=float, help="Most dollars a sample may cost.")
+@click.option("--sample-tokens", type=int, help="Most tokens a sample may read and write.")
+@click.option("--sample-seconds", type=float, help="Most seconds a sample may take.")
+@click.option("--run-usd", type=float, help="Most dollars the run may cost.")
+@click.option("--run-tokens", type=int, help="Most tokens the run may read and write.")
+@click.option("--keep-unreasoned", is_flag=True, help="Keep samples without any reasoning, too.")
+@click.option("--keep-workspaces", is_flag=True, help="Leave the folders of samples that have ended.")
+@click.option("--on", type=click.Choice(["here", "ray"]), default="here", show_default=True, help="Where samples run.")
+@as_json
+@click.pass_obj
+def run(cli: Cli, /, as_json: bool, resume: bool, on: str, **options: Any) -> int:
+    """Run the samples of DATASET.
+
+    Progress goes to stderr, with --json as lines of JSON to stdout. Ctrl-C lets the samples under way come to their
+    end, a second one stops them; both can be resumed. The exit code is 0 when every sample has ended and none failed.
+    """
+    return _run(cli, _spec(options), resume=resume, on=on, as_json=as_json)
+
+
+@batch.command("resume")
+@click.argument("name")
+@click.option("--api-key", default="", help="The key of the model, which is never stored.")
+@click.option("--num-workers", type=click.IntRange(min=1), help="Samples at once; else as before.")
+@click.option("--run-usd", type=float, help="Another budget in dollars for the run.")
+@click.option("--run-tokens", type=int, help="Another budget in tokens for the run.")
+@click.option("--on", type=click.Choice(["here", "ray"]), default="here", show_default=True, help="Where samples run.")
+@as_json
+@click.pass_obj
+def resume(cli: Cli, /, name: str, on: str, as_json: bool, **changes: Any) -> int:
+    """Go on with a run, as it was begun. Samples that have ended are not run again; those that failed are."""
+    from hermes.batch.run_spec import RunSpec, replace_spec
+
+    with _rows(cli) as rows:
+        found = _find(rows, name)
+    spec = convert(found.spec, RunSpec)
+    given = {key: value for key, value in changes.items() if value not in (None, "")}
+    return _run(cli, replace_spec(spec, **given), resume=True, on=on, as_json=as_json)
+
+
+@batch.command("status")
+@click.argument("name", required=False)
+@as_json
+@click.pass_obj
+def status(cli: Cli, name: str | None, as_json: bool) -> None:
+    """Tell how far a run is, or all of them."""
+    with _rows(cli) as rows:
+        runs = [_find(rows, name)] if name else rows.runs()
+        told = [
+            {"name": one.name, "folder": one.folder, "ended": one.ended_at is not None, **rows.counts(one.run_id)}
+            for one in runs
+        ]
+    if as_json:
+        cli.out.json(told[0] if name else told)
+        return
+    if not told:
+        cli.out.note("There are no runs yet; begin one with: hermes batch run DATASET --run-name NAME")
+        return
+    heads = ("waiting", "running", "done", "dropped", "failed")
+    cells = [[one["name"], *(one[head] for head in heads), one["folder"]] for one in told]
+    cli.out.table(["RUN", *(head.upper() for head in heads), "FOLDER"], cells, flexible=6)
+
+
+@batch.command("stats")
+@click.argument("name")
+@as_json
+@click.pass_obj
+def stats(cli: Cli, name: str, as_json: bool) -> None:
+    """Tell the figures of a run: tools, reasoning, tokens, money, and what was dropped and why."""
+    from hermes.batch.output_files import OutputFiles
+    from hermes.batch.run_spec import RunSpec
+
+    with _rows(cli) as rows:
+        found = _find(rows, name)
+        total = sum(rows.counts(found.run_id).values())
+        told = OutputFiles(convert(found.spec, RunSpec), rows).statistics(found.started_at, total)
+        failures = [(row.index, row.reason) for row in rows.rows(found.run_id) if row.state == "failed"]
+    took = (found.ended_at or time.time()) - found.started_at
+    told |= {"duration_seconds": round(took, 2)}
+    if as_json:
+        cli.out.json({**told, "failures": [{"prompt_index": index, "reason": why} for index, why in failures]})
+        return
+    counted = told["samples"]
+    cli.out.line(f"{name}: {counted['done']} done, {counted['dropped']} dropped, {counted['failed']} failed of {total}")
+    money = _money(told["cost_usd"], told["unpriced_samples"])
+    cli.out.line(f"{told['api_calls']:,} model calls, {told['tokens']:,} tokens, {money}")
+    for reason, many in told["dropped"].items():
+        cli.out.line(f"  {reason}: {many}")
+    for index, why in failures[:10]:
+        cli.out.line(f"  sample {index} failed: {why}")
+    if told["tool_statistics"]:
+        rates = [[tool, one["count"], f"{one['success_rate']:g} %"] for tool, one in told["tool_statistics"].items()]
+        cli.out.table(["TOOL", "CALLS", "WORKED"], rates)
+
+
+@batch.command("export")
+@click.argument("name")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Where to; else to stdout.")
+@click.option("--records", is_flag=True, help="The verifiable records in place of the trajectories.")
+@click.option("--all", "is_all", is_flag=True, help="Also samples that called a tool which does not exist.")
+@click.pass_obj
+def export(cli: Cli, name: str, output: Path | None, records: bool, is_all: bool) -> None:
+    """Write the trajectories of a run, in the order of its dataset, as far as it is."""
+    from hermes.batch.sample_run import unpacked
+
+    with _rows(cli) as rows:
+        found = _find(rows, name)
+        lines = (unpacked(body)[records] for _, state, body in rows.bodies(found.run_id) if is_all or state == "done")
+        if output is None:
+            for line in lines:
+                cli.out.line(line)
+            return
+        with output.open("w", encoding="utf-8") as file:
+            many = sum(bool(file.write(f"{line}\n")) for line in lines)
+    cli.out.note(f"{many} lines are in {output}")
+
+
+@batch.command("forget")
+@click.argument("name")
+@click.pass_obj
+def forget(cli: Cli, name: str) -> None:
+    """Remove a run from the store. Its files and its sessions stay."""
+    with _rows(cli) as rows:
+        rows.forget(_find(rows, name).run_id)
+    cli.out.note(f"The run {name!r} is forgotten.")
+
+
+@batch.command("distributions")
+@as_json
+@click.pass_obj
+def distributions(cli: Cli, as_json: bool) -> None:
+    """List the toolset distributions: ours, and yours of HERMES_HOME/distributions.yaml."""
+    from hermes.batch.distributions import list_distributions
+
+    found = list_distributions(cli.home)
+    if as_json:
+        cli.out.json({name: {"description": one.description, "toolsets": one.toolsets} for name, one in found.items()})
+        return
+    cells = [
+        [name, ", ".join(f"{toolset} {percent:g}" for toolset, percent in one.toolsets.items()), one.description]
+        for name, one in found.items()
+    ]
+    cli.out.table(["DISTRIBUTION", "TOOLSETS, PERCENT", "FOR"], cells, flexible=1)
+
+
+COMMAND = batch
+
+
+# -- running -----------------------------------------------------------------------------------------------------
+
+
+def _spec(options: dict[str, Any]) -> "RunSpec":
+    from hermes.batch.run_spec import RunSpec
+
+    for name in ("providers_allowed", "providers_ignored", "providers_order"):
+        options[name] = [one.strip() for one in options[name].split(",") if one.strip()]
+    options["keeps_unreasoned"] = options.pop("keep_unreasoned")
+    options["keeps_workspaces"] = options.pop("keep_workspaces")
+    file = options.pop("prefill_messages_file")
+    if file:
+        from hermes.batch.prefill import read_prefill
+
+        options["prefill_messages"] = read_prefill(Path(file))
+    return RunSpec(**options)
+
+
+def _run(cli: Cli, spec: "RunSpec", *, resume: bool, on: str, as_json: bool) -> int:
+    from hermes.batch.run import RunStop, run_batch
+
+    settings, stop, show = cli.settings(), RunStop(), _Shown(cli, as_json)
+
+    async def work() -> "RunReport":
+        from hermes.runtime.setup.process import shared
+
+        try:
+            with _signals(stop, cli):
+                return await run_batch(spec, resume=resume, settings=settings, stop=stop, on_progress=show, on=on)
+        finally:
+            await shared.close()
+
+    report = asyncio.run(work())
+    return show.end(report)
+
+
+class _Shown:
+    """Shows how far a run is: one line that moves in a terminal, now and then one in a pipe, JSON for programs."""
+
+    def __init__(self, cli: Cli, as_json: bool) -> None:
+        self._cli = cli
+        self._as_json = as_json
+        self._last = 0.0
+        self._moves = cli.out.stderr.isatty() and not as_json
+        self._every_s = SHOW_EVERY_S if self._moves or as_json else 10 * SHOW_EVERY_S
+
+    def __call__(self, progress: "RunProgress") -> None:
+        now = time.monotonic()
+        if now - self._last < self._every_s:
+            return
+        self._last = now
+        if self._as_json:
+            self._cli.out.json({"type": "progress", **progress.as_dict()})
+        elif self._moves:
+            self._cli.out.stderr.write(f"\r\x1b[K{_line(progress)}")
+            self._cli.out.stderr.flush()
+        else:
+            self._cli.out.note(_line(progress))
+
+    def end(self, report: "RunReport") -> int:
+        """Tell what came of the run; the exit code."""
+        progress, out = report.progress, self._cli.out
+        code = 0 if report.is_complete and not progress.failed else 130 if report.stopped else 1
+        if self._as_json:
+            bad = [{"line": number, "reason": why} for number, why in report.bad_lines]
+            told = {
+                "folder": str(report.folder),
+                "stopped": report.stopped,
+                "dropped_by": report.reasons,
+                "exit_code": code,
+            }
+            out.json({"type": "result", **progress.as_dict(), **told, "bad_lines": bad})
+            return code
+        if self._moves:
+            out.stderr.write("\r\x1b[K")
+        for number, why in report.bad_lines:
+            out.note(f"line {number} of the dataset is left out: {why}")
+        if report.bad_line_count > len(report.bad_lines):
+            out.note(f"and {report.bad_line_count - len(report.bad_lines)} more lines")
+        out.note(_line(progress))
+        for reason, many in report.reasons.items():
+            out.note(f"  {reason}: {many}")
+        if report.stopped:
+            name = report.folder.name
+            out.note(f"Not all samples have ended: {report.stopped}. Go on with: hermes batch resume {name}")
+        elif progress.failed:
+            out.error(f"{progress.failed} samples failed; why: hermes batch stats {report.folder.name}")
+        out.line(str(report.folder))
+        return code
+
+
+def _line(progress: "RunProgress") -> str:
+    left = progress.left_s
+    told = [
+        f"{progress.ended}/{progress.total} ended",
+        *([f"{progress.dropped} dropped"] if progress.dropped else []),
+        *([f"{progress.failed} failed"] if progress.failed else []),
+        f"{progress.rate:.2f}/s",
+        f"{progress.tokens:,} tokens",
+        _money(progress.cost_usd, progress.unpriced),
+    ]
+    if left and progress.ended < progress.total:
+        told.append(f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left")
+    return ", ".join(told)
+
+
+def _money(cost: float, unpriced: int) -> str:
+    return f"${cost:.4f}" + (f" + {unpriced} samples without a price" if unpriced else "")
+
+
+@contextlib.contextmanager
+def _signals(stop: "RunStop", cli: Cli) -> Iterator[None]:
+    """The first Ctrl-C or TERM drains, the second stops."""
+    loop = asyncio.get_running_loop()
+
+    def hit() -> None:
+        if not stop.reason:
+            cli.out.note("\nNo further sample is begun; those under way come to their end. Once more to stop them.")
+            stop.drain()
+        else:
+            stop.halt()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, hit)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _rows(cli: Cli) -> "Iterator[BatchRows]":
+    from hermes.surfaces.cli.store import open_sessions
+
+    with open_sessions(cli, make=True) as db:
+        assert db is not None
+        yield db.store.batch_rows
+
+
+def _find(rows: "BatchRows", name: str) -> "BatchRun":
+    """The run by its name, id or folder; of several with one name the newest below this folder, else the newest."""
+    found = [one for one in rows.runs() if name in (one.name, one.run_id, one.folder)]
+    here = [one for one in found if Path(one.folder).is_relative_to(Path.cwd())]
+    if not found:
+        raise UserError(f"there is no run {name!r}; see: hermes batch status")
+    return (here or found)[0]

@@ -1,0 +1,91 @@
+"""Verify and compress trajectories."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from hermes.surfaces.cli.app import Menu, as_json
+from hermes.surfaces.cli.context import Cli
+
+
+@click.group("trajectories", cls=Menu)
+def trajectories() -> None:
+    """Verify and compress trajectories: conversations as training data, one JSON object a line."""
+
+
+@trajectories.command("verify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--records",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The records; else those beside FILE.",
+)
+@as_json
+@click.pass_obj
+def verify(cli: Cli, file: Path, records: Path | None, as_json: bool) -> int:
+    """Prove that the stored steps of each trajectory give the very bytes that were sent to the model.
+
+    FILE is a run's records.jsonl, or its trajectories.jsonl, which is held against the records beside it. The exit code
+    is 1 when anything is not as it was.
+    """
+    from hermes.batch.verify_files import verify_file
+
+    found = verify_file(file, records)
+    code = 0 if found.is_proven else 1
+    if as_json:
+        cli.out.json({**msgspec.to_builtins(found), "exit_code": code})
+        return code
+    for problem in found.problems:
+        cli.out.error(problem)
+    cli.out.line(f"{found.proven} of {found.total} proven, {found.calls} model calls rendered again")
+    return code
+
+
+@trajectories.command("compress")
+@click.argument("source", metavar="INPUT", type=click.Path(exists=True, path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), help="Where to; else INPUT's name with _compressed.")
+@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Settings, as YAML.")
+@click.option("--target-max-tokens", type=click.IntRange(min=1), help="What a trajectory may have; 15250 by default.")
+@click.option("--sample-percent", type=float, default=100.0, show_default=True, help="Take only so many of the lines.")
+@click.option("--seed", type=int, default=42, show_default=True, help="Which ones these are.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only tell what would be done.")
+@click.option("--tokenizer", default="", help="A tokenizer.json on this machine; else 4 characters a token.")
+@as_json
+@click.pass_obj
+def compress(cli: Cli, /, as_json: bool, **wish: Any) -> int:
+    """Make trajectories fit: the middle of each that is too long becomes one summary.
+
+    INPUT is a file or a folder of .jsonl files. A trajectory that fits is copied without a model call. What a stopped
+    run has done is kept: the same command goes on.
+    """
+    from hermes.batch.compress_files import CompressReport, CompressWish, compress_files
+    from hermes.runtime.setup.process import shared
+
+    settings = cli.settings()
+
+    async def work() -> CompressReport:
+        try:
+            return await compress_files(CompressWish(**wish), settings, cli.out.note)
+        finally:
+            await shared.close()
+
+    report = asyncio.run(work())
+    metrics = report.metrics
+    if as_json:
+        cli.out.json({"output": str(report.output), **msgspec.to_builtins(metrics)})
+        return 0
+    verb = "would be" if wish["is_dry"] else "are"
+    many = metrics.trajectories - metrics.copied - metrics.still_over if wish["is_dry"] else metrics.compressed
+    cli.out.note(f"{metrics.trajectories} trajectories: {many} {verb} compressed, {metrics.copied} fit as they are")
+    for error in metrics.errors[:10]:
+        cli.out.note(error)
+    if not wish["is_dry"]:
+        cli.out.note(f"{metrics.tokens_before:,} tokens before, {metrics.tokens_after:,} after")
+        cli.out.line(str(report.output))
+    return 0
+
+
+COMMAND = trajectories

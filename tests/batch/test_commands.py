@@ -1,0 +1,80 @@
+"""`hermes batch` and `hermes trajectories`, as a person uses them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes.testing.server import ScriptedServer
+from tests.batch.conftest import Dataset, lines
+
+
+@pytest.fixture
+def hermes(tmp_path: Path) -> "Hermes":
+    return Hermes(tmp_path)
+
+
+class Hermes:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *words: str, module: str = "hermes") -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", module, *words]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
+
+
+def test_a_run_from_beginning_to_end(hermes: Hermes, server: ScriptedServer, dataset: Dataset, tmp_path: Path) -> None:
+    file = dataset("a", "no thoughts", "b")
+    model = [
+        "--model",
+        "scripted",
+        "--base-url",
+        server.base_url,
+        "--api-key",
+        "key",
+        "--distribution",
+        "terminal_only",
+    ]
+
+    done = hermes("batch", "run", str(file), "--run-name", "first", "--processes", "2", "--json", *model)
+
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (result["done"], result["dropped"], result["dropped_by"]) == (2, 1, {"no_reasoning": 1})
+    assert json.loads(hermes("batch", "status", "first", "--json").stdout)["done"] == 2
+    stats = hermes("batch", "stats", "first")
+    assert "2 done, 1 dropped, 0 failed of 3" in stats.stdout
+    assert "no_reasoning: 1" in stats.stdout
+    again = hermes("batch", "run", str(file), "--run-name", "first", *model)
+    assert (again.returncode, "already" in again.stderr) == (1, True)
+    exported = hermes("batch", "export", "first")
+    assert exported.stdout == (tmp_path / "data/first/trajectories.jsonl").read_text()
+    verified = hermes("trajectories", "verify", "data/first/trajectories.jsonl")
+    assert (verified.returncode, verified.stdout) == (0, "2 of 2 proven, 8 model calls rendered again\n")
+    assert hermes("batch", "resume", "first", "--api-key", "key").returncode == 0
+    assert hermes("batch", "forget", "first").returncode == 0
+    assert "no run 'first'" in hermes("batch", "stats", "first").stderr
+
+
+def test_the_old_command_takes_the_old_options(hermes: Hermes, server: ScriptedServer, dataset: Dataset) -> None:
+    file = dataset("a", "b", "c")
+    words = [f"--dataset_file={file}", "--batch_size=2", "--run_name=old", "--distribution=terminal_only"]
+    words += ["--model=scripted", f"--base_url={server.base_url}", "--api_key=key", "--max_samples", "2", "--verbose"]
+
+    done = hermes(*words, module="hermes.compat.batch_runner")
+
+    assert done.returncode == 0, done.stderr
+    assert len(lines(hermes.folder / "data/old/trajectories.jsonl")) == 2
+    assert hermes("--run_name=x", module="hermes.compat.batch_runner").returncode == 2
+    listed = hermes("--list_distributions", module="hermes.compat.batch_runner").stdout
+    assert "terminal_web" in listed
+
+
+def test_a_failed_start_has_an_exit_code(hermes: Hermes, dataset: Dataset) -> None:
+    gone = hermes("batch", "run", "gone.jsonl", "--run-name", "x", "--distribution", "terminal_only")
+    assert (gone.returncode, "cannot read the dataset" in gone.stderr) == (1, True)
+    ray = hermes("batch", "run", str(dataset("a")), "--run-name", "x", "--distribution", "terminal_only", "--on", "ray")
+    assert ray.returncode == 1
+    assert "ray" in ray.stderr.lower()
