@@ -248,7 +248,7 @@ class ModelAnswered(MinorEvent, frozen=True, gc=False, tag="model_answered"):
 class PrefixBroken(MinorEvent, frozen=True, gc=False, tag="prefix_broken"):
     """The stable prefix of requests was given up, for one of the few allowed reasons."""
 
-    reason: Literal["compression", "model_switch", "toolset_change", "quarantine"]
+    reason: Literal["compression", "model_switch", "toolset_change", "quarantine", "plugin"]
     tokens_lost: int | None = None
 
 

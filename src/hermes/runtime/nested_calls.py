@@ -6,7 +6,7 @@ import msgspec
 
 from hermes.ops import CallClosed, CallJournalled
 from hermes.runtime.context import CallContext, Prepared
-from hermes.runtime.tool_executor import through_stages
+from hermes.runtime.tool_executor import through_stages, with_middleware
 from hermes.scope import TurnScope, unbroken
 from hermes.tools.calling.call_order import Lanes
 from hermes.tools.code_execution.script_request import for_script
@@ -38,6 +38,9 @@ class KernelCalls:
         call = ToolCall(f"{self._outer.call_id}/{self._count}", name, msgspec.json.encode(args).decode())
         rules = self._turn.tools.rules(name)
         one = Prepared(call, name, args, rules)
+        if "tool_request" in getattr(self._turn.services.hooks, "heard", ()):
+            one = await with_middleware(self._turn, one)
+            args = one.args
         as_called = self._turn.for_call(one, scope.child(call.id, timeout_s=rules.timeout_s))
         ctx = msgspec.structs.replace(as_called, route="code", memo=for_script(as_called.memo))
         async with self._lanes.entered(lambda: self._turn.tools.effects(name, args, ctx)):

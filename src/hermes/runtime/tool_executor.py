@@ -13,10 +13,12 @@ from hermes.runtime.context import CallContext, Prepared, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
 from hermes.runtime.redaction import clean_content
 from hermes.scope import CallInterrupted
+from hermes.runtime.parts.hooks import call_facts
 from hermes.seams import ToolView
 from hermes.tools.calling.arguments import repair_name
 from hermes.tools.calling.call_order import Waves
 from hermes.tools.calling.validation import CallRefused, parse_arguments, refuse_unknown
+from hermes.tools.hooks import Hooks
 from hermes.tools.registry import tool_error
 from hermes.tools.results.limits import NO_LIMIT, fit, spill
 from hermes.tools.results.tool_result import error_content, failure_of, fence, sanitise_error, with_note
@@ -57,8 +59,11 @@ async def run_calls(
     batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch, log)
     done: list[ToolResult] = []
     pending: deque[Prepared] = deque()
+    changes = "tool_request" in getattr(ctx.services.hooks, "heard", ())
     for place, call in enumerate(calls, 1):  # all are checked before any of them runs
         ready = _validated(ctx.tools, call, place)
+        if changes and isinstance(ready, Prepared):
+            ready = await with_middleware(ctx, ready)
         if isinstance(ready, Prepared):
             pending.append(ready)
         else:
@@ -103,6 +108,17 @@ def _validated(view: ToolView, call: ToolCall, place: int) -> Prepared | ToolRes
     except ToolError as error:
         return ToolResult(call_id=call.id, name=call.name, content=tool_error(error), status="failed")
     return Prepared(call, name, args, view.rules(name), place)
+
+
+async def with_middleware(ctx: TurnContext, one: Prepared) -> Prepared:
+    """The call with the arguments that middleware gives it."""
+    from hermes.tools.middleware import requested  # for who has some
+
+    hooks = ctx.services.hooks
+    assert isinstance(hooks, Hooks)
+    facts = call_facts(ctx.for_call(one, ctx.scope))
+    args = await requested(hooks, facts, lambda changed: ctx.tools.check(one.name, changed))
+    return one if args is one.args else msgspec.structs.replace(one, args=args)
 
 
 class _Done(Struct, frozen=True):
@@ -238,8 +254,15 @@ async def through_stages(call: CallContext) -> ToolResult:
     """A call past who may refuse it, to its handler, to who may change its result; neither cut nor fenced yet."""
     services = call.turn.services
     parts, started = services.parts, services.clock.monotonic()
+    content: Content
+    status: ResultStatus
     reason = await parts.refusal(call)
-    content, status = await _contained(call) if reason is None else (tool_error(reason), "failed")
+    if reason is not None:
+        content, status = tool_error(reason), "failed"
+    elif "tool_execution" in getattr(services.hooks, "heard", ()):
+        content, status = await _executed(call)
+    else:
+        content, status = await _contained(call)
     duration_ms = (services.clock.monotonic() - started) * 1000
     return ToolResult(
         call_id=call.call_id,
@@ -249,6 +272,26 @@ async def through_stages(call: CallContext) -> ToolResult:
         duration_ms=duration_ms,
         details=call.details,
     )
+
+
+async def _executed(call: CallContext) -> tuple[Content, ResultStatus]:
+    """The call by way of the middleware around it; what that answers is judged like a tool's own."""
+    from hermes.tools.middleware import executed  # for who has some
+
+    hooks, tools, asked = call.turn.services.hooks, call.turn.tools, call.asked
+    assert isinstance(hooks, Hooks)
+    ended: list[tuple[Content, ResultStatus]] = []
+
+    async def run(args: JsonObject) -> Content:
+        ended.append(await _contained(msgspec.structs.replace(call, asked=msgspec.structs.replace(asked, args=args))))
+        return ended[-1][0]
+
+    content = await executed(hooks, call_facts(call), run, lambda changed: tools.check(asked.name, changed))
+    if ended and content is ended[-1][0]:
+        return ended[-1]
+    if call.route != "code":
+        content = clean_content(content, call.turn.services.redactor)
+    return content, "failed" if failure_of(content) else "ok"
 
 
 async def _contained(call: CallContext) -> tuple[Content, ResultStatus]:

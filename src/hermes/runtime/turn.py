@@ -75,6 +75,7 @@ class Turn(Struct, kw_only=True):
     watch: ContextWatch
     full_again_at: int = 0  # tokens: below, it was tried in vain to make room
     refusals: int = 0
+    platform: str = "cli"  # the way in
     make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 
     @property
@@ -91,6 +92,7 @@ class Turn(Struct, kw_only=True):
             said=self.history.last_user,
             history=self.history.dicts,
             model=self.client.model.name,
+            turn_id=self.ctx.turn_id,
         )
 
     def remember(self, message: Message) -> MessageAppended:

@@ -52,6 +52,7 @@ class TurnFacts(Struct, frozen=True, kw_only=True):
     said: str  # the user's words
     history: Sequence[JsonObject]
     model: str
+    turn_id: str = ""
 
 
 class Part:

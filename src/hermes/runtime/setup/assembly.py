@@ -1,6 +1,7 @@
 """Put an agent together: this is where its collaborators are introduced to each other, and its parts join."""
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from hermes.tools.environments.command_env import redactor_of
 from hermes.tools.files.file_memory import REDACTOR
 from hermes.tools.hooks import Hooks
 from hermes.tools.results.shelf import FileShelf
+from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
@@ -62,6 +64,12 @@ async def assemble(
 ) -> Assembly:
     """What `options` and the settings ask for. Cheap: nothing is started, connected or imported early."""
     settings = settings or load_settings()
+    told = ""
+    if "plugins" in settings.tree or "context" in settings.tree:
+        from hermes.runtime.setup.plugin_setup import prepare, with_engine  # for who has plugins
+
+        prepare(settings, Path(options.tools.cwd) if options.tools.cwd else None)
+        options, told = with_engine(options, settings)
     inner = store_of(options, settings, process)
     redactor = redactor_of(settings, options.model.api_key)
     store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
@@ -110,6 +118,8 @@ async def assemble(
         user_id=options.session.user_id,
         ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),
     )
+    if told:
+        services.parts.untold.append(StatusChanged("warning", told))
     services.parts.join_all(
         Joining(
             session_id=session_id,

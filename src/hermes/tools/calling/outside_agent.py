@@ -21,11 +21,11 @@ from hermes.tools.calling.dispatch import awaited, call_now, fitting, is_corouti
 from hermes.tools.calling.loops import depth_here, run_sync
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.calling.validation import CallRefused, Validator
-from hermes.tools.hooks import AROUND, CallFacts, Hooks, nobody_listens, refusal, told
+from hermes.tools.hooks import AROUND, CallEnd, CallFacts, Hooks, nobody_listens, refusal, told
 from hermes.tools.registration.definitions import load_home
 from hermes.tools.registry import Registered, offered_schema, registry, tool_error
 from hermes.tools.results.shelf import FileShelf
-from hermes.tools.results.tool_result import error_content, normalise, sanitise_error
+from hermes.tools.results.tool_result import error_content, failure_of, normalise, sanitise_error
 from hermes.tools.view import rules_of
 from hermes.types import Event, JsonObject, text_of
 
@@ -60,6 +60,7 @@ class DirectCalls:
 
     def __init__(self) -> None:
         self.hooks = Hooks()
+        self.hooks_of: object = None  # whose plugins' hooks these are
         self.pool = DaemonPool()
         self._lock = threading.RLock()  # guards the mappings below
         self._places: dict[tuple[str, int], _CallPlace] = {}
@@ -75,6 +76,8 @@ class DirectCalls:
             return tool_error(sanitise_error(f"Error executing {call.name}: {error}"))
 
     def _call(self, call: DirectCall) -> str:
+        if registry.bring is not None:
+            registry.bring()
         tool = registry.get(call.name)
         if call.name in AGENT_LOOP_TOOLS or (tool is not None and tool.traits.agent_loop):
             return _of_the_loop(call.name)
@@ -88,6 +91,8 @@ class DirectCalls:
         except CallRefused as refused:
             return refused.as_json()
         hooked = not nobody_listens(self.hooks, AROUND)
+        if hooked and self.hooks.middleware("tool_request"):
+            args = self._requested(tool, args, call)
         facts = CallFacts(
             name=call.name,
             args=args,
@@ -95,16 +100,33 @@ class DirectCalls:
             session_id=call.session_id,
             tool_call_id=call.tool_call_id,
         )
-        rules = rules_of(tool)
-        if hooked:
-            reason = run_sync(refusal(self.hooks, facts, rules, skip_pre_hook=call.skip_pre_hook), None)
-            if reason is not None:
-                return tool_error(reason)
+        if not hooked:
+            return self._run(tool, args, call)
+        reason = run_sync(refusal(self.hooks, facts, rules_of(tool), skip_pre_hook=call.skip_pre_hook), None)
         started = monotonic()
-        content = self._run(tool, args, call)
-        if hooked:
-            return text_of(run_sync(told(self.hooks, facts, content, (monotonic() - started) * 1000), None))
-        return content
+        content = tool_error(reason) if reason is not None else self._executed(tool, facts, call)
+        took_ms = (monotonic() - started) * 1000
+        end = CallEnd(content=content, duration_ms=took_ms, blocked=reason, error=failure_of(content) or "")
+        return text_of(run_sync(told(self.hooks, facts, end), None))
+
+    def _requested(self, tool: Registered, args: JsonObject, call: DirectCall) -> JsonObject:
+        """The arguments as middleware leaves them."""
+        from hermes.tools.middleware import requested  # for who has some
+
+        facts = CallFacts(name=call.name, args=args, task_id=call.task_id, session_id=call.session_id)
+        return run_sync(requested(self.hooks, facts, lambda changed: self.checked(tool, changed)), None)
+
+    def _executed(self, tool: Registered, facts: CallFacts, call: DirectCall) -> str:
+        """The result text, by way of the middleware around it."""
+        if not self.hooks.middleware("tool_execution"):
+            return self._run(tool, facts.args, call)
+        from hermes.tools.middleware import executed  # for who has some
+
+        async def run(args: JsonObject) -> str:
+            return await self.pool.run(self._run, tool, args, call)
+
+        ran = executed(self.hooks, facts, run, lambda changed: self.checked(tool, changed))
+        return text_of(run_sync(ran, None))
 
     def dispatch(self, tool: Registered, args: JsonObject, given: Mapping[str, Any]) -> str:
         """`registry.dispatch` of a handler that works with a context: no hooks, no check of the arguments."""
