@@ -5,6 +5,7 @@ as `telemetry_schema_version`; names and keywords are added, and none is taken a
 """
 
 import copy
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, overload
 
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 HOOK_API: Final = 1
 VERSION_KEYWORD: Final = "telemetry_schema_version"
+log = logging.getLogger(__name__)
 HookKind: TypeAlias = Literal["policy", "observer", "transform"]
 
 
@@ -92,7 +94,7 @@ _POINTS = (
             *_IDS,
             *("user_message", "conversation_history", "is_first_turn", "model", "platform", "sender_id"),
         ),
-        answer='`{"context": text}` or a string that is not blank goes to the model beside the user\'s message; several '
+        answer='`{"context": text}` or a string that is not blank goes to the model beside the message; several '
         "are joined by blank lines",
     ),
     HookPoint(
@@ -151,8 +153,8 @@ _POINTS = (
         kind="transform",
         when="before a turn ends with an answer",
         keywords=("coding", "attempt", "final_response", "changed_paths", *_IDS, "model", "platform"),
-        answer='`{"action": "continue", "message": text}` or `{"decision": "block", "reason": text}` sends the text and '
-        "goes on",
+        answer='`{"action": "continue", "message": text}` or `{"decision": "block", "reason": text}` sends the text, '
+        "and the turn goes on",
         is_fired=False,
     ),
     HookPoint(
@@ -208,21 +210,21 @@ _MIDDLEWARE = (
         name="tool_request",
         when="after a call's arguments fit the schema, before `pre_tool_call` and approval see them",
         keywords=("tool_name", "args", "original_args", "tool_call_id", *_IDS),
-        answer='`{"args": object}` replaces them, and they must fit the schema again; each sees what the one before made',
+        answer='`{"args": object}` replaces them, must fit the schema again; each sees what the one before made',
     ),
     MiddlewarePoint(
         name="tool_execution",
         when="around a call that may run",
         keywords=("tool_name", "args", "original_args", "tool_call_id", *_IDS, "next_call"),
-        answer="its answer is the result. `next_call(args=None)` runs the tool, at most once; without it, the middleware "
-        "answers in the tool's place",
+        answer="its answer is the result. `next_call(args=None)` runs the tool, once at most; without it, the "
+        "middleware answers in the tool's place",
     ),
     MiddlewarePoint(
         name="llm_request",
         when="before each request to a model",
         keywords=("request", "original_request", *_IDS, "api_request_id"),
-        answer='`{"request": object}` replaces it: keys such as `temperature` are sent along; other `messages` or `tools` '
-        "give up the cache of the provider",
+        answer='`{"request": object}` replaces it: keys such as `temperature` are sent along; other `messages` or '
+        "`tools` give up the cache of the provider",
     ),
     MiddlewarePoint(
         name="llm_execution",
@@ -251,7 +253,8 @@ def plain_copy(value: Any) -> Any:
         return value
     try:
         return copy.deepcopy(value)
-    except Exception:  # noqa: BLE001 - a value that refuses to be copied is shared; nothing is lost
+    except Exception as error:  # noqa: BLE001 - a value that refuses to be copied is shared; nothing is lost
+        log.debug("a value of %s cannot be copied for hooks: %s", type(value).__name__, error)
         return value
 
 
@@ -261,7 +264,7 @@ class LazyView(Sequence[Any]):
     Items are copies. Slices are lists; `list(view)` is one of its own.
     """
 
-    __slots__ = ("_length", "_make", "_made")
+    __slots__ = ("_length", "_made", "_make")
 
     def __init__(self, length: int, make: Callable[[], Sequence[Any]]) -> None:
         self._length = length

@@ -11,9 +11,9 @@ from msgspec import Struct, field
 from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, Prepared, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
+from hermes.runtime.parts.hooks import call_facts
 from hermes.runtime.redaction import clean_content
 from hermes.scope import CallInterrupted
-from hermes.runtime.parts.hooks import call_facts
 from hermes.seams import ToolView
 from hermes.tools.calling.arguments import repair_name
 from hermes.tools.calling.call_order import Waves

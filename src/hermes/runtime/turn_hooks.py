@@ -176,7 +176,8 @@ class RequestHooks:
         extra = {key: value for key, value in after.items() if key not in _FIXED}
         limit = after.get("max_tokens", before["max_tokens"])
         request = replace(request, options=replace(request.options, max_tokens=limit, extra_body=extra))
-        messages, tools = after.get("messages", before["messages"]), after.get("tools", before["tools"])
+        messages: list[JsonObject] = after.get("messages") or before["messages"]
+        tools: list[JsonObject] = after.get("tools") or before["tools"]
         if messages == before["messages"] and tools == before["tools"]:
             return request
         self._turn.ctx.sink.emit(PrefixBroken("plugin"))

@@ -13,19 +13,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from hermes.hook_points import HOOK_API, VERSION_KEYWORD, HookKind, plain_copy
 from hermes.seams import HookBus, ToolRules
-from hermes.tools.calling.captured_prints import quiet_prints
-from hermes.tools.calling.loops import run_sync
 from hermes.tools.calling.pool import DaemonPool
 from hermes.types import Content, JsonObject
 
 log = logging.getLogger(__name__)
 
+HookKind: TypeAlias = Literal["policy", "observer", "transform"]
 HOOK_LIMIT_S = 10.0
 BACKLOG = 1000  # events that wait for one owner's observers
 IDLE_S = 5.0  # that a thread waits for the next event
@@ -120,7 +118,7 @@ class Hooks:
         return None
 
     async def observe(self, hook: str, payload: JsonObject) -> None:
-        """Tell the observers; nobody waits for them. What only listens to a policy's or transform's hook hears it, too."""
+        """Tell the observers; nobody waits for them."""
         await self._notify(hook, payload)
 
     async def _notify(self, hook: str, payload: JsonObject, only: str = "") -> None:
@@ -184,11 +182,13 @@ class Hooks:
         """Let the observers take what waits for them, for a short while."""
         until = monotonic() + CLOSE_S
         for queue in self._queues.values():
-            while not queue.is_idle and monotonic() < until:
-                await asyncio.sleep(0.002)
+            if not queue.is_idle:
+                await self.pool.run(queue.drain, until - monotonic())
             queue.close()
 
     async def _call(self, entry: Hook, payload: JsonObject) -> Any:
+        from hermes.tools.calling.captured_prints import quiet_prints  # paid by the first hook
+
         keywords = keywords_for(entry.callback, payload)
         async with asyncio.timeout(entry.timeout_s):
             with quiet_prints(entry.owner):
@@ -247,6 +247,7 @@ class ObserverQueue:
         self._worker = 0  # the number of the thread at work; 0 is none
         self._made = 0
         self._began: tuple[float, Hook, str] | None = None  # the callback under way
+        self._all_told = threading.Event()
         self._is_closed = False
         self.lost = 0
 
@@ -261,6 +262,7 @@ class ObserverQueue:
                 self.lost += 1
                 return
             self._events.put(_Event(hook, entry, payload))
+            self._all_told.clear()
             began = self._began
             if began is not None and monotonic() - began[0] > began[1].timeout_s:
                 late = TimeoutError(f"it took longer than {began[1].timeout_s:g} s, and was left behind")
@@ -271,6 +273,10 @@ class ObserverQueue:
                 self._worker = self._made
                 # Not `threading.Thread`: its `start` waits for the thread, and nobody here waits for an observer.
                 _thread.start_new_thread(self._work, (self._made,))
+
+    def drain(self, limit_s: float) -> None:
+        """Wait until everything is told, at most so long."""
+        self._all_told.wait(max(0.0, limit_s))
 
     def close(self) -> None:
         """Tell nothing more; what still waits is counted as lost."""
@@ -298,8 +304,13 @@ class ObserverQueue:
                 if self._worker != number:
                     return
                 self._began = None
+                if self._events.empty():
+                    self._all_told.set()
 
     def _tell(self, event: _Event) -> None:
+        from hermes.tools.calling.captured_prints import quiet_prints  # paid by the first hook
+        from hermes.tools.calling.loops import run_sync
+
         callback = event.entry.callback
         try:
             keywords = keywords_for(callback, event.payload)
@@ -317,6 +328,8 @@ async def _finish(answer: Awaitable[Any]) -> Any:
 
 def keywords_for(callback: Callable[..., Any], payload: Mapping[str, Any]) -> JsonObject:
     """Copies of the keywords that the callback takes: what it does to them changes nothing."""
+    from hermes.hook_points import HOOK_API, VERSION_KEYWORD, plain_copy  # paid by the first hook
+
     names = _names(callback)
     given = {**payload, VERSION_KEYWORD: HOOK_API}
     return {key: plain_copy(value) for key, value in given.items() if names is None or key in names}

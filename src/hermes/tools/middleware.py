@@ -47,7 +47,8 @@ async def executed(
             raise ToolError("next_call takes the arguments as an object")
         return check(args)
 
-    chain = Chain(hooks, "tool_execution", "args", {**facts.payload(), "original_args": facts.args}, fit)
+    told = {**facts.payload(), "original_args": facts.args}
+    chain: Chain[JsonObject, Content] = Chain(hooks, "tool_execution", "args", told, fit)
     return await chain.run(facts.args, run, _as_content)
 
 
@@ -106,14 +107,14 @@ class Chain(Generic[Value, Outcome]):
             once = _Once(inner, self._fit, value, entry.timeout_s)
             try:
                 answer = await self._ask(entry, value, once, shown)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the border to a plugin's code; noted as a fault
                 if once.raised is not None:
                     raise once.raised from None  # downstream errors pass through unchanged
                 self._hooks.fault(self._kind, entry.owner, error)
                 answer = None
             finally:
                 once.is_closed = True
-            made = None if answer is None else shown_back(answer, once, shown, taken)
+            made = None if answer is None else _meant(answer, once, taken)
             if made is not None:
                 return made
             if once.is_used:
@@ -146,7 +147,7 @@ class Chain(Generic[Value, Outcome]):
         return "next_call" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
-def shown_back(answer: Any, once: "_Once[Any, Outcome]", shown: Any, taken: Callable[[Any], Outcome | None]) -> Any:
+def _meant(answer: Any, once: "_Once[Any, Outcome]", taken: Callable[[Any], Outcome | None]) -> Outcome | None:
     """What a callback's answer means: the very outcome when it gave back what it was shown."""
     if once.is_used and once.raised is None and once.seen is answer:
         return once.outcome()

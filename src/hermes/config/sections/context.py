@@ -10,7 +10,7 @@ class Section(SectionBase, frozen=True):
 
     engine: Annotated[
         str,
-        key("Who shortens a conversation that grew too long: `compressor`, a plugin's engine by name; `none` never does."),
+        key("Who shortens a conversation that grew too long: `compressor`, or a plugin's engine; `none` never does."),
     ] = "compressor"
     assumed_window: Annotated[
         int, key("Tokens a model is taken to read where neither the settings nor its server nor the tables say.", ge=1)

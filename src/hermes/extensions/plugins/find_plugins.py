@@ -91,7 +91,9 @@ class PluginFinder:
         place = manifest.path or f"entry point {manifest.key}"
         one = self.cache.known.get(place)
         if one is None or one.manifest != manifest:
-            one = self.cache.known[place] = KnownPlugin(stamp=_stamp_of_manifest(Path(manifest.path)), manifest=manifest)
+            one = self.cache.known[place] = KnownPlugin(
+                stamp=_stamp_of_manifest(Path(manifest.path)), manifest=manifest
+            )
         return one
 
     def remember(self) -> None:
@@ -133,7 +135,7 @@ class PluginFinder:
         return made
 
     def _packages(self) -> Sequence[PluginManifest]:
-        """Those of installed packages. Looking for them is slow, so it is done when a folder of packages has changed."""
+        """Those of installed packages. It is slow, so it is done when a folder of packages has changed."""
         stamp = "|".join(f"{place}:{_time_of(place)}" for place in sys.path if place)
         if self.cache.packages_stamp != stamp:
             self.cache.packages = _entry_points()
@@ -213,7 +215,11 @@ def _entry_points() -> list[PluginManifest]:
         facts: dict[str, Any] = {}
         if point.dist is not None:
             about = point.dist.metadata
-            facts = {"version": point.dist.version, "description": about["Summary"] or "", "author": about["Author"] or ""}
+            facts = {
+                "version": point.dist.version,
+                "description": about["Summary"] or "",
+                "author": about["Author"] or "",
+            }
         found[point.name] = PluginManifest(
             name=point.name, key=point.name, source="entrypoint", module=point.value, **facts
         )

@@ -105,7 +105,9 @@ def read_manifest(folder: Path, *, category: str = "", source: Source = "user") 
     key = f"{category}/{folder.name}" if category else name
     if not error and "kind" not in found:
         found["kind"] = _guessed_kind(folder)
-    return PluginManifest(**{**found, "key": key, "path": str(folder), "source": source}, warnings=warnings, error=error)
+    return PluginManifest(
+        **{**found, "key": key, "path": str(folder), "source": source}, warnings=warnings, error=error
+    )
 
 
 def _plain(file: Path) -> Mapping[str, Any]:
@@ -188,7 +190,9 @@ def _needs(value: Any) -> PluginNeeds:
                 raise UserError("plugin.yaml: needs.llm must be true or false")
             found[name] = given
             continue
-        listed = ["*"] if given is True else [] if given in (None, False) else [given] if isinstance(given, str) else given
+        listed = (
+            ["*"] if given is True else [] if given in (None, False) else [given] if isinstance(given, str) else given
+        )
         if not isinstance(listed, list) or not all(isinstance(one, str) and one for one in listed):
             raise UserError(f"plugin.yaml: needs.{name} must be a list of names, or true for all")
         found[name] = tuple(sorted(set(listed)))

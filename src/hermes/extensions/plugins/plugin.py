@@ -11,9 +11,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
+from weakref import WeakValueDictionary
 
-from hermes.compat.loader import FixedNames, load_plugin
+from hermes.compat.loader import PLUGINS, FixedNames, load_plugin
 from hermes.config.sections.plugins import PluginEntry
+from hermes.errors import UserError
 from hermes.extensions.plugins import joints
 from hermes.extensions.plugins.manifest import PluginManifest
 from hermes.extensions.plugins.offers import LiveOffers, Offers
@@ -21,11 +23,12 @@ from hermes.extensions.plugins.plugin_context import PluginContext
 
 _ENV_NAME = re.compile(r"""(?:getenv|environ(?:\.get)?|get_env_value)\s*[\[(]\s*["']([A-Za-z_][A-Za-z0-9_]*)["']""")
 _lock = threading.RLock()  # a plugin is loaded by one thread at a time; it may load what it needs of others
+_by_module: WeakValueDictionary[str, "Plugin"] = WeakValueDictionary()  # a cache: whose code a module is
 loading: ContextVar["Plugin | None"] = ContextVar("hermes_plugin_loading", default=None)
 log = logging.getLogger("hermes.plugins")
 
 
-class PluginBroken(Exception):
+class PluginBroken(UserError):
     """A plugin cannot be loaded; the text is one line."""
 
 
@@ -83,16 +86,22 @@ class Plugin:
             except KeyboardInterrupt:
                 self.is_loaded = False
                 raise
-            except BaseException as error:  # noqa: BLE001 - the border to a plugin's code: SystemExit, too, is its own
+            except BaseException as error:
                 self.error = one_line(error)
                 self.details = _traceback(error)
                 log.warning("plugin %r is not loaded: %s", self.key, self.error, exc_info=error)
             finally:
                 loading.reset(token)
             self.recorded.tools += [
-                one for one in joints.tools().captured(self) if one.name not in {known.name for known in self.recorded.tools}
+                one
+                for one in joints.tools().captured(self)
+                if one.name not in {known.name for known in self.recorded.tools}
             ]
             self.offers = self.recorded
+
+    def sound_offers(self) -> Offers | None:
+        """What it offers, when it was loaded without a fault."""
+        return None if self.error else self.offers
 
     def _module(self) -> ModuleType:
         manifest = self.manifest
@@ -100,6 +109,7 @@ class Plugin:
             return importlib.import_module(manifest.module.partition(":")[0])
         folder = Path(manifest.path)
         importlib.invalidate_caches()
+        _by_module[module_name(manifest)] = self
         wanted = {one.name for one in manifest.requires_env} | set(env_names(folder))
         if manifest.needs is not None and "*" not in manifest.needs.env:
             wanted = FixedNames(manifest.needs.env)
@@ -115,6 +125,12 @@ class Plugin:
         if inspect.iscoroutine(answer):
             answer.close()
             raise PluginBroken("its register is a coroutine; it must be a plain function")
+
+
+def plugin_of_module(name: str) -> Plugin | None:
+    """The plugin that a module is part of; None for any other module."""
+    root, _, rest = name.partition(".")
+    return _by_module.get(rest.partition(".")[0]) if root == PLUGINS else None
 
 
 def module_name(manifest: PluginManifest) -> str:
@@ -133,7 +149,7 @@ def one_line(error: BaseException) -> str:
         return words
     if isinstance(error, ModuleNotFoundError) and error.name:
         root = error.name.partition(".")[0]
-        return notes and f"{words}: {notes}" or f"it needs the Python package {root!r}, which is not installed"
+        return (notes and f"{words}: {notes}") or f"it needs the Python package {root!r}, which is not installed"
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"
     return f"{type(error).__name__}: {words}"[:500] if words else type(error).__name__

@@ -81,7 +81,8 @@ class PluginContext:
         override: bool = False,
     ) -> None:
         """Offer a tool. A name that another toolset has is left with it, unless the operator allows the override."""
-        if not isinstance(name, str) or not name or not isinstance(toolset, str) or not isinstance(schema, dict):
+        given: tuple[Any, ...] = (name, toolset, schema)  # whatever a plugin's author wrote
+        if not (name and isinstance(given[0], str) and isinstance(given[1], str) and isinstance(given[2], dict)):
             raise TypeError("register_tool takes a name, a toolset and a schema as an object")
         for what, function in (("handler", handler), ("check_fn", check_fn or bool)):
             if not callable(function):
@@ -121,7 +122,7 @@ class PluginContext:
         self._offers.hooks.append(hook_name)
 
     def register_middleware(self, kind: str, callback: Callable[..., Any]) -> None:
-        """Put `callback` around calls (`tool_request`, `tool_execution`) or requests (`llm_request`, `llm_execution`)."""
+        """Put `callback` around calls (`tool_request`, `tool_execution`) or requests (`llm_…`)."""
         if kind not in MIDDLEWARE:
             raise ValueError(f"there is no middleware {kind!r}; there are {', '.join(MIDDLEWARE)}")
         if not callable(callback):
@@ -171,7 +172,7 @@ class PluginContext:
 
     def register_skill(self, name: str, path: str | Path, description: str = "") -> None:
         """A skill that is read as `<plugin>:<name>`, and is in no list."""
-        if not isinstance(name, str) or not _SKILL_NAME.fullmatch(name):
+        if not _SKILL_NAME.fullmatch(str(name)):
             raise ValueError(f"{name!r} is no name of a skill; use letters, digits, '_' and '-'")
         file = Path(path)
         file = file / "SKILL.md" if file.is_dir() else file
@@ -255,7 +256,7 @@ class PluginContext:
         self, key: str, *, display_name: str, description: str, defaults: Mapping[str, Any] | None = None
     ) -> None:
         """A helper task of the plugin's own. It is kept and listed; nothing uses it yet."""
-        if not isinstance(key, str) or not _TASK_KEY.fullmatch(key):
+        if not _TASK_KEY.fullmatch(str(key)):
             raise ValueError(f"{key!r} is no key of a task; use letters, digits and '_'")
         if key in self._plugin.taken_commands("tasks"):
             raise ValueError(f"there is a helper task {key!r} already")

@@ -58,7 +58,7 @@ class PluginModelAccess:
         return answer
 
     def complete_structured(self, **asked: Any) -> PluginAnswer:
-        """An answer that is JSON: instructions, input, json_schema, json_mode, schema_name, system_prompt, and as above."""
+        """An answer in JSON: instructions, input, json_schema, json_mode, schema_name, system_prompt, …"""
         messages, rest = _structured(asked)
         return _parsed(self.complete(messages, **rest))
 
@@ -79,9 +79,13 @@ class PluginModelAccess:
         model = asked.get("model")
         if model and may.allowed_models and model not in may.allowed_models:
             raise PermissionError(f"the plugin {plugin.key!r} may ask {', '.join(may.allowed_models)}, not {model!r}")
-        listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(one) for one in messages]
+        listed = (
+            [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(one) for one in messages]
+        )
         if not listed or any(one.get("role") not in ("system", "user", "assistant") for one in listed):
-            raise ValueError("messages is a text, or a list of objects with a role (system, user, assistant) and a content")
+            raise ValueError(
+                "messages is a text, or a list of objects with a role (system, user, assistant) and a content"
+            )
         given = {name: value for name, value in asked.items() if value is not None}
         return PluginQuestion(plugin=plugin.key, messages=tuple(listed), **given)
 

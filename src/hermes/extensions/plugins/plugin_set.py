@@ -1,8 +1,8 @@
 """The plugins of one home in this process: which are on, what they offer, and what is wrong with them.
 
-A start reads what the plugins offered the last time they were loaded, and imports none. One that is new, or whose files,
-settings or variables have changed, is loaded to learn it, once. After that it is loaded when a tool of it is called, a
-hook fires that it listens to, or a command of it is used.
+A start reads what the plugins offered the last time they were loaded, and imports none. One that is new, or whose
+files, settings or variables have changed, is loaded to learn it, once. After that it is loaded when a tool of it is
+called, a hook fires that it listens to, or a command of it is used.
 """
 
 import hashlib
@@ -21,7 +21,14 @@ from hermes.config.settings import Settings
 from hermes.errors import UserError
 from hermes.extensions.plugins import joints
 from hermes.extensions.plugins.consents import Consents
-from hermes.extensions.plugins.find_plugins import PROJECT_FOLDER, PROJECT_SWITCH, SAFE_MODE, PluginFinder, code_stamp, is_on
+from hermes.extensions.plugins.find_plugins import (
+    PROJECT_FOLDER,
+    PROJECT_SWITCH,
+    SAFE_MODE,
+    PluginFinder,
+    code_stamp,
+    is_on,
+)
 from hermes.extensions.plugins.manifest import PluginManifest
 from hermes.extensions.plugins.offers import CommandOffer, Offers
 from hermes.extensions.plugins.plugin import Plugin, PluginBroken, env_names
@@ -152,7 +159,7 @@ class PluginSet:
             return
         plugin.load()
         names = env_names(Path(manifest.path)) if manifest.path else []
-        known.offers = None if plugin.error else plugin.offers
+        known.offers = plugin.sound_offers()
         known.code_stamp, known.env_names = stamp, sorted({*names, *(one.name for one in manifest.requires_env)})
         known.env_digest = _digest(known.env_names, settings)
         self.finder.remember()
@@ -304,11 +311,15 @@ def _taken(callback: Callable[..., Any], keywords: Mapping[str, Any]) -> Mapping
 
 
 def project_of(settings: Settings, cwd: Path | None) -> Path | None:
-    """The project at `cwd` whose plugins may be used: the nearest with some, if it is trusted or the variable says so."""
+    """The project at `cwd` whose plugins may be used: the nearest with some, if trusted, or if the variable says so."""
     here = cwd or Path.cwd()
     for place in (here, *here.parents):
         folder = place / PROJECT_FOLDER
-        if place != settings.home.parent and folder.is_dir() and folder.resolve() != (settings.home / "plugins").resolve():
+        if (
+            place != settings.home.parent
+            and folder.is_dir()
+            and folder.resolve() != (settings.home / "plugins").resolve()
+        ):
             trusted = joints.ground().is_trusted(place, settings.mapping)
             return place if trusted or is_on(settings.environ, PROJECT_SWITCH) else None
     return None

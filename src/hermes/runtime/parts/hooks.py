@@ -1,4 +1,4 @@
-"""Hooks: policies, observers and transforms of plugins on the session's bus, and the user's own programs behind them."""
+"""Hooks: policies, observers and transforms of plugins on the session's bus, and the user's own programs."""
 
 import hashlib
 from collections.abc import Awaitable, Mapping
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.confinement.policy import ConfinedEnvironment, Confinement
-from hermes.hook_points import LazyView
 from hermes.programs import split_path
 from hermes.runtime.parts import Joining, Part, TurnFacts
 from hermes.seams import Action, Environment, HookBus
@@ -76,6 +75,8 @@ class CallHooks(Part):
         return self._words(turn)
 
     async def _words(self, turn: TurnFacts) -> str:
+        from hermes.hook_points import LazyView  # for who has hooks
+
         ids = {"task_id": turn.session_id, "session_id": turn.session_id, "turn_id": turn.turn_id}
         about = {**ids, "model": turn.model, "platform": self._platform}
         if turn.is_new:

@@ -23,7 +23,11 @@ class PluginsPart(Part):
     def __init__(self, plugins: "Sequence[Plugin]") -> None:
         self._plugins = plugins
         self._by_tool = {
-            offer.name: one for one in plugins if one.offers is not None for offer in one.offers.tools if not one.is_loaded
+            offer.name: one
+            for one in plugins
+            if one.offers is not None
+            for offer in one.offers.tools
+            if not one.is_loaded
         }
 
     @classmethod

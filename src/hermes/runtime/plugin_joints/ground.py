@@ -32,7 +32,9 @@ class PluginGround:
         folders = spec.submodule_search_locations or () if spec is not None else ()
         files = [file.stem for folder in folders for file in Path(folder).glob("*.py") if file.stem != "__init__"]
         names = {stem.rstrip("_").replace("_", "-") for stem in files}
-        return frozenset(names | ({alias for name in names for alias in _ALIASES.get(name, ())} if kind == "slash" else set()))
+        return frozenset(
+            names | ({alias for name in names for alias in _ALIASES.get(name, ())} if kind == "slash" else set())
+        )
 
     def is_trusted(self, project: Path, settings: Mapping[str, Any]) -> bool:
         return is_trusted(project, settings)

@@ -1,5 +1,7 @@
 """Engines, memories, models and search services of plugins: checked, and made known where settings name them."""
 
+import copy
+import logging
 from typing import Any, get_args
 
 from hermes.config.settings import Settings
@@ -11,6 +13,8 @@ from hermes.models.endpoint import ApiMode
 from hermes.models.providers.catalogue import ProviderEntry, add_provider, find_provider
 from hermes.tools.web.providers import SEARCHES, known_services
 from hermes.types import JsonObject
+
+log = logging.getLogger("hermes.plugins")
 
 
 class PluginProviders:
@@ -33,7 +37,9 @@ class PluginProviders:
             return f"the model provider {name!r} is left out: there is one of that name"
         mode = str(data.get("api_mode") or "chat_completions")
         if mode not in get_args(ApiMode):
-            return f"the model provider {name!r} is left out: it speaks {mode!r}; there are {', '.join(get_args(ApiMode))}"
+            return (
+                f"the model provider {name!r} is left out: it speaks {mode!r}; there are {', '.join(get_args(ApiMode))}"
+            )
         if not data.get("base_url"):
             return f"the model provider {name!r} is left out: it has no base_url"
         entry = ProviderEntry(
@@ -62,7 +68,7 @@ JOINT = PluginProviders()
 
 
 def add_memory_provider(name: str, settings: Settings) -> None:
-    """Have the memory provider of a plugin known, when `memory.provider` names one; `PluginBroken` when it is broken."""
+    """Have a plugin's memory provider known, when `memory.provider` names it; `PluginBroken` when it is broken."""
     if not name or name in PROVIDERS.names() or not (settings.home / "plugins").is_dir():
         return
     plugin = plugins_of(settings.home).memory_plugin(name, settings)
@@ -77,8 +83,6 @@ def add_memory_provider(name: str, settings: Settings) -> None:
 
 def context_engine(name: str, settings: Settings) -> tuple[ContextEngine | None, str]:
     """The engine that `context.engine` names, one for each agent, and else why there is none."""
-    import copy
-
     if not is_asked_for(settings):
         return None, f"there is no context engine {name!r}; no plugin is switched on"
     found = [one for one in plugins_of(settings.home).chosen(settings) if one.offers is not None]
@@ -92,5 +96,6 @@ def context_engine(name: str, settings: Settings) -> tuple[ContextEngine | None,
         return None, f"the plugin {plugin.key!r}, whose context engine this is, is not loaded: {plugin.error}"
     try:
         return copy.deepcopy(engine), ""
-    except Exception:  # noqa: BLE001 - an engine that holds what cannot be copied serves all agents of the process
+    except Exception as error:  # noqa: BLE001 - what an engine holds is its own affair
+        log.info("the context engine %r cannot be copied, and serves all agents of the process: %s", name, error)
         return engine, ""

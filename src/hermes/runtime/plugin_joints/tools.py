@@ -109,8 +109,8 @@ def refuse_override(plugin: Plugin, name: str) -> None:
     """`PermissionError` unless the operator lets the plugin replace tools."""
     if not plugin.entry.allow_tool_override:
         raise PermissionError(
-            f"the tool {name!r} is there already; plugins.entries.{plugin.key}.allow_tool_override: true in config.yaml "
-            "lets this plugin replace it"
+            f"the tool {name!r} is there already; plugins.entries.{plugin.key}.allow_tool_override: true in "
+            "config.yaml lets this plugin replace it"
         )
 
 

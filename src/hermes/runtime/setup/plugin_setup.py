@@ -14,7 +14,6 @@ from hermes.hook_points import HOOKS
 from hermes.runtime.plugin_joints.tools import JOINT as TOOLS
 from hermes.tools.calling.outside_agent import outside
 from hermes.tools.hooks import Hooks
-from hermes.tools.registry import registry
 
 if TYPE_CHECKING:
     from hermes.runtime.options import AgentOptions
@@ -60,7 +59,7 @@ def _introduce(plugin: Plugin) -> None:
 
 
 def join_hooks(bus: Hooks, settings: Settings, plugins: list[Plugin]) -> None:
-    """Have the hooks of plugins called by `bus`, in the order of their keys; each is imported when its first one fires."""
+    """Have the hooks of plugins called by `bus`, in the order of their keys; one is imported when its hook fires."""
     for plugin in plugins:
         if plugin.offers is None:
             continue
@@ -116,5 +115,3 @@ def with_engine(options: "AgentOptions", settings: Settings) -> "tuple[AgentOpti
     if engine is None:
         return options, f"{why}; the compressor stands in"
     return replace(options, session=replace(options.session, context_engine=engine)), ""
-
-
