@@ -6,7 +6,7 @@ import msgspec
 
 from hermes.ops import CallClosed, CallJournalled
 from hermes.runtime.context import CallContext, Prepared
-from hermes.runtime.tool_executor import through_stages, with_middleware
+from hermes.runtime.tool_executor import through_stages
 from hermes.scope import TurnScope, unbroken
 from hermes.tools.calling.call_order import Lanes
 from hermes.tools.code_execution.script_request import for_script
@@ -39,6 +39,8 @@ class KernelCalls:
         rules = self._turn.tools.rules(name)
         one = Prepared(call, name, args, rules)
         if "tool_request" in getattr(self._turn.services.hooks, "heard", ()):
+            from hermes.runtime.call_middleware import with_middleware  # for who has some
+
             one = await with_middleware(self._turn, one)
             args = one.args
         as_called = self._turn.for_call(one, scope.child(call.id, timeout_s=rules.timeout_s))

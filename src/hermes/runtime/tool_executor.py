@@ -11,14 +11,12 @@ from msgspec import Struct, field
 from hermes.errors import ToolError
 from hermes.runtime.context import CallContext, Prepared, TurnContext
 from hermes.runtime.guardrails import GuardrailDecision, Guardrails
-from hermes.runtime.parts.hooks import call_facts
 from hermes.runtime.redaction import clean_content
 from hermes.scope import CallInterrupted
 from hermes.seams import ToolView
 from hermes.tools.calling.arguments import repair_name
 from hermes.tools.calling.call_order import Waves
 from hermes.tools.calling.validation import CallRefused, parse_arguments, refuse_unknown
-from hermes.tools.hooks import Hooks
 from hermes.tools.registry import tool_error
 from hermes.tools.results.limits import NO_LIMIT, fit, spill
 from hermes.tools.results.tool_result import error_content, failure_of, fence, sanitise_error, with_note
@@ -63,6 +61,8 @@ async def run_calls(
     for place, call in enumerate(calls, 1):  # all are checked before any of them runs
         ready = _validated(ctx.tools, call, place)
         if changes and isinstance(ready, Prepared):
+            from hermes.runtime.call_middleware import with_middleware  # for who has some
+
             ready = await with_middleware(ctx, ready)
         if isinstance(ready, Prepared):
             pending.append(ready)
@@ -108,17 +108,6 @@ def _validated(view: ToolView, call: ToolCall, place: int) -> Prepared | ToolRes
     except ToolError as error:
         return ToolResult(call_id=call.id, name=call.name, content=tool_error(error), status="failed")
     return Prepared(call, name, args, view.rules(name), place)
-
-
-async def with_middleware(ctx: TurnContext, one: Prepared) -> Prepared:
-    """The call with the arguments that middleware gives it."""
-    from hermes.tools.middleware import requested  # for who has some
-
-    hooks = ctx.services.hooks
-    assert isinstance(hooks, Hooks)
-    facts = call_facts(ctx.for_call(one, ctx.scope))
-    args = await requested(hooks, facts, lambda changed: ctx.tools.check(one.name, changed))
-    return one if args is one.args else msgspec.structs.replace(one, args=args)
 
 
 class _Done(Struct, frozen=True):
@@ -260,7 +249,9 @@ async def through_stages(call: CallContext) -> ToolResult:
     if reason is not None:
         content, status = tool_error(reason), "failed"
     elif "tool_execution" in getattr(services.hooks, "heard", ()):
-        content, status = await _executed(call)
+        from hermes.runtime.call_middleware import run_around  # for who has some
+
+        content, status = await run_around(call, _contained)
     else:
         content, status = await _contained(call)
     duration_ms = (services.clock.monotonic() - started) * 1000
@@ -272,26 +263,6 @@ async def through_stages(call: CallContext) -> ToolResult:
         duration_ms=duration_ms,
         details=call.details,
     )
-
-
-async def _executed(call: CallContext) -> tuple[Content, ResultStatus]:
-    """The call by way of the middleware around it; what that answers is judged like a tool's own."""
-    from hermes.tools.middleware import executed  # for who has some
-
-    hooks, tools, asked = call.turn.services.hooks, call.turn.tools, call.asked
-    assert isinstance(hooks, Hooks)
-    ended: list[tuple[Content, ResultStatus]] = []
-
-    async def run(args: JsonObject) -> Content:
-        ended.append(await _contained(msgspec.structs.replace(call, asked=msgspec.structs.replace(asked, args=args))))
-        return ended[-1][0]
-
-    content = await executed(hooks, call_facts(call), run, lambda changed: tools.check(asked.name, changed))
-    if ended and content is ended[-1][0]:
-        return ended[-1]
-    if call.route != "code":
-        content = clean_content(content, call.turn.services.redactor)
-    return content, "failed" if failure_of(content) else "ok"
 
 
 async def _contained(call: CallContext) -> tuple[Content, ResultStatus]:

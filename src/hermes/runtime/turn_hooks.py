@@ -122,14 +122,14 @@ class RequestHooks:
         current = original
         for entry in entries:
             payload = {**self._ids, "request": current, "original_request": original}
-            answer = await self._hooks.ask(entry, "llm_request", payload)
+            answer = await self._hooks.table.ask(entry, "llm_request", payload)
             changed = answer.get("request") if isinstance(answer, Mapping) else None
             if isinstance(changed, dict):
                 try:
                     request = self._changed(request, current, changed)
                     current = changed
                 except Exception as error:  # noqa: BLE001 - what a plugin made of it is no request; noted as a fault
-                    self._hooks.fault("llm_request", entry.owner, error)
+                    self._hooks.table.fault("llm_request", entry.owner, error)
         return request
 
     async def _executed(self, request: ModelRequest, send: Any) -> ModelAnswer:
@@ -154,7 +154,7 @@ class RequestHooks:
             return _with_text(made[-1], words) if made and isinstance(words, str) else None
 
         facts = {**self._ids, "original_request": original}
-        chain: Chain[ModelRequest, ModelAnswer] = Chain(self._hooks, "llm_execution", "request", facts, fit)
+        chain: Chain[ModelRequest, ModelAnswer] = Chain(self._hooks.table, "llm_execution", "request", facts, fit)
         chain.show_value = self._as_dict
         return await chain.run(request, inner, taken, _shown)
 

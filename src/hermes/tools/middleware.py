@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from hermes.errors import ToolError
 from hermes.tools.calling.captured_prints import quiet_prints
 from hermes.tools.calling.pool import DaemonPool
-from hermes.tools.hooks import CallFacts, Hook, Hooks, keywords_for
+from hermes.tools.hook_bus import CallFacts, Hook, HookTable, keywords_for
 from hermes.types import Content, JsonObject
 
 Value = TypeVar("Value")  # what goes in: arguments, a request
@@ -20,7 +20,7 @@ Outcome = TypeVar("Outcome")  # what comes out
 Check = Callable[[JsonObject], JsonObject]
 
 
-async def requested(hooks: Hooks, facts: CallFacts, check: Check) -> JsonObject:
+async def requested(hooks: HookTable, facts: CallFacts, check: Check) -> JsonObject:
     """The call's arguments as `tool_request` leaves them, each seeing what the one before made.
 
     What does not fit the tool's schema any more, and whatever else goes wrong, changes nothing.
@@ -38,7 +38,7 @@ async def requested(hooks: Hooks, facts: CallFacts, check: Check) -> JsonObject:
 
 
 async def executed(
-    hooks: Hooks, facts: CallFacts, run: Callable[[JsonObject], Awaitable[Content]], check: Check
+    hooks: HookTable, facts: CallFacts, run: Callable[[JsonObject], Awaitable[Content]], check: Check
 ) -> Content:
     """The result of the call by way of `tool_execution`, the first registered being the outermost."""
 
@@ -56,7 +56,7 @@ def _as_content(answer: Any) -> Content | None:
     return answer if isinstance(answer, str) else None
 
 
-async def _asked(hooks: Hooks, entry: Hook, payload: JsonObject) -> Any:
+async def _asked(hooks: HookTable, entry: Hook, payload: JsonObject) -> Any:
     async with asyncio.timeout(entry.timeout_s):
         return await _called(hooks.pool, entry, keywords_for(entry.callback, payload))
 
@@ -72,7 +72,9 @@ async def _called(pool: DaemonPool, entry: Hook, keywords: JsonObject) -> Any:
 class Chain(Generic[Value, Outcome]):
     """Callbacks with a `next_call`, one around the other, and something that runs at most once in the middle."""
 
-    def __init__(self, hooks: Hooks, kind: str, keyword: str, facts: JsonObject, fit: Callable[[Any], Value]) -> None:
+    def __init__(
+        self, hooks: HookTable, kind: str, keyword: str, facts: JsonObject, fit: Callable[[Any], Value]
+    ) -> None:
         self._hooks = hooks
         self._kind = kind
         self._keyword = keyword  # of the value: `args`, `request`

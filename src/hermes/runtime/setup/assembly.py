@@ -1,7 +1,6 @@
 """Put an agent together: this is where its collaborators are introduced to each other, and its parts join."""
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -19,7 +18,14 @@ from hermes.runtime.session.history_cache import HistoryCache, RedactingStore
 from hermes.runtime.setup.caller_questions import question_to_user
 from hermes.runtime.setup.environment_setup import Workplace, environment_for, stored_folder
 from hermes.runtime.setup.gate import AgentGate
-from hermes.runtime.setup.model_setup import client_options, introduced, model_chain, prefill, request_options
+from hermes.runtime.setup.model_setup import (
+    client_options,
+    introduced,
+    model_chain,
+    prefill,
+    request_options,
+    with_plugins,
+)
 from hermes.runtime.setup.process import ProcessParts, shared, store_of
 from hermes.runtime.setup.tool_view_cache import SessionTools
 from hermes.seams import RequestOptions, Unit
@@ -27,7 +33,6 @@ from hermes.tools.environments.command_env import redactor_of
 from hermes.tools.files.file_memory import REDACTOR
 from hermes.tools.hooks import Hooks
 from hermes.tools.results.shelf import FileShelf
-from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
     from hermes.models.box.model import BoxModel
@@ -64,12 +69,7 @@ async def assemble(
 ) -> Assembly:
     """What `options` and the settings ask for. Cheap: nothing is started, connected or imported early."""
     settings = settings or load_settings()
-    told = ""
-    if "plugins" in settings.tree or "context" in settings.tree:
-        from hermes.runtime.setup.plugin_setup import prepare, with_engine  # for who has plugins
-
-        prepare(settings, Path(options.tools.cwd) if options.tools.cwd else None)
-        options, told = with_engine(options, settings)
+    options, told = with_plugins(options, settings)
     inner = store_of(options, settings, process)
     redactor = redactor_of(settings, options.model.api_key)
     store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
@@ -118,8 +118,7 @@ async def assemble(
         user_id=options.session.user_id,
         ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),
     )
-    if told:
-        services.parts.untold.append(StatusChanged("warning", told))
+    services.parts.untold += told
     services.parts.join_all(
         Joining(
             session_id=session_id,

@@ -14,6 +14,7 @@ from hermes.hook_points import HOOKS
 from hermes.runtime.plugin_joints.tools import JOINT as TOOLS
 from hermes.tools.calling.outside_agent import outside
 from hermes.tools.hooks import Hooks
+from hermes.types import StatusChanged
 
 if TYPE_CHECKING:
     from hermes.runtime.options import AgentOptions
@@ -104,14 +105,15 @@ def prepare_outside() -> None:
     join_hooks(outside.hooks, settings, plugins)
 
 
-def with_engine(options: "AgentOptions", settings: Settings) -> "tuple[AgentOptions, str]":
-    """The options with the engine that `context.engine` names, where that is a plugin's, and else why it is not."""
+def prepare_agent(options: "AgentOptions", settings: Settings) -> "tuple[AgentOptions, list[StatusChanged]]":
+    """The options with the engine that `context.engine` names, where that is a plugin's; plugins are known then."""
+    prepare(settings, Path(options.tools.cwd) if options.tools.cwd else None)
     name = settings.of(context_section.Section).engine
     if name in ("compressor", "none") or options.session.context_engine is not None:
-        return options, ""
-    from hermes.runtime.plugin_joints.providers import context_engine
+        return options, []
+    from hermes.runtime.plugin_joints.providers import context_engine  # for who has one
 
     engine, why = context_engine(name, settings)
     if engine is None:
-        return options, f"{why}; the compressor stands in"
-    return replace(options, session=replace(options.session, context_engine=engine)), ""
+        return options, [StatusChanged("warning", f"{why}; the compressor stands in")]
+    return replace(options, session=replace(options.session, context_engine=engine)), []

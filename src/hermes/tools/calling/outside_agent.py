@@ -8,24 +8,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hermes.config import paths
 from hermes.errors import ToolError
 from hermes.schemas import tidy
 from hermes.scope import TurnScope
-from hermes.seams import Environment, EventStore, Gate, NestedCalls, ResultShelf, Route, Supervisor
+from hermes.seams import Environment, EventStore, Gate, NestedCalls, ResultShelf, Route, Supervisor, ToolRules
 from hermes.state.stores import open_store, place_of
 from hermes.tools.calling.dispatch import awaited, call_now, fitting, is_coroutine, resolved, takes_context
 from hermes.tools.calling.loops import depth_here, run_sync
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.calling.validation import CallRefused, Validator
-from hermes.tools.hooks import AROUND, CallEnd, CallFacts, Hooks, nobody_listens, refusal, told
+from hermes.tools.hooks import AROUND, Hooks, nobody_listens
 from hermes.tools.registration.definitions import load_home
 from hermes.tools.registry import Registered, offered_schema, registry, tool_error
 from hermes.tools.results.shelf import FileShelf
-from hermes.tools.results.tool_result import error_content, failure_of, normalise, sanitise_error
+from hermes.tools.results.tool_result import error_content, normalise, sanitise_error
 from hermes.tools.view import rules_of
 from hermes.types import Event, JsonObject, text_of
 
@@ -53,6 +52,15 @@ class DirectCall:
     user_task: str | None = None
     enabled_tools: list[str] | None = None
     skip_pre_hook: bool = False
+
+
+class HookedCall(NamedTuple):
+    """A call that hooks are told of, and how changed arguments are checked."""
+
+    call: DirectCall
+    args: JsonObject
+    rules: ToolRules
+    check: Callable[[Any], JsonObject]
 
 
 class DirectCalls:
@@ -90,43 +98,16 @@ class DirectCalls:
             args = self.checked(tool, call.args)
         except CallRefused as refused:
             return refused.as_json()
-        hooked = not nobody_listens(self.hooks, AROUND)
-        if hooked and self.hooks.middleware("tool_request"):
-            args = self._requested(tool, args, call)
-        facts = CallFacts(
-            name=call.name,
-            args=args,
-            task_id=call.task_id,
-            session_id=call.session_id,
-            tool_call_id=call.tool_call_id,
-        )
-        if not hooked:
+        if nobody_listens(self.hooks, AROUND):
             return self._run(tool, args, call)
-        reason = run_sync(refusal(self.hooks, facts, rules_of(tool), skip_pre_hook=call.skip_pre_hook), None)
-        started = monotonic()
-        content = tool_error(reason) if reason is not None else self._executed(tool, facts, call)
-        took_ms = (monotonic() - started) * 1000
-        end = CallEnd(content=content, duration_ms=took_ms, blocked=reason, error=failure_of(content) or "")
-        return text_of(run_sync(told(self.hooks, facts, end), None))
+        from hermes.tools.calling.hooked_call import run_hooked  # for who has hooks
 
-    def _requested(self, tool: Registered, args: JsonObject, call: DirectCall) -> JsonObject:
-        """The arguments as middleware leaves them."""
-        from hermes.tools.middleware import requested  # for who has some
+        def run(wanted: JsonObject) -> str:
+            return self._run(tool, wanted, call)
 
-        facts = CallFacts(name=call.name, args=args, task_id=call.task_id, session_id=call.session_id)
-        return run_sync(requested(self.hooks, facts, lambda changed: self.checked(tool, changed)), None)
-
-    def _executed(self, tool: Registered, facts: CallFacts, call: DirectCall) -> str:
-        """The result text, by way of the middleware around it."""
-        if not self.hooks.middleware("tool_execution"):
-            return self._run(tool, facts.args, call)
-        from hermes.tools.middleware import executed  # for who has some
-
-        async def run(args: JsonObject) -> str:
-            return await self.pool.run(self._run, tool, args, call)
-
-        ran = executed(self.hooks, facts, run, lambda changed: self.checked(tool, changed))
-        return text_of(run_sync(ran, None))
+        return run_hooked(
+            self, HookedCall(call, args, rules_of(tool), lambda changed: self.checked(tool, changed)), run
+        )
 
     def dispatch(self, tool: Registered, args: JsonObject, given: Mapping[str, Any]) -> str:
         """`registry.dispatch` of a handler that works with a context: no hooks, no check of the arguments."""

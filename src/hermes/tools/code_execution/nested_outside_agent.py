@@ -10,7 +10,7 @@ from hermes.tools.calling.call_order import Lanes
 from hermes.tools.calling.dispatch import invoke
 from hermes.tools.calling.outside_agent import OutsideContext
 from hermes.tools.code_execution.script_request import for_script
-from hermes.tools.hooks import CallEnd, CallFacts, refusal, told
+from hermes.tools.hook_bus import CallEnd, CallFacts, refusal, told
 from hermes.tools.registry import Registered, registry, tool_error
 from hermes.tools.results.tool_result import error_content, failure_of, sanitise_error
 from hermes.tools.view import effects_of, rules_of
