@@ -237,17 +237,17 @@ class ObserverQueue:
     def put(self, hook: str, entry: Hook, payload: JsonObject) -> None:
         """Take an event in, at once; one that does not fit is counted."""
         with self._lock:
-            if self._is_closed or self._events.qsize() >= BACKLOG:
-                self.lost += 1
-                return
-            self._events.put(_Event(hook, entry, payload))
-            self._all_told.clear()
             began = self._began
             if began is not None and monotonic() - began[0] > began[1].timeout_s:
                 late = TimeoutError(f"it took longer than {began[1].timeout_s:g} s, and was left behind")
                 self._failed(began[2], self._owner, late)
                 self._worker, self._began = 0, None
-            if not self._worker:
+            if self._is_closed or self._events.qsize() >= BACKLOG:
+                self.lost += 1
+            else:
+                self._events.put(_Event(hook, entry, payload))
+                self._all_told.clear()
+            if not self._worker and not self._is_closed:
                 self._made += 1
                 self._worker = self._made
                 # Not `threading.Thread`: its `start` waits for the thread, and nobody here waits for an observer.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hermes.extensions.plugins.offers import ToolOffer
-from hermes.extensions.plugins.plugin import Plugin, PluginBroken
+from hermes.extensions.plugins.plugin import Plugin, PluginBroken, loading
 from hermes.tools.registry import Registered, ToolEntry, ToolRegistry, registry
 from hermes.tools.traits import Origin
 
@@ -29,7 +29,7 @@ class PluginTools:
                     f"({old.source or old.origin})"
                 )
             refuse_override(plugin, name)
-        if old is not None and old.source == plugin.source and not old.lazy:
+        if old is not None and old.source == plugin.source and not old.lazy and loading.get() is plugin:
             return ""  # registered by the code of the plugin itself
         target.add(self._registered(plugin, offer), override=offer.override)
         return ""

@@ -89,19 +89,17 @@ def absent(plugins: list[Plugin]) -> list[str]:
 
 
 def prepare_outside() -> None:
-    """The same for calls that belong to no agent; looked at again when the registry has no plugins of this home."""
+    """The same for calls that belong to no agent: the hooks of the process are those of the home in use."""
     from hermes.config.load import load_settings
 
     settings = load_settings()
-    if not is_asked_for(settings) and not required(settings):
+    plugins = prepare(settings) if is_asked_for(settings) else []
+    mark = (str(settings.home), tuple(id(plugin) for plugin in plugins), tuple(required(settings)))
+    if outside.hooks_of[:1] == (mark,):
         return
-    plugins = prepare(settings)
-    mark = (str(settings.home), tuple(id(plugin) for plugin in plugins))
-    if outside.hooks_of == mark:
-        return
-    for key in {plugin.key for plugin in plugins}:
-        outside.hooks.remove(key)
-    outside.hooks_of = mark
+    for owner in outside.hooks_of[1:]:
+        outside.hooks.remove(owner)
+    outside.hooks_of = (mark, *(plugin.key for plugin in plugins))
     join_hooks(outside.hooks, settings, plugins)
 
 

@@ -68,7 +68,7 @@ class DirectCalls:
 
     def __init__(self) -> None:
         self.hooks = Hooks()
-        self.hooks_of: object = None  # whose plugins' hooks these are
+        self.hooks_of: tuple[Any, ...] = ()  # which plugins' hooks these are, and their owners
         self.pool = DaemonPool()
         self._lock = threading.RLock()  # guards the mappings below
         self._places: dict[tuple[str, int], _CallPlace] = {}
