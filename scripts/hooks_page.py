@@ -94,10 +94,14 @@ def page() -> str:
     idle = [one for one in HOOKS.values() if not one.is_fired]
     parts = [HEAD, "\n## Hooks\n", *map(_section, fired)]
     names = ", ".join(f"`{one.name}`" for one in idle)
-    parts.append(f"\n### Known, and not fired by this version\n\n{names}: registering one is accepted and told as idle.\n")
+    parts.append(
+        f"\n### Known, and not fired by this version\n\n{names}: registering one is accepted and told as idle.\n"
+    )
     parts.append("\n## Middleware\n\n`ctx.register_middleware(kind, callback)`. One that fails changes nothing.\n")
     for one in MIDDLEWARE.values():
-        parts.append(f"\n### {one.name}\n\nWhen: {one.when}.\n\nKeywords: {_names(one.keywords)}.\n\nAnswer: {one.answer}.\n")
+        parts.append(
+            f"\n### {one.name}\n\nWhen: {one.when}.\n\nKeywords: {_names(one.keywords)}.\n\nAnswer: {one.answer}.\n"
+        )
     stdin, stdout = json.dumps(STDIN, indent=2), json.dumps(STDOUT, indent=2)
     return "".join(parts) + SHELL.replace("STDIN", stdin).replace("STDOUT", stdout)
 

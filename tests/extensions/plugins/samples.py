@@ -24,7 +24,7 @@ def handler(args, **kw):
 def register(ctx):
     ctx.register_tool("weather", "weather", SCHEMA, handler, emoji="W")
 '''
-WEATHER_OLD = '''
+WEATHER_OLD = """
 from tools.registry import registry, tool_error, tool_result
 from hermes_constants import get_hermes_home
 from .client import look_up
@@ -50,8 +50,8 @@ registry.register(
 
 def register(ctx):
     pass
-'''
-CLIENT = '''
+"""
+CLIENT = """
 import yaml  # a dependency that is installed
 
 TOWNS = yaml.safe_load("Berlin: rain")
@@ -59,9 +59,9 @@ TOWNS = yaml.safe_load("Berlin: rain")
 
 def look_up(town):
     return {"town": town, "weather": TOWNS[town]}
-'''
+"""
 
-POLICY_NEW = '''
+POLICY_NEW = """
 def guard(tool_name, args, **kw):
     if tool_name == "terminal" and "prod" in args.get("command", ""):
         return {"action": "block", "message": "production is off limits"}
@@ -69,8 +69,8 @@ def guard(tool_name, args, **kw):
 
 def register(ctx):
     ctx.register_hook("pre_tool_call", guard)
-'''
-POLICY_OLD = '''
+"""
+POLICY_OLD = """
 from hermes_cli.config import cfg_get, load_config
 
 
@@ -83,9 +83,9 @@ def guard(**kwargs):
 
 def register(ctx):
     ctx.register_hook("pre_tool_call", guard)
-'''
+"""
 
-AUDIT_NEW = '''
+AUDIT_NEW = """
 import json
 from hermes.config.paths import hermes_home
 
@@ -97,8 +97,8 @@ async def after(tool_name, status, tool_call_id, **kw):
 
 def register(ctx):
     ctx.register_hook("post_tool_call", after)
-'''
-AUDIT_OLD = '''
+"""
+AUDIT_OLD = """
 import json
 import logging
 from hermes_constants import get_hermes_home
@@ -118,9 +118,9 @@ def after(**kwargs):
 
 def register(ctx):
     ctx.register_hook("post_tool_call", after)
-'''
+"""
 
-MEMORY = '''
+MEMORY = """
 {imports}
 
 
@@ -148,9 +148,9 @@ class Notes(MemoryProvider):
 
 def register(ctx):
     ctx.register_memory_provider(Notes())
-'''
+"""
 
-ENGINE = '''
+ENGINE = """
 {imports}
 
 
@@ -179,9 +179,9 @@ class LastFew(ContextEngine):
 
 def register(ctx):
     ctx.register_context_engine(LastFew())
-'''
+"""
 
-COMMAND_NEW = '''
+COMMAND_NEW = """
 def show(raw_args):
     return f"pong {raw_args}"
 
@@ -198,8 +198,8 @@ def run(args):
 def register(ctx):
     ctx.register_command("ping", show, description="Answer", args_hint="WORDS")
     ctx.register_cli_command("ping", "Answer on the command line", setup, run)
-'''
-COMMAND_OLD = '''
+"""
+COMMAND_OLD = """
 from hermes_cli.plugins import get_plugin_commands
 
 
@@ -221,7 +221,7 @@ def run(args):
 def register(ctx):
     ctx.register_command("/Ping", show, "Answer", "WORDS")
     ctx.register_cli_command("ping", "Answer on the command line", setup)
-'''
+"""
 
 SAMPLES: dict[str, dict[str, dict[str, str]]] = {
     "weather": {

@@ -62,7 +62,9 @@ async def test_a_policy_can_have_a_person_asked() -> None:
         return None if wish.rule_key == "fine" else "the person said no"
 
     hooks = Hooks()
-    hooks.add("pre_tool_call", lambda args, **_: {"action": "approve", "rule_key": args["path"]}, owner="g", kind="policy")
+    hooks.add(
+        "pre_tool_call", lambda args, **_: {"action": "approve", "rule_key": args["path"]}, owner="g", kind="policy"
+    )
     assert await hooks.allow("pre_tool_call", {**CALL, "args": {"path": "fine"}}, person) is None
     assert await hooks.allow("pre_tool_call", CALL, person) == "the person said no"
     assert [one.owner for one in asked] == ["g", "g"]

@@ -61,7 +61,7 @@ def fail(**kw): raise RuntimeError("no")
         ("def around(next_call, **kw): return next_call()", {"ran": [1]}),
         ("async def around(next_call, **kw): return await next_call()", {"ran": [1]}),
         ("def around(next_call, **kw): return next_call({'n': 7})", {"ran": [7]}),
-        ("def around(next_call, **kw): return '{\"in\": \"its place\"}'", {"in": "its place"}),
+        ('def around(next_call, **kw): return \'{"in": "its place"}\'', {"in": "its place"}),
         ("def around(next_call, **kw): raise RuntimeError('early')", {"ran": [1]}),
         ("def around(next_call, **kw):\n    next_call()\n    raise RuntimeError('late')", {"ran": [1]}),
         ("def around(next_call, **kw):\n    next_call()\n    return next_call()", {"ran": [1]}),

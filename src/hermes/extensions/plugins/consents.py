@@ -31,6 +31,7 @@ class Consents:
 
     def __init__(self, home: Path) -> None:
         self._file = home / FILE
+        self._known: tuple[tuple[int, int], _File] | None = None  # as of this stamp
 
     def of(self, manifest: PluginManifest) -> PluginConsent | None:
         """The yes to this plugin, whatever it declares by now."""
@@ -59,7 +60,11 @@ class Consents:
 
     def _read(self) -> _File:
         try:
-            return from_json(self._file.read_bytes(), _File)
+            info = self._file.stat()
+            stamp = (info.st_mtime_ns, info.st_size)
+            if self._known is None or self._known[0] != stamp:
+                self._known = stamp, from_json(self._file.read_bytes(), _File)
+            return self._known[1]
         except FileNotFoundError:
             return _File()
         except (OSError, msgspec.MsgspecError, ValueError) as error:

@@ -125,7 +125,7 @@ class PluginFinder:
                     yield self._manifest(inner, folder.name, source)
 
     def _manifest(self, folder: Path, category: str, source: Source) -> PluginManifest:
-        stamp = f"{_stamp_of_manifest(folder)}:{int((folder / '__init__.py').is_file())}"
+        stamp = f"{_stamp_of_manifest(folder)}:{int(os.access(f'{folder}/__init__.py', os.F_OK))}"
         known = self.cache.known.get(str(folder))
         if known is not None and known.stamp == stamp and known.manifest.source == source:
             return known.manifest
@@ -136,7 +136,8 @@ class PluginFinder:
 
     def _packages(self) -> Sequence[PluginManifest]:
         """Those of installed packages. It is slow, so it is done when a folder of packages has changed."""
-        stamp = "|".join(f"{place}:{_time_of(place)}" for place in sys.path if place)
+        # Not every folder of the path: the first is often the one a person works in, which changes all the time.
+        stamp = "|".join(f"{place}:{_time_of(place)}" for place in sys.path if place.endswith("-packages"))
         if self.cache.packages_stamp != stamp:
             self.cache.packages = _entry_points()
             self.cache.packages_stamp = stamp
@@ -157,7 +158,7 @@ class PluginFinder:
         return found if is_ours else fresh
 
 
-def code_stamp(folder: Path) -> str:
+def code_stamp(folder: str) -> str:
     """What changes when a file of the plugin does, or is added, or goes."""
     parts: list[str] = []
     for place, inner, files in os.walk(folder):

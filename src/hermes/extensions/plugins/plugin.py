@@ -1,6 +1,5 @@
 """One plugin: known by its manifest and its recorded offers, and loaded when something of it is needed."""
 
-import ast
 import hashlib
 import importlib
 import inspect
@@ -13,13 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from weakref import WeakValueDictionary
 
-from hermes.compat.loader import PLUGINS, FixedNames, load_plugin
 from hermes.config.sections.plugins import PluginEntry
 from hermes.errors import UserError
 from hermes.extensions.plugins import joints
 from hermes.extensions.plugins.manifest import PluginManifest
 from hermes.extensions.plugins.offers import LiveOffers, Offers
-from hermes.extensions.plugins.plugin_context import PluginContext
 
 _ENV_NAME = re.compile(r"""(?:getenv|environ(?:\.get)?|get_env_value)\s*[\[(]\s*["']([A-Za-z_][A-Za-z0-9_]*)["']""")
 _lock = threading.RLock()  # a plugin is loaded by one thread at a time; it may load what it needs of others
@@ -107,6 +104,8 @@ class Plugin:
         manifest = self.manifest
         if manifest.module:
             return importlib.import_module(manifest.module.partition(":")[0])
+        from hermes.compat.loader import FixedNames, load_plugin  # paid by the first plugin that is loaded
+
         folder = Path(manifest.path)
         importlib.invalidate_caches()
         _by_module[module_name(manifest)] = self
@@ -121,6 +120,8 @@ class Plugin:
             raise PluginBroken("it defines no register(ctx)")
         if not callable(register):
             raise PluginBroken(f"its register is no function, but {type(register).__name__}")
+        from hermes.extensions.plugins.plugin_context import PluginContext  # as above
+
         answer = register(PluginContext(self))
         if inspect.iscoroutine(answer):
             answer.close()
@@ -130,7 +131,7 @@ class Plugin:
 def plugin_of_module(name: str) -> Plugin | None:
     """The plugin that a module is part of; None for any other module."""
     root, _, rest = name.partition(".")
-    return _by_module.get(rest.partition(".")[0]) if root == PLUGINS else None
+    return _by_module.get(rest.partition(".")[0]) if root == "hermes_plugins" else None
 
 
 def module_name(manifest: PluginManifest) -> str:
@@ -164,19 +165,6 @@ def env_names(folder: Path) -> list[str]:
         except OSError:
             continue
     return sorted(found)
-
-
-def declares_register(folder: Path) -> bool:
-    """Whether the plugin's text defines `register`; nothing is run."""
-    try:
-        tree = ast.parse((folder / "__init__.py").read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return False
-    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    imported = [
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    ]
-    return "register" in (*names, *imported)
 
 
 def _traceback(error: BaseException) -> str:

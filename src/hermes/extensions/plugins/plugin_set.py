@@ -8,6 +8,7 @@ called, a hook fires that it listens to, or a command of it is used.
 import hashlib
 import inspect
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from hermes.config import paths
 from hermes.config.sections.plugins import PluginEntry, Section
 from hermes.config.settings import Settings
 from hermes.errors import UserError
@@ -165,9 +165,9 @@ class PluginSet:
         self.finder.remember()
 
     def _stamp(self, manifest: PluginManifest, settings: Settings) -> str:
-        code = code_stamp(Path(manifest.path)) if manifest.path else self.finder.cache.packages_stamp
+        code = code_stamp(manifest.path) if manifest.path else self.finder.cache.packages_stamp
         try:
-            info = paths.config_file(settings.home).stat()
+            info = os.stat(f"{settings.home}/config.yaml")  # noqa: PTH116 - for every plugin, at every start
             return f"{code}|config:{info.st_mtime_ns}:{info.st_size}"
         except OSError:
             return code

@@ -53,6 +53,13 @@ async def _awaited(answer: Awaitable[Any]) -> Any:
 
 
 # Words that mean one of Hermes' own slash commands; tests/extensions/plugins holds this against the table.
-_ALIASES = {"help": ("commands", "?"), "new": ("reset",)}
+_ALIASES = {
+    "branch": ("fork",),
+    "compress": ("compact",),
+    "help": ("commands", "?"),
+    "new": ("reset",),
+    "queue": ("q",),
+    "quit": ("exit",),
+}
 
 JOINT = PluginGround()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from hermes.confinement.policy import ConfinedEnvironment, Confinement
 from hermes.extensions.plugins.find_plugins import SAFE_MODE, is_on
-from hermes.extensions.shell_hooks import HookPlace, join
 from hermes.programs import split_path
 from hermes.runtime.parts import Joining
 from hermes.runtime.setup.plugin_setup import join_hooks, prepare
@@ -21,6 +20,8 @@ def listen(agent: Joining, bus: Hooks) -> None:
     if "plugins" in settings.tree:
         join_hooks(bus, settings, prepare(settings, Path(environment.cwd) if environment.kind == "local" else None))
     if "hooks" in settings.tree and not is_on(settings.environ, SAFE_MODE):
+        from hermes.extensions.shell_hooks import HookPlace, join  # for who has programs
+
         # A hook runs outside the sandbox: what it calls by name is not looked for where commands can write.
         search = split_path(settings.environ, environment.cwd)
         env: Mapping[str, str] = {**scrubbed(settings.environ), "PATH": search.own}

@@ -10,9 +10,7 @@ from hermes.config.sections import context as context_section
 from hermes.config.settings import Settings
 from hermes.extensions.plugins.plugin import Plugin
 from hermes.extensions.plugins.plugin_set import callbacks, is_asked_for, plugins_of, required
-from hermes.hook_points import HOOKS
 from hermes.runtime.plugin_joints.tools import JOINT as TOOLS
-from hermes.tools.calling.outside_agent import outside
 from hermes.tools.hooks import Hooks
 from hermes.types import StatusChanged
 
@@ -64,6 +62,10 @@ def join_hooks(bus: Hooks, settings: Settings, plugins: list[Plugin]) -> None:
     for plugin in plugins:
         if plugin.offers is None:
             continue
+        if not (plugin.offers.hooks or plugin.offers.middleware):
+            continue
+        from hermes.hook_points import HOOKS  # for who has hooks
+
         limit = plugin.entry.hook_timeout
         for name in dict.fromkeys(plugin.offers.hooks):
             kind = HOOKS[name].kind if name in HOOKS else "observer"
@@ -91,6 +93,7 @@ def absent(plugins: list[Plugin]) -> list[str]:
 def prepare_outside() -> None:
     """The same for calls that belong to no agent: the hooks of the process are those of the home in use."""
     from hermes.config.load import load_settings
+    from hermes.tools.calling.outside_agent import outside
 
     settings = load_settings()
     plugins = prepare(settings) if is_asked_for(settings) else []
