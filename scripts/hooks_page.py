@@ -17,20 +17,21 @@ from hermes.hook_points import HOOK_API, HOOKS, MIDDLEWARE, HookPoint  # noqa: E
 PAGE = ROOT / "docs" / "hooks.md"
 HEAD = f"""# Hooks and middleware
 
-Made from `src/hermes/hook_points.py` by `python scripts/hooks_page.py`. This is version {HOOK_API} of the contract: within it names
-and keywords are added, and none is taken away. Every call carries it as `telemetry_schema_version`.
+Made from `src/hermes/hook_points.py` by `python scripts/hooks_page.py`. Version {HOOK_API} of the contract: within it
+names and keywords are added, and none is taken away. Every call carries it as `telemetry_schema_version`.
 
-A plugin listens with `ctx.register_hook(name, callback)`; see [Plugins](plugins.md). A callback is handed keywords only, those
-that it names, or all of them through `**kwargs`; it may be a plain function or a coroutine. Ids that are not known are empty
-strings. What it does to its keywords changes nothing: they are copies.
+A plugin listens with `ctx.register_hook(name, callback)`; see [Plugins](plugins.md). A callback is handed keywords
+only, those that it names, or all of them through `**kwargs`; it may be a plain function or a coroutine. Ids that are
+not known are empty strings. What it does to its keywords changes nothing: they are copies.
 
 | kind | what it may do | when it fails or is late |
 |---|---|---|
 | policy | refuse a call, or have a person asked | the call is denied, by the plugin's name |
 | transform | change a text; several compose in order | nothing is changed; told once, shown by `hermes doctor` |
-| observer | look on; never waited for, in order, at most 1000 events wait | nothing is felt; told once, what did not fit is counted |
+| observer | look on, in order, never waited for; 1000 events may wait | told once; what did not fit is counted |
 
-The deadline of one call is `plugins.entries.<key>.hook_timeout`, 10 s. Plugins are asked in the order of their keys, before shell hooks.
+The deadline of one call is `plugins.entries.<key>.hook_timeout`, 10 s. Plugins are asked in the order of their keys,
+before shell hooks.
 """
 SHELL = """
 ## Shell hooks
@@ -57,12 +58,13 @@ and may answer with one on its stdout:
 STDOUT
 ```
 
-For `pre_tool_call` a `block` refuses the call, and so does a program that fails or is late. For `pre_llm_call` `context` is told to the
-model. For every other event the answer is not read.
+For `pre_tool_call` a `block` refuses the call, and so does a program that fails or is late. For `pre_llm_call`
+`context` is told to the model. For every other event the answer is not read.
 
-A program runs when you have allowed it: at the prompt, with `--accept-hooks`, `HERMES_ACCEPT_HOOKS=1` or `hooks_auto_accept: true`. Your yes
-is kept in `shell-hooks-allowlist.json` with a hash of the files that the command names (programs of the system apart). When one of them
-changes you are asked again; until then a `pre_tool_call` hook denies, and any other does not run.
+A program runs when you have allowed it: at the prompt, with `--accept-hooks`, `HERMES_ACCEPT_HOOKS=1` or
+`hooks_auto_accept: true`. Your yes is kept in `shell-hooks-allowlist.json` with a hash of the files that the command
+names (programs of the system apart). When one of them changes you are asked again; until then a `pre_tool_call` hook
+denies, and any other does not run.
 """
 STDIN = {
     "type": "object",
@@ -91,27 +93,22 @@ STDOUT = {
 def page() -> str:
     """The whole page."""
     fired = [one for one in HOOKS.values() if one.is_fired]
-    idle = [one for one in HOOKS.values() if not one.is_fired]
-    parts = [HEAD, "\n## Hooks\n", *map(_section, fired)]
-    names = ", ".join(f"`{one.name}`" for one in idle)
-    parts.append(
-        f"\n### Known, and not fired by this version\n\n{names}: registering one is accepted and told as idle.\n"
-    )
-    parts.append("\n## Middleware\n\n`ctx.register_middleware(kind, callback)`. One that fails changes nothing.\n")
-    for one in MIDDLEWARE.values():
-        parts.append(
-            f"\n### {one.name}\n\nWhen: {one.when}.\n\nKeywords: {_names(one.keywords)}.\n\nAnswer: {one.answer}.\n"
-        )
+    names = ", ".join(f"`{one.name}`" for one in HOOKS.values() if not one.is_fired)
+    idle = f"{names}: registering one is accepted and told as idle."
+    parts = [HEAD, "\n## Hooks\n", *map(_hook, fired), f"\n### Known, and not fired by this version\n\n{idle}\n"]
+    parts += ["\n## Middleware\n\n`ctx.register_middleware(kind, callback)`. One that fails changes nothing.\n"]
+    parts += [_section(one.name, f"When: {one.when}", one.keywords, one.answer) for one in MIDDLEWARE.values()]
     stdin, stdout = json.dumps(STDIN, indent=2), json.dumps(STDOUT, indent=2)
     return "".join(parts) + SHELL.replace("STDIN", stdin).replace("STDOUT", stdout)
 
 
-def _section(one: HookPoint) -> str:
-    return f"\n### {one.name}\n\n{one.kind.capitalize()}, {one.when}.\n\nKeywords: {_names(one.keywords)}.\n\nAnswer: {one.answer}.\n"
+def _hook(one: HookPoint) -> str:
+    return _section(one.name, f"{one.kind.capitalize()}, {one.when}", one.keywords, one.answer)
 
 
-def _names(keywords: tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in keywords)
+def _section(name: str, when: str, keywords: tuple[str, ...], answer: str) -> str:
+    listed = ", ".join(f"`{keyword}`" for keyword in keywords)
+    return f"\n### {name}\n\n{when}.\n\nKeywords: {listed}.\n\nAnswer: {answer}.\n"
 
 
 def main() -> int:

@@ -191,7 +191,10 @@ async def run_command(session: LiveSession, typed: str, surface: SurfaceFacts) -
         raise UserError(f"/{name} makes no sense here; it is for {', '.join(command.surfaces)}")
     if not command.when_busy and not await session.is_idle_soon():
         raise SessionBusy(f"/{name} has to wait for the end of this turn; /stop ends it now")
-    return await command.run(CommandCall(session, rest.strip(), surface))
+    result = await command.run(CommandCall(session, rest.strip(), surface))
+    if result.goes_to is not None and result.goes_to.ends == "new_session" and session.agent is not None:
+        await session.agent.tell_reset("new_session")
+    return result
 
 
 def plugin_commands(session: LiveSession) -> "Mapping[str, tuple[Plugin, CommandOffer]]":

@@ -1,6 +1,7 @@
 """What surfaces do with plugins: list, switch on and off, take, update, remove; without a terminal in it."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from hermes.extensions.plugins.plugin_set import PluginSet, PluginState, is_aske
 from hermes.own_git import OwnGit
 
 if TYPE_CHECKING:
+    from hermes.host.live_session import LiveSession
     from hermes.seams import Supervisor
 
 _FOR_GIT = (
@@ -112,3 +114,16 @@ class PluginCare:
             raise UserError("nothing can be started here, so no repository can be looked at")
         environ = {name: value for name in _FOR_GIT if (value := self.settings.environ.get(name))}
         return OwnGit(self._supervisor, environ, folder, fetches=True)
+
+
+def accept_injections(home: Path, live: "Callable[[], LiveSession]") -> None:
+    """Let plugins queue words as the next input of the conversation that is open."""
+    loop = asyncio.get_running_loop()
+
+    def inject(words: str) -> bool:
+        if loop.is_closed():
+            return False
+        asyncio.run_coroutine_threadsafe(live().submit(words), loop)
+        return True
+
+    plugins_of(home).injectors[:] = [inject]

@@ -36,7 +36,7 @@ class PluginTurns(Part):
     def join(cls, agent: Joining) -> "PluginTurns | None":
         environment = agent.services.environment
         plugins = prepare(agent.settings, Path(environment.cwd) if environment.kind == "local" else None)
-        agent.services.parts.untold += [StatusChanged("warning", line) for line in absent(plugins)]
+        agent.services.parts.untold += [StatusChanged("option", line) for line in absent(plugins)]
         return cls(plugins) if plugins else None
 
     async def tools(self, session: "SessionRecord | None") -> "Sequence[Registered]":

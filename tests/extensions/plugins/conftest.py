@@ -46,7 +46,7 @@ class Room:
     @property
     def warnings(self) -> list[str]:
         events = [one for one in self.sink.events if isinstance(one, StatusChanged)]
-        return [one.message for one in events if one.kind == "warning"]
+        return [one.message for one in events if one.kind in ("warning", "option")]
 
 
 @pytest.fixture

@@ -34,7 +34,17 @@ def test_a_new_plugin_works_and_its_own_test_passes(run: Run, home: Path, tmp_pa
     assert run("plugins", "new", "my-words").returncode == Exit.FAILED
     assert run("plugins", "new", "../x").returncode == Exit.FAILED
     tested = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(home / "plugins/my-words")],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "hermes.testing.pytest_plugin",
+            str(home / "plugins/my-words"),
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

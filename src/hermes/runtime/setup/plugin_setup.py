@@ -116,5 +116,5 @@ def prepare_agent(options: "AgentOptions", settings: Settings) -> "tuple[AgentOp
 
     engine, why = context_engine(name, settings)
     if engine is None:
-        return options, [StatusChanged("warning", f"{why}; the compressor stands in")]
+        return options, [StatusChanged("option", f"{why}; the compressor stands in")]
     return replace(options, session=replace(options.session, context_engine=engine)), []
