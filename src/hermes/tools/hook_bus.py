@@ -81,6 +81,7 @@ class HookTable:
         for table in (self._hooks, self._middleware):
             for hook, entries in table.items():
                 table[hook] = [entry for entry in entries if entry.owner != owner]
+        self._required = {hook: left for hook, owners in self._required.items() if (left := owners - {owner})}
         tables = (*self._hooks.items(), *self._middleware.items())
         self._bus.heard = {hook for hook, entries in tables if entries} | self._required.keys()
 

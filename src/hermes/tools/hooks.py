@@ -62,7 +62,7 @@ class Hooks:
         self.table.require(hook, owner)
 
     def remove(self, owner: str) -> None:
-        """Forget everything of `owner`."""
+        """Forget everything of `owner`, also that it was required."""
         self.table.remove(owner)
 
     async def allow(self, hook: str, payload: JsonObject, approve: "Approve | None" = None) -> str | None:

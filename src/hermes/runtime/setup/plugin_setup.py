@@ -102,7 +102,7 @@ def prepare_outside() -> None:
         return
     for owner in outside.hooks_of[1:]:
         outside.hooks.remove(owner)
-    outside.hooks_of = (mark, *(plugin.key for plugin in plugins))
+    outside.hooks_of = (mark, *{*(plugin.key for plugin in plugins), *required(settings)})
     join_hooks(outside.hooks, settings, plugins)
 
 
