@@ -8,6 +8,7 @@ import pytest
 
 from hermes import AIAgent
 from hermes.context.memory.provider import PROVIDERS
+from hermes.model_tools import close_task
 from hermes.testing.fakes import MemorySink
 from hermes.testing.memory_store import MemoryStore
 from hermes.testing.model import ScriptedModel
@@ -58,6 +59,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     monkeypatch.chdir(workspace)
     known = set(PROVIDERS.names())
     yield Room(home, workspace)
+    close_task("default")  # what direct calls have started
     for name, tool in registry.snapshot().items():
         if tool.origin == "plugin":
             registry.deregister(name)

@@ -11,6 +11,7 @@ from hermes.extensions.plugins.plugin import Plugin
 from hermes.extensions.plugins.plugin_set import is_asked_for, plugins_of
 from hermes.models.endpoint import ApiMode
 from hermes.models.providers.catalogue import ProviderEntry, add_provider, find_provider
+from hermes.tools.registry import invalidate_check_fn_cache
 from hermes.tools.web.providers import SEARCHES, known_services
 from hermes.types import JsonObject
 
@@ -61,6 +62,7 @@ class PluginProviders:
         if any(one.name == name for one in known_services()):
             return f"the search service {name!r} is left out: there is one of that name"
         SEARCHES[name] = lambda: plugin.loaded().live.web_search_providers[name]
+        invalidate_check_fn_cache()  # whether there is anybody to search with was asked before
         return ""
 
 
