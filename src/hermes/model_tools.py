@@ -1,10 +1,11 @@
 """Tool definitions and direct calls under the contract's names; the work is in `hermes.tools`."""
 
+import os
 from collections.abc import Iterable
 from time import monotonic
 from typing import Any
 
-from hermes.config.paths import hermes_home
+from hermes.config.paths import config_file, hermes_home
 from hermes.schemas import tidy
 from hermes.tools.calling.arguments import coerce_args
 from hermes.tools.calling.outside_agent import DirectCall, outside
@@ -121,6 +122,25 @@ def check_tool_availability(quiet: bool = False) -> tuple[list[str], list[dict[s
 
 
 def _tools() -> ToolRegistry:
-    """The registry, with the tools of the home in it."""
+    """The registry, with the tools of the home and of its plugins in it."""
     load_home(hermes_home())
     return registry
+
+
+def _bring_plugins() -> None:
+    """Have the tools and hooks of plugins known; looked at again when config.yaml has changed."""
+    home = hermes_home()
+    try:
+        info = os.stat(config_file(home))  # noqa: PTH116 - asked before every call
+        mark = (str(home), info.st_mtime_ns, info.st_size)
+    except OSError:
+        mark = (str(home), 0, 0)
+    if mark not in _brought:
+        _brought[:] = [mark]
+        from hermes.extensions.plugins.joints import ground  # paid by the first call of the process
+
+        ground().bring()
+
+
+_brought: list[tuple[str, int, int]] = []  # a cache: the home and the settings whose plugins are known
+registry.bring = _bring_plugins

@@ -514,13 +514,18 @@ class ToolView(Protocol):
 
 
 class HookBus(Protocol):
-    """Two kinds of hooks. Policy: any error, timeout or missing plugin denies. Observer: never affects the call."""
+    """Policy: any error, timeout or missing plugin denies. Observer: never affects the call, and is not waited for.
+
+    Transform: changes a text; one that fails changes nothing.
+    """
 
     async def allow(self, hook: str, payload: JsonObject) -> str | None:
         """None to go on, else the reason to refuse."""
 
     async def observe(self, hook: str, payload: JsonObject) -> None: ...
     async def transform(self, hook: str, value: str, payload: JsonObject) -> str: ...
+    async def gather(self, hook: str, payload: JsonObject) -> list[Any]:
+        """What the callbacks answer, in order; none of them can fail the caller."""
 
 
 # -- prompt, context, output -------------------------------------------------------------------------------------

@@ -417,6 +417,7 @@ async def test_observers_never_touch_the_call_and_transforms_may_replace_its_tex
         it.hooks.add("post_tool_call", observer, owner="watcher", kind="observer")
         it.hooks.add("transform_tool_result", lambda result: result.upper(), owner="loud", kind="transform")
         result = await it.one("t")
+        await it.hooks.close()  # nobody waits for an observer; this does
     assert result.content == '{"A": 1}'
     assert seen[0]["tool_name"] == "t"
     assert seen[0]["result"] == '{"a": 1}'

@@ -21,6 +21,7 @@ from hermes.compat.tool_os import NAME, ToolOs, names_asked_for, with_own_os
 from hermes.config import paths
 
 _PREFIX = "hermes_foreign_"
+PLUGINS = "hermes_plugins"  # the package that plugins are part of, each with an `os` of its own
 
 
 def load_file(path: Path) -> ModuleType:
@@ -39,6 +40,30 @@ def load_package(folder: Path) -> ModuleType:
     return _load(f"{package}.{folder.name}", folder / "__init__.py", is_package=True)
 
 
+class FixedNames(set[str]):
+    """Variables that a file may read of .env; what it asks for beyond them is not added."""
+
+    def update(self, *names: Iterable[str]) -> None:
+        """Nothing: what was declared is all there is."""
+
+
+def load_plugin(folder: Path, name: str, env_names: set[str]) -> ModuleType:
+    """Execute the plugin in `folder` afresh as the package `hermes_plugins.<name>`, and return it.
+
+    Relative imports, packages inside it and files beside `__file__` work; nothing else of it is importable by name.
+    All its files may read `env_names` of .env.
+    """
+    if PLUGINS not in sys.modules:
+        root = ModuleType(PLUGINS, "Plugins, a package each")
+        root.__path__ = []
+        sys.modules[PLUGINS] = root
+    _find_neighbours()
+    whole = f"{PLUGINS}.{name}"
+    for known in [known for known in sys.modules if known.startswith(f"{whole}.")]:
+        del sys.modules[known]
+    return _load(whole, folder / "__init__.py", is_package=True, env_names=env_names)
+
+
 def lend(module: ModuleType, names: Iterable[str]) -> None:
     """Let `module`, and the files beside it that register nothing themselves, read `names` of .env."""
     for known in (module.__dict__[NAME], _shared_os(module)):
@@ -46,7 +71,9 @@ def lend(module: ModuleType, names: Iterable[str]) -> None:
 
 
 def _shared_os(module: ModuleType) -> ToolOs:
-    own: ToolOs = sys.modules[module.__name__.partition(".")[0]].__dict__[NAME]
+    root, _, rest = module.__name__.partition(".")
+    whole = f"{root}.{rest.partition('.')[0]}" if root == PLUGINS else root
+    own: ToolOs = sys.modules[whole].__dict__[NAME]
     return own
 
 
@@ -73,7 +100,7 @@ class _Neighbours(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if not fullname.startswith(_PREFIX) or path is None:
+        if not fullname.startswith((_PREFIX, f"{PLUGINS}.")) or path is None:
             return None
         stem = fullname.rpartition(".")[2]
         for folder in map(Path, path):
@@ -92,15 +119,20 @@ def _package_of(folder: Path) -> str:
         package.__path__ = [str(real)]
         package.__dict__[NAME] = ToolOs(paths.env_file(paths.hermes_home()), set())
         sys.modules[name] = package
-    if not any(isinstance(finder, _Neighbours) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Neighbours())  # before the ordinary finder, which would take the path as it is
+    _find_neighbours()
     return name
 
 
-def _load(name: str, path: Path, *, is_package: bool) -> ModuleType:
+def _find_neighbours() -> None:
+    if not any(isinstance(finder, _Neighbours) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Neighbours())  # before the ordinary finder, which would take the path as it is
+
+
+def _load(name: str, path: Path, *, is_package: bool, env_names: set[str] | None = None) -> ModuleType:
     spec = _spec(name, path, is_package=is_package)
     module = importlib.util.module_from_spec(spec)
-    module.__dict__[NAME] = ToolOs(paths.env_file(paths.hermes_home()), set())
+    names = env_names if env_names is not None else set()
+    module.__dict__[NAME] = ToolOs(paths.env_file(paths.hermes_home()), names)
     before = sys.modules.get(name)
     sys.modules[name] = module
     try:

@@ -1,12 +1,14 @@
 """Shell hooks: programs of the user's own that are told of calls and turns; they may refuse a call, add to a turn."""
 
 import asyncio
+import hashlib
 import logging
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +29,7 @@ ALLOWLIST = "shell-hooks-allowlist.json"
 MOST_BYTES = 200_000
 SPARE_S = 5.0  # what the bus waits beyond the program's own limit, so that the program is ended by us
 OWNER = "shell hook"
+_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/opt/homebrew/")
 log = logging.getLogger(__name__)
 
 
@@ -37,11 +40,17 @@ class HookFilter(Struct, frozen=True):
     hook: ShellHook
 
 
-class Consent(Struct, frozen=True):
-    """A program that the user has allowed for an event."""
+class Consent(Struct, frozen=True, kw_only=True):
+    """A program that the user has allowed for an event, as it was then."""
 
     event: str
     command: str
+    sha256: str = ""  # of the files that the command names; one without it was given by another program, and is no yes
+    approved_at: float = 0.0
+
+
+class _Allowlist(Struct):
+    approvals: list[Consent] = []
 
 
 class Bus(Protocol):
@@ -79,78 +88,118 @@ def configured(settings: Settings) -> list[HookFilter]:
             raise UserError(f"{where}: {error}; see: hermes config edit") from error
         if not words:
             raise UserError(f"hooks.{wanted.event}: a hook has no command; see: hermes config edit")
-        if wanted.hook.matcher and wanted.event == "pre_llm_call":
-            raise UserError("hooks.pre_llm_call: there is no tool that a matcher could fit; leave it out")
+        if wanted.hook.matcher and wanted.event not in ("pre_tool_call", "post_tool_call"):
+            raise UserError(f"hooks.{wanted.event}: there is no tool that a matcher could fit; leave it out")
     return found
 
 
 def not_accepted(settings: Settings) -> list[HookFilter]:
-    """The hooks that nobody has consented to; none where all are accepted unasked."""
+    """The hooks that nobody has consented to as they are now; none where all are accepted unasked."""
     if settings.of(Top).hooks_auto_accept:
         return []
-    allowed = set(_allowed(settings.home))
-    return [one for one in configured(settings) if Consent(one.event, one.hook.command) not in allowed]
+    allowed = {(one.event, one.command): one.sha256 for one in _allowed(settings.home)}
+    return [one for one in configured(settings) if allowed.get((one.event, one.hook.command)) != digest_of(one.hook)]
+
+
+def has_changed(settings: Settings, wanted: HookFilter) -> bool:
+    """Whether somebody has consented to this hook, and it is another program by now."""
+    given = [one for one in _allowed(settings.home) if (one.event, one.command) == (wanted.event, wanted.hook.command)]
+    return bool(given) and all(one.sha256 != digest_of(wanted.hook) for one in given)
 
 
 def accept(home: Path, wanted: HookFilter) -> None:
-    """Remember the user's consent to this program for this event."""
-    consents = [*_allowed(home), Consent(wanted.event, wanted.hook.command)]
-    text = msgspec.json.format(msgspec.json.encode(list(dict.fromkeys(consents))), indent=2)
+    """Remember the user's consent to this program, as it is now, for this event."""
+    named = (wanted.event, wanted.hook.command)
+    kept = [one for one in _allowed(home) if (one.event, one.command) != named]
+    yes = Consent(event=named[0], command=named[1], sha256=digest_of(wanted.hook), approved_at=time.time())
+    text = msgspec.json.format(msgspec.json.encode(_Allowlist([*kept, yes])), indent=2)
     write_private(home / ALLOWLIST, f"{text.decode()}\n")
 
 
+def _argv(hook: ShellHook) -> tuple[str, ...]:
+    return tuple(os.path.expanduser(word) for word in shlex.split(hook.command))  # noqa: PTH111 - any user's
+
+
+def digest_of(hook: ShellHook) -> str:
+    """A hash of the command and of every file that it names, programs of the system apart: those change by updates."""
+    told = hashlib.sha256(hook.command.encode("utf-8", "surrogatepass"))
+    for number, word in enumerate(shlex.split(hook.command)):
+        path = os.path.expanduser(word)  # noqa: PTH111 - no error for an unknown user
+        found = shutil.which(path) if number == 0 else path
+        if found is None or not os.path.isabs(found) or found.startswith(_SYSTEM):  # noqa: PTH117
+            continue
+        try:
+            with open(found, "rb") as file:  # noqa: PTH123 - of a word that may be anything
+                told.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError:
+            continue
+    return told.hexdigest()
+
+
 def join(bus: Bus, settings: Settings, place: HookPlace) -> None:
-    """Have the accepted hooks called by `bus`."""
+    """Have the accepted hooks called by `bus`. A guard that is another program than the one allowed denies."""
     refused = not_accepted(settings)
+    is_bound = not settings.of(Top).hooks_auto_accept
     hooks = [one for one in configured(settings) if one not in refused]
-    for event, kind, made in (
-        ("pre_tool_call", "policy", _policy),
-        ("post_tool_call", "observer", _observer),
-        ("pre_llm_call", "transform", _context),
-    ):
-        of_event = [one.hook for one in hooks if one.event == event]
-        if of_event:
-            limit = sum(hook.timeout for hook in of_event) + SPARE_S
-            bus.add(event, made(of_event, place), owner=OWNER, kind=kind, timeout_s=limit)
+    changed = [one for one in refused if one.event == "pre_tool_call" and has_changed(settings, one)]
+    for event in dict.fromkeys(one.event for one in (*hooks, *changed)):
+        of_event = [BoundHook(one.hook, digest_of(one.hook) if is_bound else "") for one in hooks if one.event == event]
+        of_event += [BoundHook(one.hook, "changed") for one in changed if one.event == event]
+        kind, made = _KINDS.get(event, ("observer", _observer))
+        limit = sum(bound.hook.timeout for bound in of_event) + SPARE_S
+        bus.add(event, made(of_event, place, event), owner=OWNER, kind=kind, timeout_s=limit)
 
 
-def _policy(hooks: list[ShellHook], place: HookPlace) -> Callable[..., Awaitable[Any]]:
+class BoundHook(Struct, frozen=True):
+    """A hook and the hash of what was allowed; empty where everything is."""
+
+    hook: ShellHook
+    sha256: str
+
+
+def _policy(hooks: list[BoundHook], place: HookPlace, event: str) -> Callable[..., Awaitable[Any]]:
     async def ask(**payload: Any) -> Any:
-        for hook in _matching(hooks, payload):
-            said = await _run(hook, place, "pre_tool_call", payload)
+        for bound in _matching(hooks, payload):
+            said = await _run(bound, place, event, payload)
             if said.get("decision") == "block" or said.get("action") == "block":
                 reason = said.get("reason") or said.get("message")
-                return {"action": "block", "message": str(reason or f"refused by the hook {hook.command!r}")}
+                return {"action": "block", "message": str(reason or f"refused by the hook {bound.hook.command!r}")}
         return None
 
     return ask
 
 
-def _observer(hooks: list[ShellHook], place: HookPlace) -> Callable[..., Awaitable[Any]]:
+def _observer(hooks: list[BoundHook], place: HookPlace, event: str) -> Callable[..., Awaitable[Any]]:
     async def tell(**payload: Any) -> None:
-        for hook in _matching(hooks, payload):
-            await _quietly(hook, place, "post_tool_call", payload)
+        for bound in _matching(hooks, payload):
+            await _quietly(bound, place, event, payload)
 
     return tell
 
 
-def _context(hooks: list[ShellHook], place: HookPlace) -> Callable[..., Awaitable[Any]]:
+def _context(hooks: list[BoundHook], place: HookPlace, event: str) -> Callable[..., Awaitable[Any]]:
     async def ask(**payload: Any) -> str:
-        said = [await _quietly(hook, place, "pre_llm_call", payload) for hook in hooks]
+        said = [await _quietly(bound, place, event, payload) for bound in hooks]
         return "\n\n".join(str(one["context"]) for one in said if one.get("context"))
 
     return ask
 
 
-def _matching(hooks: list[ShellHook], payload: Mapping[str, Any]) -> list[ShellHook]:
+_KINDS: dict[str, tuple[str, Callable[..., Callable[..., Awaitable[Any]]]]] = {
+    "pre_tool_call": ("policy", _policy),
+    "pre_llm_call": ("transform", _context),
+}
+
+
+def _matching(hooks: list[BoundHook], payload: Mapping[str, Any]) -> list[BoundHook]:
     name = str(payload.get("tool_name") or "")
-    return [hook for hook in hooks if not hook.matcher or re.fullmatch(hook.matcher, name)]
+    return [one for one in hooks if not one.hook.matcher or re.fullmatch(one.hook.matcher, name)]
 
 
-async def _quietly(hook: ShellHook, place: HookPlace, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _quietly(bound: BoundHook, place: HookPlace, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """One that fails says nothing; whoever only looks on stops nobody."""
     try:
-        return await _run(hook, place, event, payload)
+        return await _run(bound, place, event, payload)
     except ToolError as error:
         log.warning("%s", error)
         return {}
@@ -174,21 +223,26 @@ def _is_writable(hook: ShellHook, place: HookPlace, cwd: str, confined: Confinem
     return False
 
 
-async def _run(hook: ShellHook, place: HookPlace, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _run(bound: BoundHook, place: HookPlace, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the program answers, an empty object for none; `ToolError` when it fails or takes too long."""
+    hook = bound.hook
+    if bound.sha256 and digest_of(hook) != bound.sha256:
+        raise ToolError(
+            f"the hook {hook.command!r} is another program than the one that was allowed; hermes asks again"
+        )
     told: dict[str, Any] = {
         "hook_event_name": event,
         "tool_name": payload.get("tool_name"),
         "tool_input": payload.get("args"),
-        "session_id": payload.get("session_id") or place.session_id,
+        "session_id": payload.get("session_id") or payload.get("parent_session_id") or place.session_id,
         "cwd": place.cwd(),
         "extra": {name: value for name, value in payload.items() if name not in ("tool_name", "args", "session_id")},
     }
     spec = SpawnSpec(
-        argv=tuple(shlex.split(hook.command)),
+        argv=_argv(hook),
         cwd=_here(told["cwd"]),
         env=dict(place.env),
-        stdin=msgspec.json.encode(told, enc_hook=str),
+        stdin=msgspec.json.encode(told, enc_hook=_plain),
         owner=place.session_id,
         merge_stderr=False,
         confinement=await _border(hook, place, told["cwd"]),
@@ -210,6 +264,11 @@ async def _run(hook: ShellHook, place: HookPlace, event: str, payload: Mapping[s
     return _answer(bytes(out))
 
 
+def _plain(value: Any) -> Any:
+    """A value that is no JSON, as one: a list that is made when it is looked at, else its text."""
+    return list(value) if isinstance(value, Sequence) else str(value)
+
+
 def _here(folder: str) -> str:
     """A folder of this machine to run in: that of the session, unless the session is elsewhere."""
     return folder if Path(folder).is_dir() else "/"
@@ -226,7 +285,8 @@ def _answer(out: bytes) -> Mapping[str, Any]:
 def _allowed(home: Path) -> list[Consent]:
     file = home / ALLOWLIST
     try:
-        return from_json(file.read_bytes(), list[Consent])
+        found = from_json(file.read_bytes(), _Allowlist | list[Consent])
+        return found.approvals if isinstance(found, _Allowlist) else found
     except FileNotFoundError:
         return []
     except (OSError, msgspec.MsgspecError) as error:

@@ -3,10 +3,14 @@
 Help, completion, menus and the lists that protocols ask for are read from the table.
 """
 
+import asyncio
+import inspect
+import logging
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -19,7 +23,15 @@ from hermes.host.live_session import LiveSession
 from hermes.host.run_program import Program, run_program
 from hermes.programs import find_program
 from hermes.tables import Table
+from hermes.tools.calling.captured_prints import quiet_prints
 from hermes.types import JsonObject
+
+if TYPE_CHECKING:
+    from hermes.extensions.plugins.offers import CommandOffer
+    from hermes.extensions.plugins.plugin import Plugin
+
+PLUGIN_LIMIT_S = 30.0
+log = logging.getLogger(__name__)
 
 SurfaceKind: TypeAlias = Literal["terminal", "editor", "chat", "program"]
 EVERYWHERE: tuple[SurfaceKind, ...] = ("terminal", "editor", "chat", "program")
@@ -165,10 +177,15 @@ async def run_command(session: LiveSession, typed: str, surface: SurfaceFacts) -
     """Run a slash command, given without its slash: one of the table, one of config.yaml, or a skill."""
     word, _, rest = typed.partition(" ")
     own, builtin = quick_commands(session), COMMANDS.names()
+    theirs = {} if word in own or word in builtin else plugin_commands(session)
+    if word not in own and word.lower() in theirs:
+        return await run_plugin_command(session, *theirs[word.lower()], rest.strip())
     if word not in own and word not in builtin and word in skill_names(session):
         await session.submit(f"/{word} {rest}".strip())
         return CommandResult()
-    name = find(word.lower(), tuple(own))
+    name = find(word.lower(), (*own, *theirs))
+    if name in theirs and name not in own:
+        return await run_plugin_command(session, *theirs[name], rest.strip())
     if name in own and name not in builtin:
         return await _quick(session, own, name, rest.strip(), surface)
     command = COMMANDS.load(name)
@@ -176,7 +193,48 @@ async def run_command(session: LiveSession, typed: str, surface: SurfaceFacts) -
         raise UserError(f"/{name} makes no sense here; it is for {', '.join(command.surfaces)}")
     if not command.when_busy and not await session.is_idle_soon():
         raise SessionBusy(f"/{name} has to wait for the end of this turn; /stop ends it now")
-    return await command.run(CommandCall(session, rest.strip(), surface))
+    result = await command.run(CommandCall(session, rest.strip(), surface))
+    if result.goes_to is not None and result.goes_to.ends == "new_session" and session.agent is not None:
+        await session.agent.tell_reset("new_session")
+    return result
+
+
+def plugin_commands(session: CommandScene) -> "Mapping[str, tuple[Plugin, CommandOffer]]":
+    """The commands of the plugins that are switched on."""
+    if session.asked.ignore_rules or "plugins" not in session.settings.tree:
+        return {}
+    from hermes.extensions.plugins.plugin_set import plugins_of  # for who has plugins
+
+    return plugins_of(session.settings.home).commands(session.settings, Path(session.cwd))
+
+
+async def run_plugin_command(session: LiveSession, plugin: "Plugin", offer: "CommandOffer", rest: str) -> CommandResult:
+    """What the plugin's handler says to the words after its name; `UserError` when it fails or takes too long."""
+
+    def call() -> object:
+        plugin.load()
+        handler = plugin.live.commands.get(offer.name)
+        if handler is None:
+            raise UserError(
+                f"the plugin {plugin.key!r} is not loaded: {plugin.error or 'it brings no such command now'}"
+            )
+        with quiet_prints(plugin.key):
+            return handler(rest)
+
+    try:
+        async with asyncio.timeout(PLUGIN_LIMIT_S):
+            answer = await session.in_thread(call)
+            if inspect.isawaitable(answer):
+                answer = await answer
+    except UserError:
+        raise
+    except TimeoutError as error:
+        raise UserError(f"/{offer.name} of the plugin {plugin.key!r} took longer than {PLUGIN_LIMIT_S:g} s") from error
+    except Exception as error:  # the border to a plugin's code
+        log.exception("command %r of plugin %r failed", offer.name, plugin.key)
+        words = f"{type(error).__name__}: {error}"
+        raise UserError(f"/{offer.name} of the plugin {plugin.key!r} failed ({words})") from error
+    return CommandResult(text=session.redactor.redact(answer) if isinstance(answer, str) else "")
 
 
 async def _quick(

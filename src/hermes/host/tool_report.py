@@ -140,6 +140,7 @@ def toolsets_of(settings: Mapping[str, Any], platform: str | None) -> list[str]:
 def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str | None = None) -> ToolReport:
     """Load what a session in `folder` would load, and say what came of it."""
     broken = ensure_builtins()
+    _prepare_plugins()
     mine = load_home(home)
     project = project_of(folder, home)
     own, theirs = project_tools(project, settings) if project is not None else ({}, LoadedFile())
@@ -171,6 +172,22 @@ def report(home: Path, settings: Mapping[str, Any], folder: Path, platform: str 
     everything = {**registry.snapshot(), **own}
     lines = [_line(name, tool, name in wanted) for name, tool in sorted(everything.items())]
     return ToolReport(lines, problems, groups, everything, own, servers)
+
+
+def variables_of_tool_files(home: Path, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that the person's own tool files say they need, and a tool that does."""
+    ensure_builtins()
+    load_home(home)
+    project = project_of(Path.cwd(), home)
+    own = project_tools(project, settings)[0] if project is not None else {}
+    tools = [one for one in (*registry.snapshot().values(), *own.values()) if one.origin in ("home", "project")]
+    return {name: one.entry.name for one in reversed(tools) for name in one.entry.requires_env}
+
+
+def _prepare_plugins() -> None:
+    from hermes.runtime.setup.plugin_setup import prepare_outside  # for who looks at tools
+
+    prepare_outside()
 
 
 def _line(name: str, tool: Registered, is_wanted: bool) -> ToolLine:

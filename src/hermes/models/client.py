@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -29,6 +29,7 @@ CROWDED_S = 0.05, 1.0  # how often room under a cap is asked for again: at first
 
 Notice: TypeAlias = types.StatusChanged | types.PrefixBroken
 Repair: TypeAlias = Callable[[ModelRequest, ProviderError], ModelRequest | None]
+OnFailed: TypeAlias = Callable[[ProviderError, int], Awaitable[None]]
 
 # No other model would fare better, or it is not for us to ask one: the kernel or the person must act.
 _FINAL: frozenset[ProviderReason] = frozenset({"context_overflow", "payload_too_large", "policy_blocked"})
@@ -49,6 +50,7 @@ class CallPlan(Struct, frozen=True, kw_only=True):
     on_stored: Callable[[], None] = lambda: None  # called when `before` is durable
     on_delta: Callable[[types.ModelDelta], None] = lambda _: None
     on_status: Callable[[Notice], None] = lambda _: None
+    on_failed: OnFailed | None = None  # after an attempt that failed, with how many were made
     repair: Repair = lambda _request, _error: None
 
 
@@ -87,6 +89,11 @@ class ModelClient:
     def guard(self) -> SpendGuard:
         """What this agent has spent in its turn, and the caps on it."""
         return self._options.guard
+
+    @property
+    def max_attempts(self) -> int:
+        """How often a request is tried at most."""
+        return self._options.max_attempts
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -158,6 +165,8 @@ class ModelClient:
                         await flight.prepare(model)
                     return await flight.attempt()
                 except ProviderError as error:
+                    if plan.on_failed is not None:
+                        await plan.on_failed(error, flight.tries)
                     await flight.recover(error)
         finally:
             if flight.unwritten:
@@ -174,6 +183,10 @@ class _Flight(Struct, eq=False):
     unwritten: Sequence[StoreOp]
     _tries: int = 0  # of the model in use
     _repaired: frozenset[str] = frozenset()
+
+    @property
+    def tries(self) -> int:
+        return self._tries
 
     async def attempt(self) -> ModelAnswer:
         """Ask once. After a failure, the row that closes the attempt is the next thing to be written."""

@@ -193,6 +193,13 @@ class AIAgent:
         """
         self._session.noted = [(kind, about, body)]
 
+    async def tell_reset(self, reason: str) -> None:
+        """Tell hooks that the conversation goes on in another session than this one."""
+        made = self._session.assembly
+        if made is not None:
+            about = {"session_id": self.session_id, "platform": self._options.session.platform or "cli"}
+            await made.services.hooks.observe("on_session_reset", {**about, "reason": reason})
+
     @property
     def model_in_use(self) -> tuple[str, "Window"] | None:
         """The model that the next call goes to, and what it reads at once; None before the first turn."""

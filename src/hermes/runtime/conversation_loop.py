@@ -16,6 +16,7 @@ from hermes.runtime.request_repair import mended
 from hermes.runtime.session.context_watch import AGAIN_AFTER
 from hermes.runtime.tool_round import run_tools
 from hermes.runtime.turn import Turn
+from hermes.seams import ModelRequest
 
 if TYPE_CHECKING:
     from hermes.runtime.memory_fence import MemoryFence
@@ -172,7 +173,10 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
         on_status=emit,
         repair=partial(mended, turn),
     )
-    answer = await turn.client.call(request, plan, ctx.scope)
+    if getattr(ctx.services.hooks, "heard", None):
+        answer = await _heard_call(turn, request, plan)
+    else:
+        answer = await turn.client.call(request, plan, ctx.scope)
     if fence is not None and (rest := fence.rest()):
         outcome.streamed = True
         emit(types.TextDelta(rest))
@@ -188,6 +192,16 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
     turn.watch.answered(turn, usage)
     emit(types.ModelAnswered(answer.model, answer.provider, response.finish_reason, usage))
     return answer
+
+
+async def _heard_call(turn: Turn, request: ModelRequest, plan: CallPlan) -> ModelAnswer:
+    """The answer, told to whoever listens to requests."""
+    from hermes.runtime.turn_hooks import OF_REQUESTS, RequestHooks, heard  # for who has hooks
+
+    hooks = heard(turn.ctx.services.hooks, OF_REQUESTS)
+    if hooks is None:
+        return await turn.client.call(request, plan, turn.ctx.scope)
+    return await RequestHooks(hooks, turn, turn.platform).call(request, plan)
 
 
 async def _take(turn: Turn, answer: ModelAnswer) -> None:

@@ -43,6 +43,10 @@ class RecallingMemory(MemoryPart):
 
     def _choose(self, name: str) -> None:
         try:
+            if name not in PROVIDERS.names():
+                from hermes.runtime.plugin_joints.providers import add_memory_provider  # for who has one of a plugin
+
+                add_memory_provider(name, self.agent.settings)
             made = PROVIDERS.make(name, provider_home(self.agent.settings, self.services.store))
             if not made.is_available():
                 raise LookupError("what it needs is not here; see: hermes memory status")

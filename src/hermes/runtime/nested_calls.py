@@ -38,6 +38,11 @@ class KernelCalls:
         call = ToolCall(f"{self._outer.call_id}/{self._count}", name, msgspec.json.encode(args).decode())
         rules = self._turn.tools.rules(name)
         one = Prepared(call, name, args, rules)
+        if "tool_request" in getattr(self._turn.services.hooks, "heard", ()):
+            from hermes.runtime.call_middleware import with_middleware  # for who has some
+
+            one = await with_middleware(self._turn, one)
+            args = one.args
         as_called = self._turn.for_call(one, scope.child(call.id, timeout_s=rules.timeout_s))
         ctx = msgspec.structs.replace(as_called, route="code", memo=for_script(as_called.memo))
         async with self._lanes.entered(lambda: self._turn.tools.effects(name, args, ctx)):

@@ -57,8 +57,13 @@ async def run_calls(
     batch = _Batch(ctx, guardrails or Guardrails(), ctx.services.limits.batch, log)
     done: list[ToolResult] = []
     pending: deque[Prepared] = deque()
+    changes = "tool_request" in getattr(ctx.services.hooks, "heard", ())
     for place, call in enumerate(calls, 1):  # all are checked before any of them runs
         ready = _validated(ctx.tools, call, place)
+        if changes and isinstance(ready, Prepared):
+            from hermes.runtime.call_middleware import with_middleware  # for who has some
+
+            ready = await with_middleware(ctx, ready)
         if isinstance(ready, Prepared):
             pending.append(ready)
         else:
@@ -238,8 +243,17 @@ async def through_stages(call: CallContext) -> ToolResult:
     """A call past who may refuse it, to its handler, to who may change its result; neither cut nor fenced yet."""
     services = call.turn.services
     parts, started = services.parts, services.clock.monotonic()
+    content: Content
+    status: ResultStatus
     reason = await parts.refusal(call)
-    content, status = await _contained(call) if reason is None else (tool_error(reason), "failed")
+    if reason is not None:
+        content, status = tool_error(reason), "failed"
+    elif "tool_execution" in getattr(services.hooks, "heard", ()):
+        from hermes.runtime.call_middleware import run_around  # for who has some
+
+        content, status = await run_around(call, _contained)
+    else:
+        content, status = await _contained(call)
     duration_ms = (services.clock.monotonic() - started) * 1000 - call.details.get("asked_ms", 0.0)
     return ToolResult(
         call_id=call.call_id,

@@ -83,6 +83,7 @@ class Turn(Struct, kw_only=True):
     at_end: Callable[[Outcome], list[StoreOp]] | None = None  # what else the last commit tells
     cache_key: str = ""  # by which a provider knows requests that begin alike; empty is the session's id
     shared_chars: int = 0  # of the system prompt, that other sessions begin with as well
+    platform: str = "cli"  # the way in
     make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 
     @property
@@ -99,6 +100,7 @@ class Turn(Struct, kw_only=True):
             said=self.history.last_user,
             history=self.history.dicts,
             model=self.client.model.name,
+            turn_id=self.ctx.turn_id,
             fork=self.fork,
         )
 

@@ -77,6 +77,9 @@ class OpenHooks:
     async def transform(self, hook: str, value: str, payload: JsonObject) -> str:
         return value
 
+    async def gather(self, hook: str, payload: JsonObject) -> list[Any]:
+        return []
+
 
 class FakeTool(Struct, frozen=True):
     """One tool of a `FakeTools`: its answer to a call, and the arguments without which it is not called."""

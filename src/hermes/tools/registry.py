@@ -107,6 +107,7 @@ class _Loading(Struct, frozen=True):
     target: "ToolRegistry"
     origin: Origin
     source: str
+    may_override: bool = True  # tools of others
 
 
 _loading: ContextVar[_Loading | None] = ContextVar("hermes_tool_loading", default=None)
@@ -124,6 +125,7 @@ class ToolRegistry:
         self._generation = 0
         self.recent: Any = None  # what `keep` was last given, for the quickest of callers
         self.checks = Checks()
+        self.bring: Callable[[], None] | None = None  # tools from elsewhere, for callers outside an agent
         self.rejections: list[Rejection] = []
         self.files: dict[Path, Any] = {}  # foreign files as they were executed, see `userfiles`
 
@@ -178,10 +180,12 @@ class ToolRegistry:
             dynamic_schema_overrides,
         )
         loading = _loading.get()
-        if loading is None:
-            ours = str(getattr(handler, "__module__", "")).startswith("hermes.tools.builtin.")
+        ours = str(getattr(handler, "__module__", "")).startswith("hermes.tools.builtin.")
+        if loading is None or ours:  # a foreign file may be what has a built-in imported
             self.add(Registered(entry, traits, "builtin" if ours else "code", _module_of(handler)), override=override)
         else:
+            if override:
+                _refuse_foreign(self.get(name), loading)
             loading.target.add(Registered(entry, traits, loading.origin, loading.source), override=override)
 
     def add(self, tool: Registered, *, override: bool = False) -> bool:
@@ -219,7 +223,9 @@ class ToolRegistry:
 
     def deregister(self, name: str) -> None:
         """Remove a tool; with the last of a toolset go its check and its aliases. An unknown name is no error."""
-        self._all()
+        known, loading = self._all().get(name), _loading.get()
+        if loading is not None:
+            _refuse_foreign(known, loading)
         with self._lock:
             old = self._tools.pop(name, None)
             if old is None:
@@ -237,9 +243,12 @@ class ToolRegistry:
             self._changed()
 
     @contextlib.contextmanager
-    def loading(self, origin: Origin, source: str) -> Iterator[None]:
-        """While it lasts, in this context, every `registry.register(...)` of any registry lands here."""
-        token = _loading.set(_Loading(self, origin, source))
+    def loading(self, origin: Origin, source: str, *, may_override: bool = True) -> Iterator[None]:
+        """While it lasts, in this context, every `registry.register(...)` of any registry lands here.
+
+        Without `may_override`, replacing or removing a tool of somebody else is a `PermissionError`.
+        """
+        token = _loading.set(_Loading(self, origin, source, may_override))
         try:
             yield
         finally:
@@ -420,6 +429,14 @@ def offered_schema(entry: ToolEntry) -> dict[str, Any]:
 def invalidate_check_fn_cache() -> None:
     """Ask every availability check afresh next time."""
     registry.checks.forget()
+
+
+def _refuse_foreign(tool: Registered | None, loading: _Loading) -> None:
+    if tool is not None and tool.source != loading.source and not loading.may_override:
+        raise PermissionError(
+            f"the tool {tool.entry.name!r} is not of {loading.source}; allow_tool_override of its entry in config.yaml "
+            "lets it replace tools of others"
+        )
 
 
 def _check_shape(name: object, toolset: object, schema: object, size: object) -> None:

@@ -1,6 +1,6 @@
 """What keeps a conversation within the model's window."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from hermes.config.section import SectionBase, key
 
@@ -9,7 +9,8 @@ class Section(SectionBase, frozen=True):
     """What keeps a conversation within the model's window."""
 
     engine: Annotated[
-        Literal["compressor", "none"], key("Who shortens a conversation that grew too long; `none` never does.")
+        str,
+        key("Who shortens a conversation that grew too long: `compressor`, or a plugin's engine; `none` never does."),
     ] = "compressor"
     assumed_window: Annotated[
         int, key("Tokens a model is taken to read where neither the settings nor its server nor the tables say.", ge=1)

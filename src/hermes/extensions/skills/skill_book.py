@@ -100,6 +100,8 @@ class SkillBook:
 
     def find(self, name: str) -> SkillHead:
         """The skill of this name; `NoSkill` says which there are, or what is wrong with it."""
+        if ":" in name and (theirs := self._of_plugin(name.strip())) is not None:
+            return theirs
         wanted, heads = name.strip().strip("/"), self.all()
         matches = named(wanted, heads)
         if len(matches) > 1:
@@ -115,6 +117,15 @@ class SkillBook:
             details = {} if head.trouble or self.is_off(head) else {"readiness_status": "unsupported"}
             raise NoSkill(why, **details)
         return head
+
+    def _of_plugin(self, name: str) -> SkillHead | None:
+        """The skill `<plugin>:<name>`; it is in no list."""
+        from hermes.extensions.plugins.plugin_set import is_asked_for, plugins_of  # for names that look like one
+
+        if not is_asked_for(self.settings):
+            return None
+        file = plugins_of(self.settings.home).skill(name, self.settings)
+        return read_skill(str(file), str(file.parent.parent)) if file is not None else None
 
     def text(self, head: SkillHead, session_id: str = "") -> str:
         """The whole SKILL.md as the model reads it, variables filled in; `NoSkill` when it cannot be read now."""

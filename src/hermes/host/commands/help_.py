@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable
 
-from hermes.host.command import COMMANDS, CommandCall, CommandResult, SlashCommand, available, find, quick_commands
+from hermes.host.command import (
+    COMMANDS,
+    CommandCall,
+    CommandResult,
+    SlashCommand,
+    available,
+    find,
+    plugin_commands,
+    quick_commands,
+)
 from hermes.host.conversation import CommandScene
 
 REFERENCES = (
@@ -13,9 +22,12 @@ REFERENCES = (
 
 
 async def run(call: CommandCall) -> CommandResult:
-    own = quick_commands(call.session)
+    own, theirs = quick_commands(call.session), plugin_commands(call.session)
     if call.words:
-        name = find(call.words.removeprefix("/"), tuple(own))
+        name = find(call.words.removeprefix("/"), (*own, *theirs))
+        if name in theirs and name not in own:
+            plugin, offer = theirs[name]
+            return CommandResult(text=f"/{name} {offer.args_hint}".rstrip() + f"\n  {offer.description} ({plugin.key})")
         if name in COMMANDS.names():
             command = COMMANDS.load(name)
             also = f" (also {', '.join(f'/{one}' for one in command.aliases)})" if command.aliases else ""
@@ -23,6 +35,7 @@ async def run(call: CommandCall) -> CommandResult:
             return CommandResult(text=f"{head}{also}\n  {COMMANDS.summary(name)}")
     rows = [(f"/{name}", COMMANDS.summary(name)) for name in available(call.surface.kind)]
     rows += [(f"/{name}", one.command or one.target) for name, one in own.items()]
+    rows += [(f"/{name}", offer.description) for name, (_, offer) in theirs.items() if name not in own]
     sections = [("Commands", tuple(rows))]
     if call.surface.keys:
         sections.append(("Keys", call.surface.keys))

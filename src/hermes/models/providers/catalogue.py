@@ -46,6 +46,11 @@ def providers() -> dict[str, ProviderEntry]:
     return {entry.id: entry for entry in from_json(raw, list[ProviderEntry])}
 
 
+def add_provider(entry: ProviderEntry) -> None:
+    """Have a provider known that is not in the file, such as a plugin's; for the whole process."""
+    providers()[entry.id] = entry
+
+
 def find_provider(name: str) -> ProviderEntry | None:
     """The provider with this id or alias."""
     wanted = name.strip().lower()

@@ -56,6 +56,7 @@ class TurnFacts(Struct, frozen=True, kw_only=True):
     history: Sequence[JsonObject]
     model: str
     fork: "Callable[[], Fork] | None" = None  # the conversation as it stands, to go on with apart from the session
+    turn_id: str = ""
 
 
 class Part:

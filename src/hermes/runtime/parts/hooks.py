@@ -1,14 +1,11 @@
-"""Hooks: policies, observers and transforms of the session's bus, and the user's own programs on it."""
+"""Hooks: policies, observers and transforms of plugins on the session's bus, and the user's own programs."""
 
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from hermes.confinement.policy import ConfinedEnvironment, Confinement
-from hermes.programs import split_path
 from hermes.runtime.parts import Joining, Part, TurnFacts
-from hermes.seams import Environment, HookBus
-from hermes.tools.environments.command_env import scrubbed
-from hermes.tools.hooks import AFTER, BEFORE, CallFacts, Hooks, nobody_listens, refusal, told
+from hermes.seams import HookBus
+from hermes.tools.hooks import AFTER, BEFORE, Hooks, nobody_listens
 from hermes.types import Content
 
 if TYPE_CHECKING:
@@ -20,59 +17,53 @@ class CallHooks(Part):
 
     limit_s = None  # each hook has a limit of its own, and the bus keeps it
 
-    def __init__(self, bus: HookBus) -> None:
+    def __init__(self, bus: HookBus, platform: str = "", sender_id: str = "") -> None:
         self._bus = bus
+        self._platform = platform
+        self._sender_id = sender_id
+        self._session_id = ""  # of the newest turn
+        self._blocked: dict[str, str] = {}  # calls that were refused and whose end is not told yet
 
     @classmethod
     def join(cls, agent: Joining) -> "CallHooks":
-        bus, settings = agent.services.hooks, agent.settings
-        if "hooks" in settings.tree and isinstance(bus, Hooks):
-            from hermes.extensions.shell_hooks import HookPlace, join  # for who has hooks
+        bus, tree = agent.services.hooks, agent.settings.tree
+        if isinstance(bus, Hooks) and ("plugins" in tree or "hooks" in tree):
+            from hermes.runtime.setup.hook_setup import listen  # for who has some
 
-            environment = agent.services.environment
-            # A hook runs outside the sandbox: what it calls by name is not looked for where commands can write.
-            search = split_path(settings.environ, environment.cwd)
-            place = HookPlace(
-                supervisor=lambda: agent.process.supervisor,
-                env={**scrubbed(settings.environ), "PATH": search.own},
-                cwd=lambda: environment.cwd,
-                session_id=agent.session_id,
-                confinement=lambda: _confinement(environment),
-            )
-            join(bus, settings, place)
-        return cls(bus)
+            listen(agent, bus)
+        return cls(bus, agent.options.session.platform or "cli", agent.options.session.user_id or "")
 
     def context(self, turn: TurnFacts) -> Awaitable[str] | None:
-        if nobody_listens(self._bus, ("pre_llm_call",)):
+        self._session_id = turn.session_id
+        if nobody_listens(self._bus, ("pre_llm_call", "on_session_start")):
             return None
-        payload = {
-            "session_id": turn.session_id,
-            "user_message": turn.said,
-            "conversation_history": turn.history,
-            "is_first_turn": len(turn.history) == 1,
-            "model": turn.model,
-        }
-        return self._bus.transform("pre_llm_call", "", payload)
+        from hermes.runtime.call_hooks import words_of  # for who has hooks
+
+        return words_of(self._bus, turn, self._platform, self._sender_id)
 
     def refusal(self, call: "CallContext") -> Awaitable[str | None] | None:
-        return None if nobody_listens(self._bus, BEFORE) else refusal(self._bus, _facts(call), call.asked.rules)
+        if nobody_listens(self._bus, BEFORE):
+            return None
+        from hermes.runtime.call_hooks import refused  # for who has hooks
+
+        return refused(self._bus, call, self._blocked)
 
     def result(self, call: "CallContext", content: Content, duration_ms: float) -> Awaitable[Content] | None:
-        return None if nobody_listens(self._bus, AFTER) else told(self._bus, _facts(call), content, duration_ms)
+        if nobody_listens(self._bus, AFTER):
+            return None
+        from hermes.runtime.call_hooks import ended  # for who has hooks
 
+        return ended(self._bus, call, content, duration_ms, self._blocked.pop(call.call_id, None))
 
-def _facts(call: "CallContext") -> CallFacts:
-    return CallFacts(
-        name=call.asked.name,
-        args=call.asked.args,
-        task_id=call.task_id,
-        session_id=call.session_id,
-        tool_call_id=call.call_id,
-    )
+    async def session_moved(self, old: str, new: str) -> None:
+        self._session_id = new
+
+    async def close(self, *ended: str) -> None:
+        if self._session_id:
+            about = {"session_id": self._session_id, "platform": self._platform, "reason": "shutdown"}
+            await self._bus.observe("on_session_finalize", about)
+        if isinstance(self._bus, Hooks):
+            await self._bus.close()
 
 
 part = CallHooks
-
-
-async def _confinement(environment: Environment) -> Confinement | None:
-    return await environment.confinement() if isinstance(environment, ConfinedEnvironment) else None

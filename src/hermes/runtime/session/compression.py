@@ -143,6 +143,7 @@ class Compression:
         try:
             made = engine.compress(messages, wish.tokens or None, wish.focus or None)
             shorter = await made if inspect.isawaitable(made) else made
+            _refuse_invalid(messages, shorter)
             kept = [from_dict(message) for message in shorter]
         except Exception as error:  # the border to an engine of one's own: nothing it raises may end the turn
             log.exception("context engine %r failed in compress", engine.name)
@@ -302,6 +303,21 @@ class Compression:
             on_status=self._asked_by.sink.emit,
         )
         return await self._assembly.auxiliary.ask(question, self._asked_by.scope)
+
+
+def _refuse_invalid(before: list[JsonObject], shorter: Any) -> None:
+    """`ValueError` for what no session can begin with: then nothing is changed."""
+    if not isinstance(shorter, list) or not all(isinstance(one, Mapping) for one in shorter):
+        raise ValueError("it gave no list of messages")
+    asked: set[str] = set()
+    for one in shorter:
+        if one.get("role") not in ("user", "assistant", "tool", "system"):
+            raise ValueError(f"it gave a message whose role is {one.get('role')!r}")
+        if one.get("role") == "tool" and one.get("tool_call_id") not in asked:
+            raise ValueError("it gave a result without its call")
+        asked.update(str(call.get("id")) for call in one.get("tool_calls") or () if isinstance(call, Mapping))
+    if len(shorter) > len(before):
+        raise ValueError(f"it made {len(shorter)} messages of {len(before)}")
 
 
 def _rows(session_id: str, kept: Sequence[Message], contexts: Mapping[int, str]) -> list[StoreOp]:

@@ -129,6 +129,11 @@ class AgentSession:
         if self.options.callbacks.save_trajectories or self.options.model.records_calls:
             self.beginning = (turn.system, view.to_json())
         await run_turn(turn)
+        return await self._result(turn, said, sink)
+
+    async def _result(self, turn: Turn, said: TurnInput, sink: Sink) -> dict[str, Any]:
+        """What came of a turn, once everybody who has to know it does."""
+        assembly, parts = self._assembly, self._assembly.services.parts
         parts.untold.clear()
         self.noted.clear()
         self.is_elsewhere = assembly.store.lease.lost is not None
@@ -140,12 +145,20 @@ class AgentSession:
         if not outcome.model:  # nobody has answered
             outcome.model, outcome.provider = asked.name, asked.provider
         clean_outcome(outcome, assembly.services.redactor)
+        if getattr(assembly.services.hooks, "heard", None):
+            await self._tell_end(turn, outcome)
         parts.tell = sink.emit
         await parts.turn_ended(turn.facts(), outcome.final_response if outcome.completed else None)
         if said.history is None and said.stored_message is None and not outcome.failed:
             assembly.store.keep_warm(assembly.warm, turn.history)
         sink.emit(outcome.record(self.session_id, turn.ctx.turn_id))
         return outcome.as_dict(self.session_id, list(turn.history.dicts))
+
+    async def _tell_end(self, turn: Turn, outcome: Outcome) -> None:
+        from hermes.runtime.turn_hooks import OF_ENDS, ended, heard  # for who has hooks
+
+        if (hooks := heard(turn.ctx.services.hooks, OF_ENDS)) is not None:
+            await ended(hooks, turn, outcome, self.options.session.platform or "cli")
 
     async def compress(self, focus: str | None, sink: Sink, scope: TurnScope) -> dict[str, Any]:
         """Sum up the session now; what came of it, or why nothing did."""
@@ -289,6 +302,7 @@ class AgentSession:
             at_end=None if link is None else link.at_end,
             cache_key="" if link is None else self.options.session.parent_session_id or "",
             shared_chars=0 if link is None else link.shared_chars(system),
+            platform=self.options.session.platform or "cli",
         )
 
     def _user_row(self, turn: Turn, said: TurnInput) -> StoreOp:
@@ -378,8 +392,9 @@ class AgentSession:
 
     def _watching(self) -> ContextWatch:
         if self._watch is None:
-            share = compress_share(self.options, self._assembly.settings)
-            self._watch = ContextWatch(self._assembly.client, share, self.options.session.context_engine)
+            made = self._assembly
+            share = compress_share(made.options, made.settings)
+            self._watch = ContextWatch(made.client, share, made.options.session.context_engine)
         return self._watch
 
     async def _make_room(self, said: TurnInput, turn: Turn, refused: ProviderError | None) -> bool:

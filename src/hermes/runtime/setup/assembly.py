@@ -26,6 +26,7 @@ from hermes.runtime.setup.model_setup import (
     recorder,
     request_options,
     unrecorded,
+    with_plugins,
 )
 from hermes.runtime.setup.process import ProcessParts, shared, store_of
 from hermes.runtime.setup.tool_view_cache import SessionTools
@@ -67,6 +68,7 @@ async def assemble(
 ) -> Assembly:
     """What `options` and the settings ask for. Cheap: nothing is started, connected or imported early."""
     settings = settings or load_settings()
+    options, told = with_plugins(options, settings)
     inner = store_of(options, settings, process)
     redactor = redactor_of(settings, options.model.api_key)
     store = RedactingStore(inner, session_id, redactor, stores_events=options.session.stores_events)
@@ -117,6 +119,7 @@ async def assemble(
         user_id=options.session.user_id,
         ask_user=question_to_user(options.callbacks.clarify_callback, settings, process.pool),
     )
+    services.parts.untold += told
     services.parts.join_all(
         Joining(
             session_id=session_id,

@@ -31,6 +31,7 @@ from hermes.types import JsonObject
 if TYPE_CHECKING:
     from hermes.models.account import Account
     from hermes.models.call_record import SentBytes
+    from hermes.types import StatusChanged
 
 BOX_PROVIDER, PROGRAM_PROVIDER = "local", "acp"
 _NOT_OVERRIDABLE = ("messages", "input", "system", "instructions", "tools", "stream")
@@ -54,6 +55,15 @@ def model_chain(options: AgentOptions, settings: Settings, http: HttpStream) -> 
         if all((model.provider, model.name, model.base_url) != (m.provider, m.name, m.base_url) for m in chain):
             chain.append(model)
     return chain
+
+
+def with_plugins(options: AgentOptions, settings: Settings) -> "tuple[AgentOptions, list[StatusChanged]]":
+    """The options with what plugins bring that an agent is made of: providers of its model, and its context engine."""
+    if "plugins" not in settings.tree and "context" not in settings.tree:
+        return options, []
+    from hermes.runtime.setup.plugin_setup import prepare_agent  # for who has plugins
+
+    return prepare_agent(options, settings)
 
 
 def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> "tuple[StartedModel, ...]":

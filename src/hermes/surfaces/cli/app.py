@@ -40,20 +40,39 @@ class Menu(click.Group):
 
 
 class LazyMenu(Menu):
-    """The commands of the table, each imported when it is used; listing them imports none."""
+    """The commands of the table, each imported when it is used; listing them imports none.
+
+    Behind them are those of plugins, which are looked for when a word is none of ours, and for the help.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return COMMANDS.names()
+        return [*COMMANDS.names(), *_of_plugins(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         try:
             return COMMANDS.load(cmd_name)
         except KeyError:
-            return None
+            if cmd_name not in _of_plugins(ctx):
+                return None
+        from hermes.surfaces.cli.plugin_command import plugin_command
+
+        return plugin_command(ctx.obj, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS.summary(name)) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, COMMANDS.summary(name)) for name in COMMANDS.names()])
+        if own := _of_plugins(ctx):
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(list(own.items()))
+
+
+def _of_plugins(ctx: click.Context) -> dict[str, str]:
+    """The commands of plugins and their help; none where no plugin is switched on."""
+    if not isinstance(ctx.obj, Cli) or not (ctx.obj.home / "config.yaml").exists():
+        return {}
+    from hermes.surfaces.cli.plugin_command import summaries  # for words that are none of ours
+
+    return summaries(ctx.obj)
 
 
 @click.group(

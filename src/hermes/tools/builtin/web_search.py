@@ -13,7 +13,16 @@ from hermes.tools.calling.arguments import parse_args, schema_of
 from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, touches_nothing
 from hermes.tools.web.addresses import holds_secret, own_secrets
-from hermes.tools.web.providers import Found, SearchService, choose, is_available, request_of, results_of
+from hermes.tools.web.providers import (
+    BY_PLUGIN,
+    SEARCHES,
+    Found,
+    SearchService,
+    choose,
+    is_available,
+    request_of,
+    results_of,
+)
 
 MAX_QUERY_CHARS = 2000
 
@@ -45,6 +54,8 @@ async def web_search(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
 async def _search(
     provider: SearchService, web: Mapping[str, Any], query: str, limit: int, ctx: ToolContext
 ) -> list[Found]:
+    if provider.package == BY_PLUGIN:
+        return results_of(provider, {"results": await ctx.in_thread(_by_plugin, provider.name, query, limit)}, limit)
     if provider.package:
         return results_of(provider, {"results": await ctx.in_thread(_ddgs, query, limit)}, limit)
     from hermes.tools.web.service_requests import ask  # this module is imported to see whether it can be used
@@ -53,7 +64,8 @@ async def _search(
 
 
 async def _allowed(provider: SearchService, web: Mapping[str, Any], query: str, ctx: ToolContext) -> None:
-    url = f"https://duckduckgo.com/?q={quote(query)}" if provider.package else request_of(provider, web, query, 1).url
+    host = f"{provider.name}.plugin" if provider.package == BY_PLUGIN else "duckduckgo.com"
+    url = f"https://{host}/?q={quote(query)}" if provider.package else request_of(provider, web, query, 1).url
     action = Action(
         kind="network",
         tool="web_search",
@@ -68,6 +80,19 @@ async def _allowed(provider: SearchService, web: Mapping[str, Any], query: str, 
     decision = await ctx.gate.decide(action, ctx.scope)
     if not decision.allowed:
         raise ToolError(f"the search was not allowed: {decision.reason or 'denied'}")
+
+
+def _by_plugin(name: str, query: str, limit: int) -> list[dict[str, Any]]:
+    """What the plugin's service finds: a list, or the object that the contract of services names."""
+    answer = SEARCHES[name]().search(query, limit)
+    if isinstance(answer, Mapping):
+        if answer.get("success") is False or answer.get("error"):
+            raise ToolError(f"{name}: {answer.get('error') or 'the search failed'}")
+        data = answer.get("data")
+        answer = data.get("web") if isinstance(data, Mapping) else answer.get("results")
+    if not isinstance(answer, list):
+        raise ToolError(f"{name} gave no list of results")
+    return [dict(row) for row in answer if isinstance(row, Mapping)]
 
 
 def _ddgs(query: str, limit: int) -> list[dict[str, Any]]:

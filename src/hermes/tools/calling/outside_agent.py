@@ -8,20 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hermes.config import paths
 from hermes.errors import ToolError
 from hermes.schemas import tidy
 from hermes.scope import TurnScope
-from hermes.seams import Environment, EventStore, Gate, NestedCalls, ResultShelf, Route, Supervisor
+from hermes.seams import Environment, EventStore, Gate, NestedCalls, ResultShelf, Route, Supervisor, ToolRules
 from hermes.state.stores import open_store, place_of
 from hermes.tools.calling.dispatch import awaited, call_now, fitting, is_coroutine, resolved, takes_context
 from hermes.tools.calling.loops import depth_here, run_sync
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.calling.validation import CallRefused, Validator
-from hermes.tools.hooks import AROUND, CallFacts, Hooks, nobody_listens, refusal, told
+from hermes.tools.hooks import AROUND, Hooks, nobody_listens
 from hermes.tools.registration.definitions import load_home
 from hermes.tools.registry import Registered, offered_schema, registry, tool_error
 from hermes.tools.results.shelf import FileShelf
@@ -55,11 +54,21 @@ class DirectCall:
     skip_pre_hook: bool = False
 
 
+class HookedCall(NamedTuple):
+    """A call that hooks are told of, and how changed arguments are checked."""
+
+    call: DirectCall
+    args: JsonObject
+    rules: ToolRules
+    check: Callable[[Any], JsonObject]
+
+
 class DirectCalls:
     """What calls from outside an agent share: hooks of the process, and a workplace per task."""
 
     def __init__(self) -> None:
         self.hooks = Hooks()
+        self.hooks_of: tuple[Any, ...] = ()  # which plugins' hooks these are, and their owners
         self.pool = DaemonPool()
         self._lock = threading.RLock()  # guards the mappings below
         self._places: dict[tuple[str, int], _CallPlace] = {}
@@ -75,6 +84,8 @@ class DirectCalls:
             return tool_error(sanitise_error(f"Error executing {call.name}: {error}"))
 
     def _call(self, call: DirectCall) -> str:
+        if registry.bring is not None:
+            registry.bring()
         tool = registry.get(call.name)
         if call.name in AGENT_LOOP_TOOLS or (tool is not None and tool.traits.agent_loop):
             return _of_the_loop(call.name)
@@ -87,24 +98,16 @@ class DirectCalls:
             args = self.checked(tool, call.args)
         except CallRefused as refused:
             return refused.as_json()
-        hooked = not nobody_listens(self.hooks, AROUND)
-        facts = CallFacts(
-            name=call.name,
-            args=args,
-            task_id=call.task_id,
-            session_id=call.session_id,
-            tool_call_id=call.tool_call_id,
+        if nobody_listens(self.hooks, AROUND):
+            return self._run(tool, args, call)
+        from hermes.tools.calling.hooked_call import run_hooked  # for who has hooks
+
+        def run(wanted: JsonObject) -> str:
+            return self._run(tool, wanted, call)
+
+        return run_hooked(
+            self, HookedCall(call, args, rules_of(tool), lambda changed: self.checked(tool, changed)), run
         )
-        rules = rules_of(tool)
-        if hooked:
-            reason = run_sync(refusal(self.hooks, facts, rules, skip_pre_hook=call.skip_pre_hook), None)
-            if reason is not None:
-                return tool_error(reason)
-        started = monotonic()
-        content = self._run(tool, args, call)
-        if hooked:
-            return text_of(run_sync(told(self.hooks, facts, content, (monotonic() - started) * 1000), None))
-        return content
 
     def dispatch(self, tool: Registered, args: JsonObject, given: Mapping[str, Any]) -> str:
         """`registry.dispatch` of a handler that works with a context: no hooks, no check of the arguments."""

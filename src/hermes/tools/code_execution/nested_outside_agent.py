@@ -10,9 +10,9 @@ from hermes.tools.calling.call_order import Lanes
 from hermes.tools.calling.dispatch import invoke
 from hermes.tools.calling.outside_agent import OutsideContext
 from hermes.tools.code_execution.script_request import for_script
-from hermes.tools.hooks import CallFacts, refusal, told
+from hermes.tools.hook_bus import CallEnd, CallFacts, refusal, told
 from hermes.tools.registry import Registered, registry, tool_error
-from hermes.tools.results.tool_result import error_content, sanitise_error
+from hermes.tools.results.tool_result import error_content, failure_of, sanitise_error
 from hermes.tools.view import effects_of, rules_of
 from hermes.types import Content, JsonObject
 
@@ -45,11 +45,11 @@ class OutsideCalls:
         )
         async with self._lanes.entered(lambda: effects_of(tool, args, ctx)):
             reason = await refusal(outer.outside.hooks, facts, rules_of(tool))
-            if reason is not None:
-                return tool_error(reason)
             started = monotonic()
-            content = await _contained(tool, args, ctx)
-            return await told(outer.outside.hooks, facts, content, (monotonic() - started) * 1000)
+            content = tool_error(reason) if reason is not None else await _contained(tool, args, ctx)
+            took_ms = (monotonic() - started) * 1000
+            end = CallEnd(content=content, duration_ms=took_ms, blocked=reason, error=failure_of(content) or "")
+            return await told(outer.outside.hooks, facts, end)
 
 
 async def _contained(tool: Registered, args: JsonObject, ctx: OutsideContext) -> Content:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNKNOWN_WINDOW = 128_000  # of a model that nothing is known of
-_OWN = frozenset({"home", "project"})
+_OWN = frozenset({"home", "project", "plugin"})
 _ENGINE = "context_engine"  # whoever gives an agent an engine means its tools, whichever others are asked for
 _WEB_TOOLS = ("web_search", "web_extract")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -148,6 +148,8 @@ def load_home(home: Path, wanted: Iterable[str] | None = None) -> "LoadedFile":
     """Execute the tool files of a home; with `wanted`, only those that may belong to one of these toolsets."""
     from hermes.tools.registration.user_files import load_folder  # see above
 
+    if registry.bring is not None:
+        registry.bring()
     return load_folder(home / "tools", "home", registry, wanted)
 
 

@@ -1,7 +1,7 @@
 """Search services as data, in services.json: what each is asked, and where in its answer the results are."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,6 +50,10 @@ _VARIABLES = {
 }
 
 
+SEARCHES: dict[str, Callable[[], Any]] = {}  # a cache: services that plugins bring, made when they are asked
+BY_PLUGIN = "(plugin)"  # in place of a package
+
+
 @cache
 def known_services() -> tuple[SearchService, ...]:
     """In the order in which they are tried."""
@@ -68,6 +72,7 @@ class ServiceCall(Struct, frozen=True, kw_only=True):
 def choose(web: Mapping[str, Any]) -> SearchService:
     """The service that the settings ask for, else the first that is available; `ToolError` says what is missing."""
     known = {provider.name: provider for provider in offered(web)}
+    known |= {name: SearchService(name=name, package=BY_PLUGIN) for name in SEARCHES}
     asked = str(web.get("search_backend") or web.get("backend") or "").strip().lower()
     if asked:
         provider = known.get(_ALIASES.get(asked, asked))
@@ -104,6 +109,8 @@ def offered(web: Mapping[str, Any]) -> tuple[SearchService, ...]:
 
 def missing(provider: SearchService, web: Mapping[str, Any]) -> str:
     """What the service lacks, in one clause; empty when it can be asked."""
+    if provider.package == BY_PLUGIN:
+        return "" if SEARCHES[provider.name]().is_available() else "its plugin says that something is missing"
     if provider.package:
         lacks = find_spec(provider.package) is None
         return f"the Python package {provider.package!r} is not installed" if lacks else ""

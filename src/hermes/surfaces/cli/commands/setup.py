@@ -7,7 +7,7 @@ import click
 
 from hermes.config import paths
 from hermes.config.dotenv import set_env
-from hermes.config.env_vars import optional_env_vars
+from hermes.config.env_vars import EnvVar, optional_env_vars
 from hermes.config.sections import terminal as terminal_section
 from hermes.config.write import set_key
 from hermes.errors import UserError
@@ -108,13 +108,28 @@ def _ask_terminal(cli: Cli) -> None:
 
 def _ask_tools(cli: Cli) -> None:
     settings = cli.settings()
-    for one in optional_env_vars().values():
+    for one in (*optional_env_vars().values(), *_wanted_by_extensions(cli)):
         state = " (is set; Enter keeps it)" if settings.lookup(one.name) else " (Enter leaves it out)"
         where = f", {one.url}" if one.url else ""
         text = f"{one.name}: {one.purpose}{where}{state}"
         value = click.prompt(text, default="", show_default=False, hide_input=one.is_secret, err=True).strip()
         if value:
             _save_variable(cli, one.name, value)
+
+
+def _wanted_by_extensions(cli: Cli) -> list[EnvVar]:
+    """What plugins and tool files say they need (`requires_env`) beyond what is asked for anyway."""
+    from hermes.host.plugin_care import PluginCare
+    from hermes.host.tool_report import variables_of_tool_files
+
+    settings, known = cli.settings(), set(optional_env_vars())
+    found = {
+        one.name: EnvVar(one.name, one.description or "a plugin wants it", one.url, one.secret)
+        for one in PluginCare(settings).wanted_variables()
+    }
+    for name, tool in variables_of_tool_files(settings.home, settings.mapping).items():
+        found.setdefault(name, EnvVar(name, f"the tool {tool}"))
+    return [one for name, one in found.items() if name not in known]
 
 
 def _ask_skills(cli: Cli) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from hermes.host.command import COMMANDS
+from hermes.host.command import COMMANDS, plugin_commands
 from hermes.host.path_completion import paths_below
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class ChatCompleter(Completer):
 
     def _commands(self, begun: str) -> Iterator[Completion]:
         own = dict.fromkeys(self._chat.skills, "a skill")
+        own |= {name: offer.description for name, (_, offer) in plugin_commands(self._chat.live).items()}
         own |= {name: one.command or one.target for name, one in self._chat.quick_commands.items()}
         for name in sorted({*COMMANDS.names(), *own}):
             if name.startswith(begun):

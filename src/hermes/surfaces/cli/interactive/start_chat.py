@@ -101,6 +101,10 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
     else:
         await chat.open()
         chat.say("Ask something, or /help. Esc stops a turn, Ctrl-D leaves.", "dim")
+    if "plugins" in chat.live.settings.tree:
+        from hermes.host.plugin_care import accept_injections  # for who has plugins
+
+        accept_injections(chat.cli.home, lambda: chat.live)
     for line in (*left_running(chat.cli.home), *(() if wish.ignore_rules else start_notices(chat.cli.home))):
         chat.say(line, "yellow")
     if wish.image is not None:

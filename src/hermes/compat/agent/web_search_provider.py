@@ -1,0 +1,5 @@
+"""`agent.web_search_provider`: the base class."""
+
+from hermes.extensions.plugins.provider_bases import WebSearchProvider
+
+__all__ = ["WebSearchProvider"]

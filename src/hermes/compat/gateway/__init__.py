@@ -1,0 +1,1 @@
+"""`gateway`: only its submodules, so that a platform's plugin loads; nothing uses it yet."""

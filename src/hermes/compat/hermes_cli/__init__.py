@@ -1,0 +1,1 @@
+"""`hermes_cli`: only its submodules."""
