@@ -34,6 +34,8 @@ class BackgroundNews(Part):
         return None if self._is_silent(*session_ids) else self._told(*session_ids)
 
     def _is_silent(self, *session_ids: str) -> bool:
+        if not getattr(self._environment, "has_background", True):
+            return True
         background: Background | None = getattr(self._environment, "background", None)
         return background is not None and background.is_silent(*session_ids)
 
@@ -48,7 +50,7 @@ class BackgroundNews(Part):
         self._news = ""
 
     async def close(self, *ended: str) -> None:
-        if self._is_kept:
+        if self._is_kept or not getattr(self._environment, "has_background", True):
             return
         for session_id in ended:
             try:

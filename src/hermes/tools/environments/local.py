@@ -28,18 +28,15 @@ from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files, shell_scripts
 from hermes.tools.environments.background import Background, BackgroundRequest
-from hermes.tools.environments.local_background import BackgroundLine, HeldProcesses, Holder
-from hermes.tools.environments.output_spool import Spool
-from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.shell_state import ShellState, Start
-from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.start import in_memory_file, out_of_the_way
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.sudo import AskPassword
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a question without a command does without these
     from hermes.confinement.protected_files import ProtectedFiles
     from hermes.tools.approval.made_here import Makings
+    from hermes.tools.environments.local_background import BackgroundLine
     from hermes.tools.git_access.session_git import SessionGit
     from hermes.tools.git_access.start_remotes import StartRemotes
 
@@ -117,26 +114,27 @@ class LocalEnvironment:
         self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
         self.ask_password: AskPassword | None = options.ask_password
-        self._held: HeldProcesses | None = None
-        if options.processes_folder is not None and isinstance(supervisor, Holder):
-            self._held = HeldProcesses(
-                options.processes_folder,
-                supervisor,
-                self._background_line,
-                run_blocking,
-                options.redactor or Redactor(),
-            )
 
     @cached_property
     def _bash(self) -> str:
         return find_program("bash", self._options.env, self._workspace) or "/bin/bash"
 
     @property
+    def has_background(self) -> bool:
+        """Whether there is anything at all that `background` could tell; it costs a look at one folder."""
+        folder = self._options.processes_folder
+        return "background" in self.__dict__ or (folder is not None and os.path.isdir(folder))  # noqa: PTH112 - twice a turn
+
+    @cached_property
     def background(self) -> Background:
         """The session's background processes, and those that earlier runtimes left running."""
-        if self._held is None:
+        from hermes.tools.environments.local_background import HeldProcesses, Holder
+
+        folder, supervisor = self._options.processes_folder, self._supervisor
+        if folder is None or not isinstance(supervisor, Holder):
             raise ToolError("background processes need a home folder, and this environment was made without one")
-        return self._held
+        redactor = self._options.redactor or Redactor()
+        return HeldProcesses(folder, supervisor, self._background_line, self._run_blocking, redactor)
 
     @property
     def cwd(self) -> str:
@@ -278,6 +276,10 @@ class LocalEnvironment:
 
     async def _run_once(self, state: ShellState, run: "LocalRun", start: Start) -> tuple[ExecResult, bool]:
         """The result, and whether the shell around the command was reached."""
+        from hermes.tools.environments.output_spool import Spool
+        from hermes.tools.environments.run_child import result_of, run_child
+        from hermes.tools.supervisor.child import CallChild
+
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         began = out_of_the_way([in_memory_file(b"")], [])[0]  # written by the shell alone, before the command's turn
@@ -417,6 +419,9 @@ class LocalEnvironment:
             owner=self.id,
             confinement=outside("login shell"),
         )
+        from hermes.tools.environments.output_spool import Spool
+        from hermes.tools.environments.run_child import run_child
+
         spool = Spool(state.own, memory_bytes=16 * 1024)
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
         ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
@@ -484,7 +489,9 @@ class LocalEnvironment:
             else await self._border_of(read_only=run.decision.read_only),
         )
 
-    async def _background_line(self, order: BackgroundRequest) -> BackgroundLine:
+    async def _background_line(self, order: BackgroundRequest) -> "BackgroundLine":
+        from hermes.tools.environments.local_background import BackgroundLine
+
         """The command with the shell state of this moment; what it changes stays its own."""
         from hermes.tools.supervisor.keeper.background_child import FIRST_FILE  # see `_plan`
 

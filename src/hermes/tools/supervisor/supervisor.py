@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from hermes.confinement.policy import AnyConfinement, Confinement
 from hermes.errors import ToolError
 from hermes.seams import Decision, SpawnSpec
-from hermes.tools.supervisor.child import CallChild, Pipes
 from hermes.tools.supervisor.keeper.start import in_memory_file
 from hermes.tools.supervisor.link import SOCKET_KIND, KeeperLink
 from hermes.tools.supervisor.threads import in_daemon_thread
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # who starts nothing does without
+    from hermes.tools.supervisor.child import CallChild, Pipes
     from hermes.tools.supervisor.confine.order import Orders
 
 OWNER_VARIABLE = "HERMES_CHILD_OF"  # in every child's environment: who started it, for whoever finds it later
@@ -40,18 +40,20 @@ class ProcessSupervisor:
         return self._link.pid
 
     @property
-    def children(self) -> tuple[CallChild, ...]:
+    def children(self) -> "tuple[CallChild, ...]":
         """The call children that have not been released."""
         with self._lock:
             return tuple(self._children)
 
-    async def spawn(self, decision: Decision, spec: SpawnSpec) -> CallChild:
+    async def spawn(self, decision: Decision, spec: SpawnSpec) -> "CallChild":
         """Start a call child. Raises `ToolError` when it was not allowed, `StartFailed` when it cannot start.
 
         Nothing is started without a confinement, or a name in the table of what starts outside.
 
         The caller releases the child: `child.release()` in a `finally`.
         """
+        from hermes.tools.supervisor.child import CallChild
+
         if not decision.allowed:
             raise ToolError(decision.reason or "this was not allowed")
         if self._is_closed:
@@ -89,6 +91,8 @@ class ProcessSupervisor:
         `request` says folder, argv, env, cwd, whether it gets a terminal, `files` (texts it can read as /dev/fd/10 and
         so on) and `secrets` (what its log must not hold; without it the log is raw); see `keeper.held`.
         """
+        from hermes.tools.supervisor.child import CallChild, Pipes
+
         if not decision.allowed:
             raise ToolError(decision.reason or "this was not allowed")
         confine = self._confine(confinement)
@@ -158,13 +162,15 @@ class ProcessSupervisor:
             "max_processes": spec.max_processes,
         }
 
-    def _forget(self, child: CallChild) -> None:
+    def _forget(self, child: "CallChild") -> None:
         with self._lock:
             self._children.discard(child)
 
 
-def _streams(spec: SpawnSpec) -> tuple[Pipes, list[int]]:
+def _streams(spec: SpawnSpec) -> "tuple[Pipes, list[int]]":
     """Our ends of the streams, and the child's stdin, stdout and stderr."""
+    from hermes.tools.supervisor.child import Pipes
+
     ours_in: int | None = None
     if spec.keep_stdin:
         theirs_in, ours_in = os.pipe()
