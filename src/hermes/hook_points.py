@@ -75,7 +75,7 @@ _POINTS = (
     HookPoint(
         name="transform_tool_result",
         kind="transform",
-        when="after `post_tool_call`, before the model reads the result",
+        when="after `post_tool_call` of a call that was not refused, before the model reads the result",
         keywords=_DONE,
         answer="a string takes the place of `result`; the next callback sees it",
     ),

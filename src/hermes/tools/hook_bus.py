@@ -399,6 +399,7 @@ async def told(hooks: HookBus, facts: CallFacts, end: CallEnd) -> Content:
         return content
     payload = end.payload(facts)
     await hooks.observe("post_tool_call", payload)
-    if isinstance(content, str) and not nobody_listens(hooks, ("transform_tool_result",)):
+    # The words of a refusal stay the policy's own.
+    if end.blocked is None and isinstance(content, str) and not nobody_listens(hooks, ("transform_tool_result",)):
         return await hooks.transform("transform_tool_result", content, payload)
     return content

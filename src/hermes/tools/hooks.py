@@ -31,6 +31,7 @@ class Hooks:
         self.heard: set[str] = set()  # hooks and middleware that somebody listens to
         self.faults: dict[tuple[str, str], str] = {}
         self.tell: Callable[[str], None] | None = None  # of a fault, once each
+        self.keep: Callable[[], None] | None = None  # what went wrong, when the bus is closed
 
     @property
     def table(self) -> "HookTable":
@@ -91,6 +92,8 @@ class Hooks:
         """Let the observers take what waits for them, for a short while."""
         if self._table is not None:
             await self._table.close()
+            if self.keep is not None:
+                self.keep()
 
 
 def nobody_listens(hooks: HookBus, names: tuple[str, ...]) -> bool:

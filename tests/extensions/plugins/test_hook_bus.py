@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from hermes.extensions.plugins.hook_faults import keep_faults, kept_faults
 from hermes.hook_points import HOOKS, LazyView
+from hermes.host.doctor_checks.plugins import CHECK
+from hermes.host.installation import Installation
 from hermes.testing.replies import calls, says
 from hermes.tools import hook_bus
 from hermes.tools.hook_bus import ApprovalWish
@@ -220,3 +223,17 @@ def test_every_hook_that_is_fired_carries_its_keywords_in_the_order_of_a_turn(ro
         assert set(HOOKS[name].keywords) <= keywords.keys(), name
         assert keywords["telemetry_schema_version"] == 1
         assert None not in keywords.values()
+
+
+def test_what_went_wrong_with_a_hook_is_seen_by_the_doctor_until_a_session_is_sound(room: Room) -> None:
+    folder = room.home / "plugins" / "moody"
+    code = "def after(**kw): {body}\ndef register(ctx): ctx.register_hook('post_tool_call', after)\n"
+    write_plugin(folder, code.format(body="raise OSError('disk full')"))
+    room.config("plugins: {enabled: [moody]}\n")
+    room.run(calls("terminal", command="echo hi"), says("Done."))
+    told = [finding.text for finding in CHECK.run(Installation(room.home, {}))]
+    assert "the hook post_tool_call of 'moody' failed in the last session (OSError: disk full)" in told
+    keep_faults(room.home, {}, {"moody": 3})
+    assert any("3 events did not fit" in finding.text for finding in CHECK.run(Installation(room.home, {})))
+    keep_faults(room.home, {}, {})
+    assert kept_faults(room.home) == []

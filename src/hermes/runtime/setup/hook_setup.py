@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hermes.confinement.policy import ConfinedEnvironment, Confinement
 from hermes.extensions.plugins.find_plugins import SAFE_MODE, is_on
+from hermes.extensions.plugins.hook_faults import keep_faults
 from hermes.programs import split_path
 from hermes.runtime.parts import Joining
 from hermes.runtime.setup.plugin_setup import join_hooks, prepare
@@ -33,6 +34,7 @@ def listen(agent: Joining, bus: Hooks) -> None:
             confinement=lambda: _confinement(environment),
         )
         join(bus, settings, place)
+    bus.keep = lambda: keep_faults(settings.home, bus.faults, bus.lost)
     bus.tell = lambda line: (parts.tell or parts.untold.append)(StatusChanged("warning", line))
 
 

@@ -82,7 +82,9 @@ def list_(
         for one in found
     ]
     cli.out.table(["PLUGIN", "STATUS", "VERSION", "FROM", "WHAT FOR"], rows, flexible=4)
-    silent = [one.manifest.key for one in found if one.manifest.needs is None and one.status == "enabled"]
+    silent = [
+        one.manifest.key for one in found if one.manifest.needs is None and one.status == "enabled" and not one.error
+    ]
     if silent:
         cli.out.note(f"Declare nothing, so they get all that plugins can get: {', '.join(silent)}")
     return Exit.ANSWERED
