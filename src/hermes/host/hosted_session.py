@@ -63,6 +63,7 @@ class SessionStart(Struct, frozen=True, kw_only=True):
     is_reached_later: bool = False  # whoever opened it can be asked later, too: a server, a chat
     has_titles: bool = True  # a model gives the session its title
     open_buffers: OpenBuffers | None = None  # an editor whose unsaved words file tools read
+    mcp_servers: JsonObject | None = None  # servers of tools for this session alone
 
 
 class HostedSession:
@@ -248,6 +249,7 @@ class HostedSession:
             cwd=self._start.folder or None,
             work_mode=self.mode,
             open_buffers=self._start.open_buffers,
+            mcp_servers=self._start.mcp_servers,
             sink=Logged(self),
             approval_callback=self.questions.approve if self._start.can_ask else None,
             sudo_password_callback=self.questions.sudo_password if self._start.can_ask else None,

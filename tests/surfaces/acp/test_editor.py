@@ -1,6 +1,7 @@
 """What an editor sees of a session: handshake, turns, edits, modes, cancel, load, fork and list."""
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -355,3 +356,21 @@ async def test_an_editor_that_did_not_offer_its_buffers_is_not_asked(home: Path,
 
     assert editor.asked == []
     assert "old words" in editor.told("tool_call_update")[-1]["content"][0]["content"]["text"]
+
+
+async def test_servers_of_the_editor_serve_its_session_alone(home: Path, project: Path, server: ScriptedServer) -> None:
+    bare = Path(__file__).parents[2] / "tools" / "mcp" / "bare_server.py"
+    given = {"name": "bare", "command": sys.executable, "args": [str(bare)], "env": [{"name": "LANG", "value": "C"}]}
+    set_key(home, "mcp_discovery_timeout", "60")  # a busy machine starts a server slowly
+    async with editor_at(home, ENVIRON) as editor:
+        opened = await editor.call("session/new", cwd=str(project), mcpServers=[given])
+        await editor.prompt(opened["sessionId"], "Hello")
+        await editor.prompt(await editor.new(project), "Hello")
+
+    offered = [
+        {tool["function"]["name"] for tool in body["tools"]}
+        for body in (request.json for request in server.requests)
+        if "tools" in body
+    ]
+    assert any(name.startswith("mcp__bare__") for name in offered[0])
+    assert not any(name.startswith("mcp__") for name in offered[-1])

@@ -5,7 +5,7 @@ Nothing of the kernel is loaded before the first session.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -134,29 +134,29 @@ class EditorAgent:
 
     async def _new(self, params: JsonObject) -> protocol.SessionReply:
         asked = convert(params, protocol.NewParams)
-        live = await self._live(asked.cwd, None)
+        live = await self._live(asked.cwd, None, asked.mcp_servers)
         session = self._opened(live.session_id, live)
-        return await self._reply(session, asked.mcp_servers, with_id=True)
+        return await self._reply(session, with_id=True)
 
     async def _load(self, params: JsonObject) -> protocol.SessionReply:
         asked = convert(params, protocol.OpenParams)
-        session = await self._open(asked.session_id, asked.cwd)
+        session = await self._open(asked)
         await self._replay(session)
-        return await self._reply(session, asked.mcp_servers or [])
+        return await self._reply(session)
 
     async def _resume(self, params: JsonObject) -> protocol.SessionReply:
         asked = convert(params, protocol.OpenParams)
-        session = await self._open(asked.session_id, asked.cwd)
+        session = await self._open(asked)
         await self._replay(session, is_shown=False)
-        return await self._reply(session, asked.mcp_servers or [])
+        return await self._reply(session)
 
     async def _fork(self, params: JsonObject) -> protocol.SessionReply:
         asked = convert(params, protocol.OpenParams)
-        parent = await self._open(asked.session_id, asked.cwd)
+        parent = await self._open(asked)
         copy = await parent.live.branch()
-        session = self._opened(copy, await self._live(asked.cwd or parent.live.cwd, copy))
+        session = self._opened(copy, await self._live(asked.cwd or parent.live.cwd, copy, asked.mcp_servers))
         await self._replay(session, is_shown=False)
-        return await self._reply(session, asked.mcp_servers or [], with_id=True)
+        return await self._reply(session, with_id=True)
 
     async def _list(self, params: JsonObject) -> protocol.ListReply:
         from hermes.surfaces.acp.session_pages import page_of
@@ -235,11 +235,14 @@ class EditorAgent:
                 self._host = await self._stack.enter_async_context(Host(limit))
         return self._host
 
-    async def _live(self, cwd: str, session_id: str | None) -> "LiveSession":
-        """The live session of an id, or a new one, that works in `cwd`."""
+    async def _live(
+        self, cwd: str, session_id: str | None, servers: Sequence[JsonObject] | None = None
+    ) -> "LiveSession":
+        """The live session of an id, or a new one, that works in `cwd` with these servers of the editor's."""
         from hermes.host.agent_settings import AgentSettings
         from hermes.host.hosted_session import SessionStart
         from hermes.surfaces.acp.editor_buffers import EditorBuffers
+        from hermes.surfaces.acp.editor_servers import servers_of
 
         if not Path(cwd).is_absolute() or not await asyncio.to_thread(Path(cwd).is_dir):
             raise WireError(BAD_PARAMS, f"cwd is the absolute path of a folder, not {cwd!r}")
@@ -248,7 +251,12 @@ class EditorAgent:
         host = await self._hosted()
         buffers = EditorBuffers(self._connection) if self._can_read_buffers else None
         start = SessionStart(
-            settings=settings, asked=AgentSettings(source="acp"), folder=cwd, work_mode="ask", open_buffers=buffers
+            settings=settings,
+            asked=AgentSettings(source="acp"),
+            folder=cwd,
+            work_mode="ask",
+            open_buffers=buffers,
+            mcp_servers=servers_of(servers or ()),
         )
         live = host.session(start, session_id)
         await live.open()
@@ -271,8 +279,9 @@ class EditorAgent:
         self._sessions[acp_id] = made = EditorSession(acp_id, live, self._connection, self._go_to)
         return made
 
-    async def _open(self, acp_id: str, cwd: str) -> "EditorSession":
+    async def _open(self, asked: protocol.OpenParams) -> "EditorSession":
         """A session that is open here, or one of the store; an unknown one is refused."""
+        acp_id = asked.session_id
         if (known := self._sessions.get(acp_id)) is not None:
             return known
         host = await self._hosted()
@@ -284,7 +293,7 @@ class EditorAgent:
             raise WireError(protocol.NOT_FOUND, f"there is no session {acp_id!r}", {"sessionId": acp_id})
         head = await shared.pool.run(db.get_meta, _head_key(acp_id)) or acp_id
         tip = await shared.pool.run(db.resolve_resume_session_id, head)
-        return self._opened(acp_id, await self._live(cwd or str(row.get("cwd") or ""), tip))
+        return self._opened(acp_id, await self._live(asked.cwd or str(row.get("cwd") or ""), tip, asked.mcp_servers))
 
     def _known(self, acp_id: str) -> "EditorSession":
         if (found := self._sessions.get(acp_id)) is None:
@@ -312,14 +321,10 @@ class EditorAgent:
                 session.update(update)
         session.ids = ids
 
-    async def _reply(
-        self, session: "EditorSession", servers: list[JsonObject], *, with_id: bool = False
-    ) -> protocol.SessionReply:
+    async def _reply(self, session: "EditorSession", *, with_id: bool = False) -> protocol.SessionReply:
         from hermes.surfaces.acp.editor_modes import config_options, mode_state
         from hermes.surfaces.acp.model_list import model_state
 
-        if servers:
-            log.warning("MCP servers of the editor are not used: %s", [str(each.get("name")) for each in servers])
         reply = protocol.SessionReply(
             modes=mode_state(session.mode),
             models=model_state(session.live.settings),
