@@ -37,8 +37,13 @@ def reason_of(error: OSError) -> str:
     return f"{what}; {remedy}" if remedy else what
 
 
-def full_disk(folder: Path) -> str:
-    """What to do about the disk that `folder` is on, when it has no room; for libraries that only say "I/O error"."""
+def full_disk(folder: Path, *, is_known: bool = False) -> str:
+    """What to do about the disk that `folder` is on, when it has no room; for libraries that only say "I/O error".
+
+    `is_known`: they have said so, and what they had begun to write is gone again.
+    """
+    if is_known:
+        return "; ".join(_REMEDIES[errno.ENOSPC])
     try:
         room = os.statvfs(folder)
     except OSError:

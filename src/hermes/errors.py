@@ -3,7 +3,6 @@
 HermesError
 ├── UserError                 the person: fix an option, a file, a name
 │   ├── ConfigError           a setting cannot be used; says file, line and nearest name
-│   ├── UnsupportedOption     the value asks for something this version does not do
 │   ├── SessionNotFound
 │   └── MissingPart           an optional package or program; says what to install
 ├── ToolError                 the model: the text says what to try next
@@ -48,10 +47,6 @@ class UserError(HermesError):
 
 class ConfigError(UserError):
     """A setting cannot be used."""
-
-
-class UnsupportedOption(UserError):
-    """An accepted keyword was given a value whose capability is not here; ignoring it would be a lie."""
 
 
 class SessionNotFound(UserError):

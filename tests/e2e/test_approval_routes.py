@@ -212,7 +212,14 @@ async def test_nothing_of_the_corpus_starts_from_a_scripts_own_calls(tmp_path: P
     assert tree(canaries) == before
 
 
-@pytest.mark.parametrize("route", get_args(Route))
+async def test_what_a_person_types_is_held_by_the_hard_floor_alone(tmp_path: Path) -> None:
+    async with room(tmp_path) as it:
+        for command, is_allowed in (("rm -rf /", False), ("mkfs.ext4 /dev/sda", False), ("rm -rf build", True)):
+            action = Action(kind="command", tool="terminal", text=command, cwd=str(it.work), route="person")
+            assert (await it.ctx.services.gate.decide(action, it.ctx.scope)).allowed is is_allowed, command
+
+
+@pytest.mark.parametrize("route", [route for route in get_args(Route) if route != "person"])
 async def test_no_route_lets_a_command_of_the_corpus_through(tmp_path: Path, route: Route) -> None:
     async with room(tmp_path) as it:
         gate, scope = it.ctx.services.gate, it.ctx.scope

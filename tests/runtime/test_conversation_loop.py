@@ -11,7 +11,7 @@ import pytest
 
 from hermes import AIAgent
 from hermes.config import paths
-from hermes.errors import ProviderError, StoreError, UnsupportedOption, UserError
+from hermes.errors import ProviderError, StoreError, UserError
 from hermes.ops import AttemptClosed, AttemptOpened, CallJournalled, ContextAttached, MessageAppended
 from hermes.runtime.conversation_loop import NO_SUMMARY, SUM_UP
 from hermes.runtime.guardrails import IterationBudget
@@ -408,12 +408,6 @@ async def test_two_turns_at_once_are_refused(make_agent: MakeAgent) -> None:
 def test_an_unknown_keyword_names_the_nearest() -> None:
     with pytest.raises(TypeError, match="did you mean 'max_iterations'"):
         AIAgent(max_iteration=3)
-
-
-def test_a_keyword_whose_capability_is_not_here_is_refused_and_off_is_accepted() -> None:
-    with pytest.raises(UnsupportedOption, match="external ACP agent"):
-        AIAgent(model=ScriptedModel(), acp_command="agent")
-    AIAgent(model=ScriptedModel(), save_trajectories=True, acp_command=None)
 
 
 def test_sync_callbacks_run_in_the_calling_thread_in_order(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ async def _awaited(answer: Awaitable[Any]) -> Any:
 
 # Words that mean one of Hermes' own slash commands; tests/extensions/plugins holds this against the table.
 _ALIASES = {
+    "agents": ("tasks",),
     "branch": ("fork",),
     "compress": ("compact",),
     "help": ("commands", "?"),

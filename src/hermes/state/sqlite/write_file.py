@@ -72,7 +72,9 @@ class WriteFile:
                 self._lock.release()
         except sqlite3.Error as error:
             self._lock.close()
-            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {full_disk(folder) or error}") from error
+            is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL if hasattr(error, "sqlite_errorcode") else False
+            why = full_disk(folder, is_known=is_full) or error
+            raise StoreUnavailable(f"cannot open {str(self._path)!r}: {why}") from error
         except OSError as error:
             self._lock.close()
             raise StoreUnavailable(f"cannot open {str(self._path)!r}: {reason_of(error)}") from error

@@ -5,6 +5,7 @@ Nothing of the kernel is loaded before the first session.
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -228,10 +229,13 @@ class EditorAgent:
             if self._host is None:
                 from hermes.config.sections.top import Section as Top
                 from hermes.host.host import Host
+                from hermes.host.logs import logging_as_set
                 from hermes.runtime.setup.process import shared
 
+                settings = self._installation.settings()
+                self._stack.enter_context(logging_as_set(settings, _to_stderr))
                 self._stack.push_async_callback(shared.close)
-                limit = self._installation.settings().of(Top).max_concurrent_sessions
+                limit = settings.of(Top).max_concurrent_sessions
                 self._host = await self._stack.enter_async_context(Host(limit))
         return self._host
 
@@ -350,6 +354,10 @@ class EditorAgent:
                 }
             }
         }
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"hermes: {text}\n")
 
 
 def _head_key(acp_id: str) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -77,8 +76,6 @@ def _serve(installation: Installation, *, accepts_hooks: bool) -> int:
     from hermes.surfaces.acp.connection import EditorPipes, lines_of, process_pipes, write_all
 
     into, out = process_pipes()
-    # What a library says goes to stderr; what Hermes says also into its own log, once there is a session.
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
     environ = dict(installation.environ)
     if accepts_hooks:
         environ["HERMES_ACCEPT_HOOKS"] = "1"

@@ -66,7 +66,7 @@ def test_names_aliases_and_unique_beginnings_are_found(word: str, name: str) -> 
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("re", "could be /reasoning, /resume, /retry"),
+        ("re", "could be /reasoning, /reload-mcp, /resume, /retry, /rewind"),
         ("hlep", "did you mean /help"),
         ("zzz", "see /help"),
     ],
@@ -172,7 +172,7 @@ def test_what_a_server_told_of_itself_is_shown_below_the_line_and_by_context(
 def test_a_window_that_nobody_told_is_called_assumed(start: Start) -> None:
     with ServerThread(answering({}), window=None) as server, start(server) as screen:
         screen.wait_for("Ask something")
-        ask(screen, "Hello", "I was asked: Hello", "context 3%")
+        ask(screen, "Hello", "I was asked: Hello", "context 4%")
         ask(screen, "/context", "of 128000 tokens (", "it is assumed.")
 
 

@@ -18,6 +18,8 @@ Wish: TypeAlias = Literal["auto", "full", "files"]
 OLDEST_LANDLOCK = 3  # before it, a file could be emptied without the right to write it
 _WORKED = 42
 _MOST_SAID = 300
+_MORE_TRIES = 3
+_MOUNT_FAILED = "bwrap: Can't "  # its first words then
 
 _answers: dict[tuple[str, str], Enforcement] = {}  # by program and wish: it does not change while a runtime lives
 
@@ -37,7 +39,12 @@ async def _tried(supervisor: Supervisor, wish: Wish, program: str) -> Enforcemen
     if wish == "files":
         why = "terminal.sandbox_level is files"
     elif program:
-        said = await _try(supervisor, Confinement(level="full", workspace=tempfile.gettempdir(), bwrap=program))
+        full = Confinement(level="full", workspace=tempfile.gettempdir(), bwrap=program)
+        said = await _try(supervisor, full)
+        for _ in range(_MORE_TRIES):
+            if said is None or not said.startswith(_MOUNT_FAILED):
+                break
+            said = await _try(supervisor, full)  # a socket of another program may go while it is mounted over
         if said is None:
             return Enforcement("full", program)
         why = f"bubblewrap does not work here: {said}"
