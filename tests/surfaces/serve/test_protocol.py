@@ -190,8 +190,10 @@ def test_compression_answers_with_its_figures(serve: Serve, uses_model: UsesMode
             assert done["status"] == "compressed", done
             assert done["removed"] == done["before_messages"] - done["after_messages"] > 0
             assert done["usage"]["compressions"] == 1
-            kinds = {one.event("status.update")["payload"]["kind"] for _ in range(3)}
-            assert {"compressing", "ready"} <= kinds
+            kinds = [one.event("status.update")["payload"]["kind"]]
+            while kinds[-1] != "ready":
+                kinds.append(one.event("status.update")["payload"]["kind"])
+            assert "compressing" in kinds
             assert one.ask("session.title", session_id=live)["session_key"] != stored
             one.ask("prompt.submit", session_id=live, text="And now?")
             assert one.event("message.complete")["payload"]["text"].startswith("I was asked: And now?")

@@ -29,7 +29,8 @@ def bare(*modes: str, log: Path | None = None, **entry: Any) -> dict[str, Any]:
 
 def write_config(home: Path, servers: dict[str, Any], **more: Any) -> None:
     home.mkdir(parents=True, exist_ok=True)
-    (home / "config.yaml").write_text(yaml.safe_dump({"mcp_servers": servers, **more}))
+    quiet = {"auxiliary": {"background_review": {"enabled": False}}}  # it would take the next line of the script
+    (home / "config.yaml").write_text(yaml.safe_dump({"mcp_servers": servers, **quiet, **more}))
 
 
 class Heard:
