@@ -34,14 +34,20 @@ def from_json(data: bytes | str, kind: Any) -> Any:
     """The JSON in `data` as `kind`; `msgspec.DecodeError` when it is none or does not fit."""
     if kind not in _learned:
         _learn(kind)
-    return msgspec.json.decode(data, type=kind)
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except UnicodeDecodeError as error:  # msgspec reports bytes that are no text apart from all else
+        raise msgspec.DecodeError(f"not UTF-8: {error}") from error
 
 
 def from_msgpack(data: bytes, kind: type[T]) -> T:
     """The MessagePack in `data` as `kind`; `msgspec.DecodeError` when it is none or does not fit."""
     if kind not in _learned:
         _learn(kind)
-    return msgspec.msgpack.decode(data, type=kind)
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"not UTF-8: {error}") from error
 
 
 def json_decoder(kind: type[T]) -> "msgspec.json.Decoder[T]":

@@ -143,3 +143,23 @@ def test_there_are_three_modes_and_no_other() -> None:
         hear(mode, said)
         heard.append(mode.name)
     assert heard == ["plan", "ask"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("memory", {"action": "add", "target": "memory", "content": "They like plans."}),
+        ("skill_manage", {"action": "create", "name": "plans", "content": "---\nname: plans\ndescription: d\n---\nx"}),
+        ("cronjob", {"action": "pause", "job_id": "any"}),
+    ],
+)
+async def test_in_plan_no_tool_changes_anything_by_itself(
+    hosting: Hosting, starting: Starting, tool: str, args: dict[str, str]
+) -> None:
+    with ServerThread(answering({"Think": [calls(tool, **args), says("Done.")]})) as server:
+        async with hosting() as host:
+            live = host.session(starting(server, work_mode="plan"))
+            ear = Ear(live, can_answer=True)
+            await live.submit("Think")
+            await ear.turn_end()
+    assert "Plan mode" in _results(ear)[0]

@@ -83,3 +83,35 @@ def test_arguments_without_a_program_are_refused(tmp_path: Path) -> None:
     settings = load_settings(tmp_path / "home", environ={"HERMES_HOME": str(tmp_path / "home")})
     with bound_settings(settings), pytest.raises(UserError, match="acp_command"):
         AIAgent(acp_args=["x"]).chat("Hello")
+
+
+HOSTILE = """
+import json, sys
+out = sys.stdout.buffer
+for line in sys.stdin:
+    asked = json.loads(line)
+    new = asked["method"] == "session/new"
+    if asked["method"] == "session/prompt":
+        out.write(b'{"method": "session/update", "params": {"update": "\\xff\\xfe"}}\\n')
+        text = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Hello."}}
+        out.write(json.dumps({"method": "session/update", "params": {"update": text}}).encode() + b"\\n")
+    result = json.loads(sys.argv[1]) if new else {"usage": {"inputTokens": 2**64 - 1}}
+    out.write(json.dumps({"id": asked["id"], "result": result}).encode() + b"\\n")
+    out.flush()
+"""
+
+
+@pytest.mark.parametrize("begun", ['{"sessionId": "s"}', "{}", "[1]", "null"])
+def test_what_another_agent_may_say_ends_no_turn_with_a_crash(tmp_path: Path, begun: str) -> None:
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    settings = load_settings(tmp_path / "home", environ={**os.environ, "HERMES_HOME": str(tmp_path / "home")})
+    with bound_settings(settings):
+        agent = AIAgent(acp_command=PROGRAM, acp_args=[str(tmp_path / "hostile.py"), begun], enabled_toolsets=[])
+        try:
+            done = agent.run_conversation("Hello")
+        finally:
+            agent.close()
+    if "sessionId" in begun:
+        assert done["final_response"] == "Hello."
+    else:
+        assert "does not name the session" in str(done["error"])

@@ -72,6 +72,22 @@ async def test_a_job_is_made_after_a_yes_that_saw_its_next_five_runs(desk: Desk)
     assert len(desk.asked) == 1, "looking needs no yes"
 
 
+async def test_a_yes_for_a_session_is_for_this_very_job_and_all_of_it_is_shown(
+    desk: Desk, hermes_home: Path, tmp_path: Path
+) -> None:
+    (hermes_home / "scripts").mkdir(parents=True)
+    (hermes_home / "scripts" / "wipe.sh").write_text("true\n")
+    desk.answer = "always"
+    same = {"schedule": "0 9 * * *", "prompt": "Say hello to me."}
+    made = await desk.call(action="create", **same)
+    more = {"workdir": str(tmp_path), "enabled_toolsets": ["terminal"], "script": "wipe.sh", "no_agent": True}
+    for count, (name, value) in enumerate(more.items(), 2):
+        await desk.call(action="update", job_id=made["job_id"], **{name: value})
+        assert len(desk.asked) == count, name
+    shown = desk.asked[-1].command
+    assert all(word in shown for word in ("Say hello to me.", "wipe.sh (alone)", "terminal", str(tmp_path)))
+
+
 async def test_a_no_changes_nothing(desk: Desk) -> None:
     desk.answer = "deny"
     refused = await desk.call(action="create", schedule="every 1h", prompt="Work.")

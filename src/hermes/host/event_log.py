@@ -321,7 +321,7 @@ def _stored_calls(db: "SessionDB", session_id: str, wanted: set[str]) -> Calls:
 def _arguments(text: str) -> JsonObject:
     try:
         found = json.decode(text)
-    except (DecodeError, RecursionError):  # as the model wrote it
+    except (DecodeError, UnicodeDecodeError, RecursionError):  # as the model wrote it
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from hermes.confinement.outside import outside
 from hermes.context.memory.session_words import words_of_session
@@ -27,6 +27,9 @@ HERE = ("cli", "tui", "acp", "api_server", "")  # ways in that no message can be
 _TEXTS = ("prompt", "schedule", "name", "deliver", "script", "workdir")
 _LISTS = ("skills", "context_from", "enabled_toolsets")
 _DONE = {"pause": "Paused", "resume": "Resumed", "update": "Changed"}
+
+
+_ASKED = frozenset({*JobOrder.__struct_fields__} - {"origin"})  # what a yes is about
 
 
 class JobDesk:
@@ -108,9 +111,10 @@ class JobDesk:
             why += f"; next runs: {', '.join(runs)}"
         if action in ("create", "update") and (source := await self._source(job, ctx)):
             why += f"; its words come from {source}, and not from you"
-        text = f"cronjob {action} {job.schedule.display!r}\n{job.prompt or job.script or ', '.join(job.skills)}"
+        text = f"cronjob {action} {job.schedule.display!r}\n{_shown(job)}"
         # A yes is for this very job: whatever is different about another one is another question.
-        mark = hashlib.sha256(f"{action}{job.prompt}{job.schedule}{job.script}{job.deliver}".encode()).hexdigest()[:12]
+        whole = {name: value for name, value in structs.asdict(job).items() if name in _ASKED}
+        mark = hashlib.sha256(f"{action}{whole}".encode()).hexdigest()[:12]
         decision = await ctx.gate.decide(
             Action(
                 kind="tool",
@@ -172,3 +176,17 @@ class JobDesk:
                 raise UserError(f"the job could not be run: {said.decode('utf-8', 'replace').strip()[-500:]}")
         finally:
             child.release()
+
+
+def _shown(job: Job) -> str:
+    """All that a run would do, in the words that a person is shown."""
+    named = {
+        "script": f"{job.script} (alone)" if job.no_agent else job.script,
+        "skills": ", ".join(job.skills),
+        "reads the answers of": ", ".join(job.context_from),
+        "tools": ", ".join(job.enabled_toolsets),
+        "folder": job.workdir,
+        "model": " ".join(filter(None, (job.provider, job.model))),
+        "may run unasked": ", ".join(job.allow),
+    }
+    return "\n".join([*filter(None, [job.prompt]), *(f"{name}: {value}" for name, value in named.items() if value)])

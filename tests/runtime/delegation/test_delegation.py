@@ -156,6 +156,32 @@ async def test_depth_and_roles(store: Any, hermes_home: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("mode", ["plan", "ask"])
+async def test_a_child_goes_no_further_than_the_mode_of_the_session(store: Any, tmp_path: Path, mode: str) -> None:
+    model = FamilyModel(
+        parent=[calls("delegate_task", goal="Write it."), DONE],
+        children={
+            "Write it.": [
+                calls("write_file", path=str(tmp_path / "a.txt"), content="x"),
+                calls("terminal", command="touch b.txt"),
+                says("Done."),
+            ]
+        },
+    )
+    asked: list[str] = []
+
+    def ask(question: Any) -> str:
+        asked.append(question.command)
+        return "deny"
+
+    agent = agent_of(model, store, cwd=str(tmp_path), work_mode=mode, approval_callback=ask)
+    await agent.arun_conversation("Go.")
+    await agent.aclose()
+    assert not (tmp_path / "a.txt").exists()
+    assert (tmp_path / "b.txt").exists() == (mode == "ask")  # commands are not edits
+    assert asked == ([str(tmp_path / "a.txt")] if mode == "ask" else [])
+
+
 async def test_a_timeout_gives_what_is_there_so_far(store: Any, tmp_path: Path, hermes_home: Path) -> None:
     configured(hermes_home, "delegation: {child_timeout_seconds: 0.6}\n")
     stalls = says("So far I know half.").failing("stall")

@@ -122,6 +122,7 @@ async def test_no_byte_on_stdout_that_is_not_a_frame(environ: dict[str, str], tm
                 return dict(frame)
 
     async with asyncio.timeout(90):
+        process.stdin.write(b'{"jsonrpc":"2.0","id":9,"method":"\xff\xfe"}\n')  # no text, inside of what could be JSON
         process.stdin.write(_frame(1, "initialize", protocolVersion=1))
         process.stdin.write(_frame(2, "session/new", cwd=str(tmp_path), mcpServers=[]))
         session = (await reply(2))["result"]["sessionId"]

@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hermes.config.write import set_key
+from hermes.surfaces.acp.editor_modes import UNASKED, EditorMode, is_waved_through
 from hermes.testing.replies import Reply, calls, says
 from hermes.testing.server import ScriptedServer, ServerThread
+from hermes.tools.approval.effects_model import keys
+from hermes.types import JsonObject, Question
 from tests.surfaces.acp.editor import ALLOW, DENY, Refused, editor_at
 from tests.surfaces.cli.interactive.terminal import answering
 
+EDITING: tuple[EditorMode, ...] = ("accept_edits", "dont_ask")
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 TURNS: dict[str, list[Reply]] = {
     "Write": [calls("write_file", path="note.txt", content="new words\n"), says("Written.")],
@@ -32,6 +37,7 @@ TURNS: dict[str, list[Reply]] = {
         calls("patch", mode="replace", path="note.txt", old_string="unsaved words", new_string="unsaved letters"),
         says("Patched."),
     ],
+    "Task": [calls("write_file", path=".vscode/tasks.json", content="{}\n"), says("Tried.")],
     "Delete": [calls("terminal", command="rm -rf gone"), says("Tried.")],
 }
 
@@ -207,6 +213,28 @@ async def test_a_dangerous_command_is_asked_about_in_every_mode(home: Path, proj
     assert editor.asked[0][1]["toolCall"]["rawInput"]["command"] == "rm -rf gone"
     assert (project / "gone" / "file").exists()
     assert editor.told("tool_call_update")[-1]["status"] == "failed"
+
+
+@pytest.mark.parametrize("mode", ["accept_edits", "dont_ask"])
+async def test_what_others_run_by_themselves_is_asked_about_in_every_mode(home: Path, project: Path, mode: str) -> None:
+    async with editor_at(home, ENVIRON) as editor:
+        session = await editor.new(project)
+        await editor.call("session/set_mode", sessionId=session, modeId=mode)
+        await editor.prompt(session, "Task")
+
+    assert len(editor.asked) == 1
+    assert not (project / ".vscode").exists()
+
+
+@pytest.mark.parametrize("mode", EDITING)
+def test_a_command_that_wants_to_write_beyond_the_border_is_no_edit(mode: EditorMode) -> None:
+    """Its question names a path, as an edit does; a yes opens the folder and runs the command again."""
+    details: JsonObject = {"command": "/home/me/precious/x", "pattern_keys": list(UNASKED), "for_command": "touch x"}
+    asked = Question(id="1", kind="edit", text="write", choices=("once", "deny"), deadline=0.0, details=details)
+    edit = structs.replace(asked, shown={"edit": {"path": "/home/me/precious/x"}})
+    assert UNASKED.issubset(keys().values())
+    assert not is_waved_through(mode, asked, "/home/me")
+    assert is_waved_through(mode, edit, "/home/me")
 
 
 async def test_cancel_ends_the_turn_and_the_session_takes_the_next_prompt(home: Path, project: Path) -> None:

@@ -29,6 +29,7 @@ def test_garbage_gets_an_error_and_the_connection_goes_on(serve: Serve, uses_mod
         for line, code in (
             (b"garbage\n", -32700),
             (b"\xff\xfe\x00\n", -32700),
+            (b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}\n', -32700),
             (b"[" * 100_000 + b"\n", -32700),
             (b"[1, 2]\n", -32600),
             (b'"text"\n', -32600),

@@ -90,7 +90,7 @@ def read_request(line: bytes) -> WireRequest:
     """The request in a line; `WireError` when it is none. Its `data` holds the id, where there was one to read."""
     try:
         found = json.decode(line)
-    except (DecodeError, RecursionError) as error:
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(NOT_JSON, f"this line is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise WireError(NOT_A_REQUEST, "a request is a JSON object with jsonrpc, id, method and params")
@@ -109,7 +109,7 @@ def read_answer(line: bytes) -> WireReply | WireEvent | None:
     """What a server says; None for a line that this version knows nothing of."""
     try:
         found = json.decode(line)
-    except (DecodeError, RecursionError):
+    except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(found, dict):
         return None

@@ -10,6 +10,7 @@ from hermes.scope import TurnScope
 from hermes.seams import ModelRequest, Supervisor, Unit
 from hermes.types import JsonObject, Message, ModelEvent, ModelResponse, ReasoningDelta, TextDelta, Usage, text_of
 
+MOST_TOKENS = 1 << 53  # whatever is more is no count
 _RULE = (
     "You answer for another agent runtime. Answer in words. You cannot write files or run commands here: every "
     "permission that you ask for is refused."
@@ -93,7 +94,9 @@ class ExternalAgent:
         if goes_on and known < len(request.units):
             return _blocks("", [unit for unit in request.units[known:] if unit.messages[0].role != "assistant"])
         made = await process.ask("session/new", {"cwd": self._program.cwd, "mcpServers": []})
-        self._session = str(made["sessionId"])
+        if not isinstance(made, dict) or not isinstance(made.get("sessionId"), str):
+            raise ProviderError(f"{self._program.argv[0]!r} does not name the session it began", reason="format_error")
+        self._session = made["sessionId"]
         return _blocks(f"{request.system}\n\n{_RULE}", request.units)
 
 
@@ -128,7 +131,7 @@ def _usage(done: object) -> Usage:
 
     def count(name: str) -> int | None:
         value = told.get(name)
-        return value if isinstance(value, int) and value >= 0 else None
+        return value if isinstance(value, int) and 0 <= value < MOST_TOKENS else None
 
     return Usage(
         input_tokens=count("inputTokens"), output_tokens=count("outputTokens"), reasoning_tokens=count("thoughtTokens")

@@ -156,7 +156,7 @@ async def _frames(child: Child) -> AsyncIterator[JsonObject]:
     async for data in child.output():
         *whole, rest = data.split(b"\n")
         for line in whole:
-            with suppress(DecodeError, RecursionError):
+            with suppress(DecodeError, UnicodeDecodeError, RecursionError):
                 frame = json.decode(bytes(held + line))
                 if isinstance(frame, dict):
                     held.clear()

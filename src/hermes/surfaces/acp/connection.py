@@ -257,7 +257,7 @@ def _reply_in(line: bytes) -> JsonObject | None:
     """The reply in a line; None when it is a request, or nothing at all."""
     try:
         found = json.decode(line)
-    except (DecodeError, RecursionError):
+    except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
     is_reply = isinstance(found, dict) and "method" not in found and ("result" in found or "error" in found)
     return found if is_reply else None

@@ -15,6 +15,7 @@ MODES: Final[tuple[NamedChoice, ...]] = (
     NamedChoice("plan", "Plan", "Nothing is changed; the answer is a plan."),
 )
 POLICY = "edit_approval_policy"
+UNASKED: Final = frozenset({"write outside the workspace"})  # all that may be said against an edit made unasked
 _WORK: Final[dict[EditorMode, WorkModeName]] = {
     "default": "ask",
     "accept_edits": "edits",
@@ -66,9 +67,10 @@ def config_options(mode: EditorMode) -> tuple[JsonObject, ...]:
 
 def is_waved_through(mode: EditorMode, question: Question, cwd: str) -> bool:
     """Whether the person has said beforehand that such an edit may be made."""
-    if question.kind != "edit":
+    edit = question.shown.get("edit")
+    if question.kind != "edit" or edit is None:  # a command that wants to write somewhere is a command
         return False
-    path = str((question.shown.get("edit") or {}).get("path") or question.details.get("command") or "")
-    if not path or is_sensitive(path):
-        return False
+    path = str(edit.get("path") or "")
+    if not path or is_sensitive(path) or not UNASKED.issuperset(question.details.get("pattern_keys", ())):
+        return False  # it would be run by others, say: more than an edit
     return mode == "dont_ask" or (mode == "accept_edits" and is_inside(path, cwd))

@@ -145,5 +145,5 @@ def running_turn(db: "SessionDB", session_id: str) -> int:
 def _arguments(text: str) -> JsonObject:
     try:
         return from_json(text, dict[str, Any])
-    except (DecodeError, RecursionError):  # as the model wrote it
+    except (DecodeError, UnicodeDecodeError, RecursionError):  # as the model wrote it
         return {}
