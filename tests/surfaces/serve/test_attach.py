@@ -172,3 +172,31 @@ def test_plain_sessions_cannot_be_detached(screen: dict[str, str], uses_model: U
             one.type(CTRL_D)
             assert one.ended() == 0
     assert not ServeFolder(tmp_path / "home").is_held
+
+
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("source", ["pipe", "file"])
+def test_what_is_piped_in_reaches_the_session(
+    screen: dict[str, str], uses_model: UsesModel, tmp_path: Path, source: str
+) -> None:
+    words = b"Hello from elsewhere"  # the last line of a pipe need not end
+    (tmp_path / "words").write_bytes(words)
+    command = [sys.executable, "-m", "hermes", "attach", "--new"]
+    with ServerThread(answering({})) as model, (tmp_path / "words").open("rb") as file:
+        uses_model(model.base_url)
+        given = {"stdin": file} if source == "file" else {"input": words}
+        ended = subprocess.run(command, env=screen, cwd=tmp_path, timeout=WAIT_S, capture_output=True, **given)
+        assert (ended.returncode, ended.stderr) == (0, b"")
+        with hermes("attach", environ=screen, cwd=tmp_path) as later:
+            later.wait_for("I was asked: Hello from elsewhere")
+            later.type(CTRL_D)
+            assert later.ended() == 0
+
+
+@pytest.mark.usefixtures("stopped")
+def test_attach_with_nobody_there_ends(screen: dict[str, str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hermes", "attach"]
+    ended = subprocess.run(
+        command, env=screen, cwd=tmp_path, timeout=WAIT_S, capture_output=True, stdin=subprocess.DEVNULL
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
