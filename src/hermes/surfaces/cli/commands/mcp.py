@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,7 @@ def _added(cli: Cli, care: "McpCare", config: "ServerConfig", entry: "McpServer"
     care.save(config, entry)
     care.keep(trial.manifest, pins=True)
     cli.out.line(f"{config.name} is added; sessions that begin now have its tools.")
+    _warn_of_places(cli, (entry.command, *entry.args))
     return Exit.ANSWERED
 
 
@@ -403,6 +405,14 @@ def _show_offer(cli: Cli, config: "ServerConfig", manifest: "ServerManifest") ->
         cli.out.line(f"  left out: {left}: {why}")
     tokens = sum(tool.tokens for tool in offered)
     cli.out.line(f"Offering {len(offered)} tools costs about {tokens} tokens in every request.")
+
+
+def _warn_of_places(cli: Cli, words: Sequence[str]) -> None:
+    """A file that was found from this folder is not found by a session in another one."""
+    for word in words:
+        path = Path(word)
+        if word and not path.is_absolute() and path.is_file():
+            cli.out.note(f"note: {word!r} is found only by sessions in this folder; for all, say {str(path.absolute())!r}")
 
 
 def _first_line(text: str) -> str:
