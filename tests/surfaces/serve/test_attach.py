@@ -1,6 +1,7 @@
 """`hermes attach` in a real terminal: live, left, lost, found again."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -179,13 +180,15 @@ def test_plain_sessions_cannot_be_detached(screen: dict[str, str], uses_model: U
 def test_what_is_piped_in_reaches_the_session(
     screen: dict[str, str], uses_model: UsesModel, tmp_path: Path, source: str
 ) -> None:
-    words = b"Hello from elsewhere"  # the last line of a pipe need not end
-    (tmp_path / "words").write_bytes(words)
-    command = [sys.executable, "-m", "hermes", "attach", "--new"]
-    with ServerThread(answering({})) as model, (tmp_path / "words").open("rb") as file:
+    words = tmp_path / "words"
+    words.write_text("Hello from elsewhere")  # the last line need not end
+    attach = f"{shlex.quote(sys.executable)} -m hermes attach --new"
+    command = f"cat words | {attach}" if source == "pipe" else f"{attach} <words"
+    with ServerThread(answering({})) as model:
         uses_model(model.base_url)
-        given = {"stdin": file} if source == "file" else {"input": words}
-        ended = subprocess.run(command, env=screen, cwd=tmp_path, timeout=WAIT_S, capture_output=True, **given)
+        ended = subprocess.run(
+            ["sh", "-c", command], env=screen, cwd=tmp_path, timeout=WAIT_S, capture_output=True, check=False
+        )
         assert (ended.returncode, ended.stderr) == (0, b"")
         with hermes("attach", environ=screen, cwd=tmp_path) as later:
             later.wait_for("I was asked: Hello from elsewhere")
