@@ -15,6 +15,7 @@ def test_a_job_from_its_making_to_its_end(run: Run, home: Path) -> None:
     job_id = made.stdout.strip()
     assert (made.returncode, len(job_id)) == (0, 12)
     assert made.stderr.count("T") >= 5, "the next five runs are told"
+    assert "No scheduler is alive" in made.stderr, "who makes a first job learns that nobody runs it yet"
     listed = run("cron", "list").stdout
     assert "Checker" in listed
     assert "never" in listed
@@ -22,7 +23,7 @@ def test_a_job_from_its_making_to_its_end(run: Run, home: Path) -> None:
     assert status.returncode == 1
     assert "No scheduler is alive" in status.stdout
     assert run("cron", "run", "Checker").returncode == 0
-    assert run("cron", "tick").stdout == "1 runs\n"
+    assert run("cron", "tick").stdout == "1 run\n"
     (moment,) = json.loads(run("cron", "history", "--json").stdout)
     assert (moment["job_id"], moment["kind"], moment["outcome"]) == (job_id, "manual", "ok")
     page = Path(moment["output"])

@@ -120,7 +120,7 @@ def test_doctor_tells_what_was_kept_aside_and_what_was_logged(run: Run, home: Pa
         db.create_session("s", "cli")
     (home / "state.db.damaged-20260101").write_bytes(b"")
     found = findings(run, "running", "store")
-    assert ("warning", "1 records of the last day in errors.log") in found["running"]
+    assert ("warning", "1 record of the last day in errors.log") in found["running"]
     assert [status for status, text in found["store"] if "kept aside" in text] == ["warning"]
     assert ("ok", "every step survives the loss of power") in found["store"]
 

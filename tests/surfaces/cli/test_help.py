@@ -77,6 +77,35 @@ def test_a_mistake_names_what_was_meant_and_runs_nothing(run: Run, words: list[s
     assert done.stdout == ""
 
 
+def test_a_group_tells_what_each_command_does_to_the_end() -> None:
+    for path, command in _named(APP, "hermes"):
+        if isinstance(command, click.Group):
+            text = command.get_help(click.Context(command, info_name=path))
+            assert not re.search(r"\.\.\.$", text.partition("Commands:")[2], re.MULTILINE), path
+
+
+def test_other_names_of_a_command_are_told_once(run: Run) -> None:
+    told = run("plugins", "--help").stdout
+    assert "  remove, rm, uninstall  Delete a plugin" in told
+    assert told.count("Delete a plugin") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["plugins", "new"], "Usage: hermes plugins new [OPTIONS] NAME\n"),
+        (["batch", "run", "prompts.jsonl"], "It is: What the run is called"),
+    ],
+)
+def test_what_is_missing_is_explained(run: Run, words: list[str], told: str) -> None:
+    done = run(*words)
+    assert (done.returncode, told in done.stderr) == (Exit.USAGE, True)
+
+
+def test_the_first_help_names_the_conversation(run: Run) -> None:
+    assert "opens a conversation" in " ".join(run("--help").stdout.split())
+
+
 def test_everything_a_script_reads_can_be_had_as_json() -> None:
     tables = {"list", "show", "search", "stats", "status", "check", "explain", "get", "info", "usage", "doctor", "logs"}
     lacking = [

@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from hermes.surfaces.cli.exit_codes import Exit
+from hermes.testing.replies import calls, says
+from hermes.testing.server import ServerThread
 from tests.tools.mcp.mcp_room import BARE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -104,3 +106,18 @@ def test_the_doctor_tells_about_servers(run: Run, home: Path) -> None:
     assert "the program 'no-such-program' of the MCP server 'gone' is not there" in said
     assert "'odd' cannot be used: it has neither a command nor a url" in said
     assert "hermes mcp login net" in said
+
+
+def test_a_program_of_one_folder_is_told_at_once_and_its_failure_elsewhere_in_plain_words(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    beside = tmp_path / "server.py"
+    beside.write_bytes(BARE.read_bytes())
+    added = run("mcp", "add", "here", "--", PROGRAM[0], "server.py")
+    assert added.stderr == f"note: 'server.py' is found only by sessions in this folder; for all, say {str(beside)!r}\n"
+    beside.unlink()
+    with ServerThread([calls("mcp__here__echo", text="a"), says("It did not work.")]) as model:
+        flags = ("--provider", "custom", "--base-url", model.base_url, "-m", "scripted")
+        asked = run("chat", "-q", "Echo it.", *flags)
+    assert "note: the last call of mcp__here__echo did not succeed: MCP server 'here'" in asked.stderr
+    assert "untrusted" not in asked.stderr

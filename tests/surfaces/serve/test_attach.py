@@ -1,6 +1,7 @@
 """`hermes attach` in a real terminal: live, left, lost, found again."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -172,3 +173,33 @@ def test_plain_sessions_cannot_be_detached(screen: dict[str, str], uses_model: U
             one.type(CTRL_D)
             assert one.ended() == 0
     assert not ServeFolder(tmp_path / "home").is_held
+
+
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("source", ["pipe", "file"])
+def test_what_is_piped_in_reaches_the_session(
+    screen: dict[str, str], uses_model: UsesModel, tmp_path: Path, source: str
+) -> None:
+    words = tmp_path / "words"
+    words.write_text("Hello from elsewhere")  # the last line need not end
+    attach = f"{shlex.quote(sys.executable)} -m hermes attach --new"
+    command = f"cat words | {attach}" if source == "pipe" else f"{attach} <words"
+    with ServerThread(answering({})) as model:
+        uses_model(model.base_url)
+        ended = subprocess.run(
+            ["sh", "-c", command], env=screen, cwd=tmp_path, timeout=WAIT_S, capture_output=True, check=False
+        )
+        assert (ended.returncode, ended.stderr) == (0, b"")
+        with hermes("attach", environ=screen, cwd=tmp_path) as later:
+            later.wait_for("I was asked: Hello from elsewhere")
+            later.type(CTRL_D)
+            assert later.ended() == 0
+
+
+@pytest.mark.usefixtures("stopped")
+def test_attach_with_nobody_there_ends(screen: dict[str, str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hermes", "attach"]
+    ended = subprocess.run(
+        command, env=screen, cwd=tmp_path, timeout=WAIT_S, capture_output=True, stdin=subprocess.DEVNULL
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")

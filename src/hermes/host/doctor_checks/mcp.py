@@ -24,7 +24,7 @@ def run(installation: Installation) -> Iterable[Finding]:
         return
     care = McpCare(settings)
     configs = [config for config in care.configs() if config.entry.enabled]
-    yield ok(f"{len(configs)} MCP servers are on")
+    yield ok("1 MCP server is on" if len(configs) == 1 else f"{len(configs)} MCP servers are on")
     for config in configs:
         name, facts = config.name, care.facts(config)
         if config.trouble:

@@ -25,7 +25,10 @@ def run(installation: Installation) -> Iterable[Finding]:
         yield ok(f"{len(held)} background processes are kept in {folder}")
     errors = _recent_errors(installation)
     if errors:
-        yield warning(f"{errors} records of the last day in errors.log", "hermes logs errors --since 1d")
+        yield warning(
+            f"{errors} record{'' if errors == 1 else 's'} of the last day in errors.log",
+            "hermes logs errors --since 1d",
+        )
     if not (stuck or held or errors):
         yield ok("nothing runs in the background, and the log is quiet")
 

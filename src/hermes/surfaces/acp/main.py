@@ -56,7 +56,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--check", action="store_true", help="see whether an editor could start this; one line")
     parser.add_argument("-v", "--verbose", action="store_true", help="with --check: what an editor would see")
     parser.add_argument("--setup", action="store_true", help="choose a model, then show what to put into the editor")
-    parser.add_argument("--setup-browser", action="store_true", help="set up browser tools")
+    parser.add_argument(
+        "--setup-browser", action="store_true", help="set up browser tools; this version has none, and says so"
+    )
     parser.add_argument("-y", "--yes", action="store_true", help="with --setup: ask nothing, only show")
     parser.add_argument("--accept-hooks", action="store_true", help="run the hooks of config.yaml without asking")
     parser.add_argument("-p", "--profile", metavar="NAME", help="use the home of this profile")

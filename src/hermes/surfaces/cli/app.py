@@ -12,8 +12,11 @@ COMMANDS: Table[click.Command] = Table("hermes.surfaces.cli.commands", "COMMAND"
 
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
+WHOLE = 1_000  # no first sentence of a help text is longer
+
 EPILOG = """\b
 Examples:
+  hermes
   hermes chat -q "What does this project do?"
   git diff | hermes chat -q "Review this."
   hermes config set model.default NAME
@@ -37,6 +40,21 @@ class Menu(click.Group):
                 hint = f' To ask that: hermes chat -q "{name}"'
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands with their whole first sentence, which click would cut off; other names beside the own one."""
+        names: dict[click.Command, list[str]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                names.setdefault(command, []).append(name)
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (", ".join(sorted(each, key=lambda name: name != command.name)), command.get_short_help_str(WHOLE))
+                    for command, each in names.items()
+                ]
+            )
 
 
 class LazyMenu(Menu):
@@ -86,7 +104,7 @@ def _of_plugins(ctx: click.Context) -> dict[str, str]:
 def app(ctx: click.Context, /, version: bool, oneshot: str | None, **options: Any) -> int | None:
     """An agent runtime: a model works with tools on what you ask, and every step is kept.
 
-    Without a command, a piped text is answered as `hermes chat` would.
+    Without a command, it opens a conversation in the terminal; a piped text is answered as `hermes chat` would.
     """
     cli: Cli = ctx.obj
     cli.chat = {name: value for name, value in options.items() if value not in (None, False, ())}

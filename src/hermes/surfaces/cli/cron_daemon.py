@@ -32,7 +32,8 @@ def tick_once(cli: Cli, flags: Mapping[str, Any], *, as_json: bool) -> int:
                 return Exit.ANSWERED
             async with Host(settings.of(Top).max_concurrent_sessions) as host:
                 ran = await Ticker(host, settings).run_due()
-            cli.out.json({"success": True, "ran": ran, "ticker": None}) if as_json else cli.out.line(f"{ran} runs")
+            told = f"{ran} run{'' if ran == 1 else 's'}"
+            cli.out.json({"success": True, "ran": ran, "ticker": None}) if as_json else cli.out.line(told)
             return Exit.ANSWERED
         finally:
             await shared.close()

@@ -148,13 +148,16 @@ def _code_of(error: HermesError) -> Exit:
 
 
 def _show_usage(cli: Cli, error: "UsageError") -> None:
-    from click.exceptions import NoArgsIsHelpError
+    from click.exceptions import MissingParameter, NoArgsIsHelpError
 
     if isinstance(error, NoArgsIsHelpError):
         cli.out.note(error.format_message())
         return
     cli.out.error(error.format_message())
     if error.ctx is not None:
+        if isinstance(error, MissingParameter):
+            help_text = getattr(error.param, "help", None)  # that of an option; the usage names the arguments
+            cli.out.note(f"It is: {help_text}" if help_text else error.ctx.get_usage())
         cli.out.note(f"See: {error.ctx.command_path} --help")
 
 

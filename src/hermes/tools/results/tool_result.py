@@ -148,6 +148,13 @@ def fence(content: Content, name: str, provenance: str) -> Content:
     )
 
 
+def unfenced(text: str) -> str:
+    """What `fence` was given, for a person, who is told the source in another way; other text as it is."""
+    if not (text.startswith(f"<{_TAG} ") and text.endswith(f"\n</{_TAG}>")):
+        return text
+    return text.partition("\n\n")[2].removesuffix(f"\n</{_TAG}>")
+
+
 def _fence_text(text: str, name: str, provenance: str) -> str:
     if len(text) < _SHORT:
         return text

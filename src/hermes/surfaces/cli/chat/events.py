@@ -195,7 +195,11 @@ def _line(text: str) -> str:
 
 
 def printed(content: str) -> str:
-    """The words in a tool's result, without the JSON around them."""
+    """The words in a tool's result, without the marks and the JSON around them."""
+    if content.startswith("<"):
+        from hermes.tools.results.tool_result import unfenced  # for what came from outside
+
+        content = unfenced(content)
     try:
         found = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes.schedule.job_order import JobOrder
 
 F = TypeVar("F", bound=Callable[..., Any])
+NOT_KEPT = "No scheduler is alive, so nothing runs by itself; start one: hermes cron daemon"
 OTHER_NAMES = {"add": "create", "rm": "remove", "delete": "remove", "runs": "history"}
 ACCEPTED = "hermes.cron.accept_hooks"  # where the option before the subcommand is kept
 hooks = click.option("--accept-hooks", is_flag=True, help="Run the programs of `hooks` without asking for consent.")
@@ -130,11 +131,14 @@ def create(cli: Cli, /, schedule: str, prompt: str, as_json: bool, **options: An
     with _book(cli) as book:
         job = book.create(_order(options, schedule=schedule, prompt=prompt))
         view, runs = book.view(job), book.next_runs(job, 5)
+        is_kept = book.ledger.ticker(time.time()) is not None
     if as_json:
         cli.out.json({"success": True, **view, "next_runs": runs})
         return
     cli.out.line(job.id)
     cli.out.note(f"{job.name!r}, {job.schedule.display}; next: {', '.join(runs)}")
+    if not is_kept:
+        cli.out.note(NOT_KEPT)
 
 
 @cron.command("edit")

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,7 @@ def _added(cli: Cli, care: "McpCare", config: "ServerConfig", entry: "McpServer"
     care.save(config, entry)
     care.keep(trial.manifest, pins=True)
     cli.out.line(f"{config.name} is added; sessions that begin now have its tools.")
+    _warn_of_places(cli, (entry.command, *entry.args))
     return Exit.ANSWERED
 
 
@@ -219,7 +221,7 @@ def tools(cli: Cli, name: str, as_json: bool) -> None:
         return
     rows = [[one.name, one.tool, one.tokens, _first_line(one.description)] for one in found]
     cli.out.table(["TOOL", "AT THE SERVER", "TOKENS", "WHAT IT DOES"], rows, flexible=3)
-    cli.out.note(f"{len(found)} tools, about {sum(one.tokens for one in found)} tokens in every request.")
+    cli.out.note(f"{_tools(len(found))}, about {sum(one.tokens for one in found)} tokens in every request.")
 
 
 @mcp.command("configure")
@@ -288,7 +290,7 @@ def login(cli: Cli, name: str, no_browser: bool) -> int:
         cli.out.error(f"You are not signed in: {trial.error}")
         return Exit.FAILED
     care.keep(trial.manifest, pins=False)
-    cli.out.line(f"You are signed in at {name}, which has {len(trial.manifest.tools)} tools.")
+    cli.out.line(f"You are signed in at {name}, which has {_tools(len(trial.manifest.tools))}.")
     return Exit.ANSWERED
 
 
@@ -394,7 +396,7 @@ def _show_offer(cli: Cli, config: "ServerConfig", manifest: "ServerManifest") ->
     from hermes.tools.mcp.offered_tools import offered_tools
 
     offered = offered_tools(config, manifest, scan)
-    cli.out.line(f"{config.name}: {manifest.title}, {len(manifest.tools)} tools")
+    cli.out.line(f"{config.name}: {manifest.title}, {_tools(len(manifest.tools))}")
     for tool in offered:
         cli.out.line(f"  {tool.tool}: {_first_line(tool.description)}")
         for finding in tool.findings:
@@ -402,7 +404,20 @@ def _show_offer(cli: Cli, config: "ServerConfig", manifest: "ServerManifest") ->
     for left, why in manifest.left_out.items():
         cli.out.line(f"  left out: {left}: {why}")
     tokens = sum(tool.tokens for tool in offered)
-    cli.out.line(f"Offering {len(offered)} tools costs about {tokens} tokens in every request.")
+    cli.out.line(f"Offering {_tools(len(offered))} costs about {tokens} tokens in every request.")
+
+
+def _warn_of_places(cli: Cli, words: Sequence[str]) -> None:
+    """A file that was found from this folder is not found by a session in another one."""
+    for word in words:
+        path = Path(word)
+        if word and not path.is_absolute() and path.is_file():
+            whole = str(path.absolute())
+            cli.out.note(f"note: {word!r} is found only by sessions in this folder; for all, say {whole!r}")
+
+
+def _tools(count: int) -> str:
+    return f"{count} tool{'' if count == 1 else 's'}"
 
 
 def _first_line(text: str) -> str:

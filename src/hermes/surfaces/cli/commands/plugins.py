@@ -69,7 +69,8 @@ def list_(
             cli.out.line(one.manifest.key)
         return Exit.ANSWERED
     if not found:
-        cli.out.note(f"There are no such plugins in {cli.home / 'plugins'}. Make one: hermes plugins new NAME")
+        kind = " of that kind" if only_enabled or only_user or no_bundled else ""
+        cli.out.note(f"There are no plugins{kind} in {cli.home / 'plugins'}. Make one: hermes plugins new NAME")
         return Exit.ANSWERED
     rows = [
         [

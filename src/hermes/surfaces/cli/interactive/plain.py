@@ -23,6 +23,7 @@ class PlainFace:
         self._left = asyncio.Event()
         self._chat: Chat | None = None
         self._typed = b""
+        self._is_at_end = False
         self.inbox: asyncio.Queue[str] = asyncio.Queue()
 
     def write(self, text: str) -> None:
@@ -64,16 +65,24 @@ class PlainFace:
         yield
 
     async def run(self, chat: "Chat") -> None:
-        """Read lines until the end of input."""
+        """Read lines until the end of input; what was read is heard before the conversation ends."""
         self._chat = chat
+        self._prompt()
+        if sys.stdin is None:  # closed by who started us
+            return
         loop = asyncio.get_running_loop()
         number = sys.stdin.fileno()
-        self._prompt()
-        loop.add_reader(number, self._readable, number)
+        try:
+            loop.add_reader(number, self._readable, number)
+        except PermissionError:  # a file, or /dev/null: always readable, and nothing that can be waited for
+            while not self._left.is_set():
+                self._readable(number)
         try:
             await self._left.wait()
         finally:
             loop.remove_reader(number)
+        if self._is_at_end:
+            await self.inbox.join()
 
     async def tick(self) -> None:
         """Nothing moves here."""
@@ -87,6 +96,10 @@ class PlainFace:
         except OSError:  # the terminal is gone
             chunk = b""
         if not chunk:
+            if rest := self._typed:
+                self._typed = b""
+                self._line(rest.decode("utf-8", "replace"))
+            self._is_at_end = True
             self.leave()
             return
         self._typed += chunk

@@ -131,6 +131,7 @@ async def _level(chat: Chat) -> str:
 async def _listen(chat: Chat, face: AnyFace) -> None:
     while True:
         await chat.hear(await face.inbox.get())
+        face.inbox.task_done()
 
 
 def can_draw(cli: Cli) -> bool:
