@@ -84,7 +84,7 @@ def child_options(
     )
     return AgentOptions(
         model=_model(parent.model, section),
-        tools=ToolOptions(),
+        tools=ToolOptions(work_mode=parent.tools.work_mode),
         callbacks=callbacks,
         session=replace(
             session,

@@ -1,13 +1,20 @@
 """The mode of the session, told to the model beside the person's message: prompt and tools stay as they are."""
 
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from hermes.runtime.parts import Joining, Part, TurnFacts
 from hermes.work_mode import WorkMode, WorkModeName
 
+if TYPE_CHECKING:
+    from hermes.runtime.context import CallContext
+
 
 class ModeWords(Part):
-    """Says the mode with each message for which it is not the usual one, and each change of it."""
+    """Says the mode with each message for which it is not the usual one, and each change of it.
+
+    In plan mode it refuses the tools that change something and do not ask the gate.
+    """
 
     def __init__(self, mode: WorkMode) -> None:
         self._mode = mode
@@ -22,6 +29,13 @@ class ModeWords(Part):
 
     def news(self, *session_ids: str) -> Awaitable[str] | None:
         return None if self._mode.name == self._told else self._said()
+
+    def refusal(self, call: "CallContext") -> Awaitable[str | None] | None:
+        if self._mode.name != "plan":
+            return None
+        from hermes.runtime.mode_words import refused_in_plan  # as below
+
+        return refused_in_plan(call)
 
     async def _said(self) -> str:
         from hermes.runtime.mode_words import change_words  # most sessions never leave the usual one

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
 
 AnyFace = TerminalFace | PlainFace
+THREADS_TAKE_S = 0.001  # how long a thread that works, such as on a command's flood, holds up a key
 
 
 def converse(cli: Cli, wish: Wish) -> int:
@@ -64,6 +66,7 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
 
 async def _converse(start: Start, session_id: str | None) -> int:
     cli = start.cli
+    sys.setswitchinterval(THREADS_TAKE_S)
     settle_soon(asyncio.get_running_loop())
     face: AnyFace = TerminalFace(cli.out) if can_draw(cli) else PlainFace(cli.out)
     async with Host(start.settings.of(Top).max_concurrent_sessions) as host:
