@@ -164,7 +164,7 @@ def typing(environ: Mapping[str, str], folder: str, keys: int, flood: str = "") 
         _until(screen, b"word word")
         if flood:
             os.write(screen, f"!{flood}\r".encode())
-            _until(screen, b"\n  a line of a log")
+            _until(screen, b"  a line of a log")
         before = _drained(screen, 1.0)
         took = [_key(screen, "abcdefghij"[number % 10]) * 1e3 for number in range(keys)]
     streamed = before.count(b"word")

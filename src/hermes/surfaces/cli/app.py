@@ -38,6 +38,12 @@ class Menu(click.Group):
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each command with its first sentence, whole: a long one goes on below."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_sentence(one)) for name, one in found if one and not one.hidden])
+
 
 class LazyMenu(Menu):
     """The commands of the table, each imported when it is used; listing them imports none.
@@ -64,6 +70,11 @@ class LazyMenu(Menu):
         if own := _of_plugins(ctx):
             with formatter.section("Commands of plugins"):
                 formatter.write_dl(list(own.items()))
+
+
+def _first_sentence(command: click.Command) -> str:
+    words = " ".join((command.short_help or command.help or "").split("\n\n")[0].split())
+    return words.split(". ")[0].rstrip(".")
 
 
 def _of_plugins(ctx: click.Context) -> dict[str, str]:
