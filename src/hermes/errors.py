@@ -49,6 +49,14 @@ class ConfigError(UserError):
     """A setting cannot be used."""
 
 
+class BadKey(ConfigError):
+    """A key of config.yaml that nobody knows, or whose value does not fit; `path` leads to it."""
+
+    def __init__(self, text: str, path: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.path = path
+
+
 class SessionNotFound(UserError):
     """No session by that id, prefix or title."""
 

@@ -17,6 +17,24 @@ from tests.surfaces.cli.interactive.terminal import answering
 
 WRITE = {"path": "note.txt", "content": "one\ntwo\n"}
 
+OWN_TOOLS = """
+from pathlib import Path
+
+from hermes.tools.decorator import tool
+from hermes.tools.traits import Traits
+
+@tool(toolset="own")
+def own_writer() -> str:
+    "Make a file."
+    Path({made!r}).touch()
+    return "made"
+
+@tool(toolset="own", traits=Traits(read_only=True))
+def own_reader() -> str:
+    "Look."
+    return "only looked"
+"""
+
 
 def _results(ear: Ear) -> list[str]:
     return [text_of(event.result.content) for event in ear.heard if isinstance(event, CallFinished)]
@@ -129,6 +147,52 @@ async def test_plan_changes_nothing_and_go_leaves_it(hosting: Hosting, starting:
     assert "Plan mode is over" in told[-1]
     assert stored
     assert not any("Mode: plan" in text for text in stored)  # beside the transcript, never in it
+
+
+async def test_plan_also_keeps_memory_skills_and_own_tools_as_they_are(
+    hosting: Hosting, starting: Starting, tmp_path: Path
+) -> None:
+    skill = "---\nname: tidy\ndescription: Tidy up.\n---\nBody.\n"
+    planning = [
+        calls("memory", target="memory", action="add", content="The sea is salty."),
+        calls("skill_manage", action="create", name="tidy", content=skill),
+        calls("own_writer"),
+        calls("own_reader"),
+        says("A plan."),
+    ]
+    script = answering({"Look": planning, "go": [*planning[:1], says("Done.")]})
+    with ServerThread(script) as server:
+        async with hosting() as host:
+            start = starting(server)
+            home = start.settings.home
+            (home / "tools").mkdir(parents=True, exist_ok=True)
+            (home / "tools" / "own.py").write_text(OWN_TOOLS.format(made=str(tmp_path / "made")))
+            live = host.session(start)
+            ear = Ear(live, can_answer=True)
+            await run_command(live, "plan Look", SurfaceFacts())
+            await ear.turn_end()
+            results = _results(ear)
+            assert ["Plan mode" in result for result in results] == [True, True, True, False]
+            assert "only looked" in results[3]
+            assert not (tmp_path / "made").exists()
+            assert not list(home.rglob("SKILL.md"))
+            assert not any("salty" in file.read_text() for file in home.rglob("*.md"))
+            await live.submit("go")
+            await ear.turn_end()
+    assert any("salty" in file.read_text() for file in home.rglob("*.md"))
+
+
+async def test_children_plan_with_their_parent(hosting: Hosting, starting: Starting, tmp_path: Path) -> None:
+    handing = [calls("delegate_task", goal="Write it down."), says("A plan.")]
+    script = answering({"Study": handing, "Write it down": [calls("write_file", **WRITE), says("Tried.")]})
+    with ServerThread(script) as server:
+        async with hosting() as host:
+            live = host.session(starting(server))
+            ear = Ear(live, can_answer=True)
+            await run_command(live, "plan Study it", SurfaceFacts())
+            await ear.turn_end()
+    assert "Tried." in _results(ear)[-1]
+    assert not (tmp_path / "note.txt").exists()
 
 
 def test_there_are_three_modes_and_no_other() -> None:

@@ -14,7 +14,7 @@ from hermes.config.section import keys_of
 from hermes.config.settings import Settings
 from hermes.config.values import BadValue, expand, fit
 from hermes.config.yaml_file import Tree, line_of, read_tree
-from hermes.errors import ConfigError
+from hermes.errors import BadKey
 
 _bound: ContextVar[Settings | None] = ContextVar("hermes_settings", default=None)
 _latest: list[tuple[Tree, Settings]] = []  # a cache: the settings loaded last, and what config.yaml said
@@ -74,8 +74,8 @@ def checked(file: Path, raw: Mapping[str, Any], variables: Mapping[str, str]) ->
         audited = audit(raw)
     except UnknownKey as unknown:
         hint = f"; did you mean {unknown.nearest!r}?" if unknown.nearest else "; see: hermes config show --all"
-        raise ConfigError(
-            f"{_where(file, unknown.path)}: there is no key {'.'.join(unknown.path)!r}{hint}"
+        raise BadKey(
+            f"{_where(file, unknown.path)}: there is no key {'.'.join(unknown.path)!r}{hint}", unknown.path
         ) from unknown
     for name, value in audited.tree.items():
         _check(file, name, expand(value, variables.get, _Unset))
@@ -105,7 +105,7 @@ def _check(file: Path, name: str, value: Any) -> None:
             fit(value, kind)
     except BadValue as bad:
         path = (*prefix, *bad.path)
-        raise ConfigError(f"{_where(file, path)}: {'.'.join(path)}: {bad.problem}") from bad
+        raise BadKey(f"{_where(file, path)}: {'.'.join(path)}: {bad.problem}", path) from bad
 
 
 def _without_unset(value: Any) -> Any:

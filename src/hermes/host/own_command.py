@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes.config.load import bound_settings
 from hermes.errors import ToolError, UserError
 from hermes.scope import TurnScope
-from hermes.seams import Action, ExecResult
+from hermes.seams import Action
 from hermes.tools.environments.run_child import CommandInterrupted, output_watch
 from hermes.tools.terminal.output_text import plain
 from hermes.tools.terminal.sandbox_escape import RunsOutside
@@ -43,17 +43,20 @@ async def run_own_command(
     if not decision.allowed:
         raise UserError(f"that never runs here: {decision.reason}")
     token = output_watch.set(_Watch(tell))
+    output, code = "[stopped]", 130
     try:
-        async with scope:
-            if isinstance(environment, RunsOutside):
-                result = await environment.execute_outside(
-                    command, decision, scope, timeout_s=None, cwd=posixpath.normpath(environment.cwd)
-                )
-            else:
-                result = await environment.execute(command, decision, scope)
-        output, code = _output(result), result.exit_code
-    except CommandInterrupted as stopped:
-        output, code = f"{plain(stopped.output)}\n[stopped]", 130
+        async with scope:  # which takes its own cancellation for an end
+            try:
+                if isinstance(environment, RunsOutside):
+                    result = await environment.execute_outside(
+                        command, decision, scope, timeout_s=None, cwd=posixpath.normpath(environment.cwd)
+                    )
+                else:
+                    result = await environment.execute(command, decision, scope)
+                output, code = plain(result.output), result.exit_code
+            except CommandInterrupted as stopped:
+                output = f"{plain(stopped.output)}\n[stopped]"
+                raise
     except ToolError as error:
         raise UserError(str(error)) from error
     finally:
@@ -76,10 +79,6 @@ class _Watch:
         if time.monotonic() - self._at > 0.1:
             self._at = time.monotonic()
             self._tell(plain(self._kept.decode("utf-8", "replace")))
-
-
-def _output(result: ExecResult) -> str:
-    return plain(result.output)
 
 
 def _for_model(command: str, output: str, code: int) -> str:

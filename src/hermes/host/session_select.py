@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from hermes.errors import SessionNotFound
+from hermes.host.session_text import age, title_of
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB
@@ -23,12 +24,22 @@ def find_session(db: "SessionDB", name: str) -> str:
     found = db.resolve_session_id(name) or db.resolve_session_by_title(_title(name))
     if found is not None:
         return found
-    several = [str(row["id"]) for row in db.search_sessions_by_id(name, limit=SHOWN) if str(row["id"]).startswith(name)]
+    several = [row for row in db.search_sessions_by_id(name, limit=SHOWN) if str(row["id"]).startswith(name)]
     if name and len(several) > 1:
-        raise SessionNotFound(f"{name!r} is the beginning of several sessions: {', '.join(several)}; give more of it")
+        named = "".join(f"\n  {_candidate(db, row)}" for row in several)
+        raise SessionNotFound(f"{name!r} is the beginning of several sessions; give more of it:{named}")
     near = db.list_sessions_rich(search_query=name, limit=1) if name.strip() else []
     hint = f"; did you mean {near[0]['title']!r} ({near[0]['id']})?" if near and near[0].get("title") else ""
     raise SessionNotFound(f"there is no session {name!r}{hint or '; see: hermes sessions list'}")
+
+
+def _candidate(db: "SessionDB", row: Row) -> str:
+    """One of several that may be meant: id, age, title or how it began."""
+    whole = db.list_sessions_rich(id_query=str(row["id"]), limit=1, include_children=True, include_archived=True) or [
+        dict(row)
+    ]
+    at = whole[0].get("last_active") or row.get("started_at")
+    return f"{row['id']}  {age(at)}  {title_of({**row, **whole[0]})}".rstrip()
 
 
 def _title(name: str) -> str:

@@ -1,5 +1,6 @@
 """What was said in sessions, in words: transcripts as pages, last exchanges, titles, ages and figures."""
 
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.state import SessionDB
 
 Row = Mapping[str, Any]
+TELLING = ("command", "path", "pattern", "query", "url", "code", "goal")
 MESSAGES_AN_EXCHANGE = 12  # a turn has many calls; more than this is left out rather than read
 
 
@@ -38,11 +40,20 @@ def calls_of(message: Row) -> list[str]:
     lines = []
     for call in message.get("tool_calls") or ():
         function = call.get("function", call)
-        found = re.search(
-            r'"(?:command|path|pattern|query|url)": ?"((?:[^"\\\\]|\\\\.)*)', str(function.get("arguments"))
-        )
-        lines.append(f"{function.get('name')} {found[1] if found else ''}".strip())
+        lines.append(f"{function.get('name')} {' '.join(_telling(function.get('arguments')).split())}".strip())
     return lines
+
+
+def _telling(arguments: object) -> str:
+    """The argument that says most about a call."""
+    try:
+        found = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return str(arguments)
+    if not isinstance(found, Mapping):
+        return ""
+    named = [found[name] for name in TELLING if name in found]
+    return next((value for value in named or found.values() if isinstance(value, str)), "")
 
 
 def age(moment: float | None) -> str:

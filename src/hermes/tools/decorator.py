@@ -25,8 +25,8 @@ _ARGUMENT = re.compile(r"^\s{2,}(\w+)(?:\s*\([^)]*\))?:\s+(.+)$")
 
 
 def tool(
-    *,
-    toolset: str,
+    *bare: object,
+    toolset: str = "",
     name: str | None = None,
     check_fn: Check | None = None,
     emoji: str = "",
@@ -40,6 +40,8 @@ def tool(
     `tool_call_id` or `enabled_tools` are filled in by the runtime. A returned string is the result as it is; any
     other value is sent as JSON.
     """
+    if bare or not toolset:
+        raise TypeError('write @tool(toolset="NAME") above the function: each tool belongs to a toolset')
 
     def register(function: F) -> F:
         tool_name = name or function.__name__

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -188,6 +189,24 @@ def test_an_endpoint_that_is_not_there_is_one_sentence(run: Run, home: Path) -> 
     assert (done.returncode, done.stdout) == (Exit.PROVIDER, "")
     assert "127.0.0.1:9" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_server_on_this_machine_that_is_not_there_is_not_waited_for(run: Run, tmp_path: Path) -> None:
+    words = ("chat", "-v", "-q", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    done = run(*words, HERMES_HOME=str(tmp_path / "new"))
+    assert done.returncode == Exit.PROVIDER
+    assert "trying again" not in done.stderr
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_a_tool_file_that_does_not_load_is_told_once(run: Run, home: Path) -> None:
+    (home / "tools").mkdir()
+    (home / "tools" / "mine.py").write_text("from hermes.tools.decorator import tool\n\n@tool\ndef f(): ...\n")
+    with ServerThread([says("Hi.")]) as server:
+        done = run("chat", "-q", "Hello.", "--model", "scripted", "--base-url", server.base_url)
+    assert done.stdout == "Hi.\n"
+    assert done.stderr.count("mine.py is left out: line 3") == 1
+    assert 'write @tool(toolset="NAME")' in done.stderr
 
 
 def test_no_model_is_one_sentence_with_a_next_step(run: Run) -> None:

@@ -109,6 +109,16 @@ def test_check_finds_what_must_be_mended(run: Run, home: Path) -> None:
     assert "chmod 600" in found["problems"][1]
 
 
+def test_check_tells_every_mistake_and_no_word_shows_what_is_set(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("agent: {max_turn: 5, max_turns: many}\nno_such: 1\ndisplay: {theme: green}\n")
+    found = json.loads(run("config", "check", "--json").stdout)["problems"]
+    assert len(found) == 4
+    for key in ("agent.max_turn'", "agent.max_turns:", "no_such", "display.theme"):
+        assert sum(key in problem for problem in found) == 1
+    (home / "config.yaml").write_text("agent: {max_turns: 5}\n")
+    assert run("config").stdout == "agent.max_turns: 5\n"
+
+
 def test_edit_opens_the_editor_and_checks_afterwards(run: Run, home: Path, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho "agent: {max_turn: 5}" > "$1"\n')

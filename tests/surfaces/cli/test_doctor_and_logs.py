@@ -132,6 +132,13 @@ def test_doctor_names_tool_files_that_do_not_load(run: Run, home: Path) -> None:
     assert any(status == "warning" and "mine.py" in text for status, text in found)
 
 
+def test_a_mistake_in_the_settings_is_told_once(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("agent: {\n")
+    done = run("doctor")
+    assert done.stdout.count("config.yaml, line") == 1
+    assert "not looked at, because of what is told above" in done.stdout
+
+
 def test_a_check_that_does_not_exist_names_the_nearest(run: Run) -> None:
     done = run("doctor", "modle")
     assert done.returncode == Exit.USAGE

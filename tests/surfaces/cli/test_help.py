@@ -123,5 +123,12 @@ def _named(command: click.Command, path: str) -> list[tuple[str, click.Command]]
     return [(path, command), *(each for name, one in pairs for each in _named(one, f"{path} {name}"))]
 
 
+def test_commands_of_a_group_are_told_in_whole_sentences(run: Run) -> None:
+    for group in ("config", "approvals", "sessions"):
+        told = run(group, "--help", COLUMNS="80").stdout
+        assert "Commands" in told
+        assert "..." not in told.partition("Commands")[2].replace("[OPTIONS]", "")
+
+
 def test_help_names_every_terminal_backend() -> None:
     assert set(BACKENDS) <= set(re.findall(r"\w+", topic_text("terminal")))

@@ -34,6 +34,11 @@ def test_a_profile_has_its_own_settings(run: Run, home: Path) -> None:
     assert run("config", "get", "model", HERMES_PROFILE="work").stdout == "work-model\n"
 
 
+def test_without_a_word_profiles_are_listed(run: Run) -> None:
+    assert run("profile").stdout == run("profile", "list").stdout
+    assert "default" in run("profile").stdout
+
+
 def test_the_chosen_profile_is_used_until_another_is(run: Run) -> None:
     run("profile", "create", "work")
     run("profile", "use", "work")

@@ -50,13 +50,24 @@ def test_sessions_are_listed_newest_first(run: Run, db: SessionDB) -> None:
     assert table[2].endswith('"How do I bake bread?"')  # it has no title: so it began
 
 
+def test_calls_and_results_are_shown_as_in_the_conversation(run: Run, db: SessionDB) -> None:
+    arguments = json.dumps({"timeout": 3, "command": 'printf "a\\nb"\nls'})
+    called = [{"id": "d", "function": {"name": "terminal", "arguments": arguments}}]
+    db.append_message(TWO, "assistant", None, tool_calls=called)
+    db.append_message(TWO, "tool", '{"output": "a\\nb", "exit_code": 0}', tool_call_id="d", tool_name="terminal")
+    shown = run("sessions", "show", TWO, "--tools").stdout
+    assert '→ terminal printf "a\\nb" ls\n' in shown
+    assert "terminal\na\nb\n" in shown
+    assert "exit_code" not in shown
+
+
 def test_a_session_is_shown_by_prefix_or_title(run: Run, db: SessionDB) -> None:
     db.set_session_title(ONE, "Baking")
     by_title = run("sessions", "show", "Baking").stdout
     assert by_title == run("sessions", "show", "20260101").stdout
     assert "You\nHow do I bake bread?" in by_title
     shown = run("sessions", "show", TWO).stdout
-    assert "→ f {}" in shown
+    assert "→ f\n" in shown
     assert "a result" not in shown
     assert "a result" in run("sessions", "show", TWO, "--tools").stdout
     assert [m["role"] for m in json.loads(run("sessions", "show", TWO, "--json").stdout)["messages"]] == [
@@ -235,7 +246,7 @@ def test_a_beginning_that_fits_several_names_them(run: Run, db: SessionDB) -> No
     done = run("sessions", "show", "2026010")
     assert done.returncode == Exit.FAILED
     assert ONE in done.stderr
-    assert TWO in done.stderr
+    assert f'{TWO}  now  "量子コンピュータとは何ですか"' in done.stderr
     db.set_session_title(ONE, "Baking bread")
     assert "did you mean 'Baking bread'" in run("sessions", "show", "baking").stderr
     assert run("sessions", "show", "x" * 200).stderr.count("\n") == 1

@@ -54,7 +54,7 @@ def _endpoint(installation: Installation, settings: Settings, asked: ModelQuery,
     endpoint = found.endpoint
     shown = f"{what}{endpoint.model or 'the loaded model'} at {endpoint.base_url or endpoint.provider}"
     if found.entry.kind == "box":
-        yield ok(f"{shown}, on this machine")
+        yield ok(f"{what}{endpoint.model or 'the model in the box'}, on this machine")
         return
     entry = found.entry
     if entry.kind == "key" and not is_loopback(endpoint.base_url) and not (endpoint.api_key or entry.key_header):

@@ -28,7 +28,14 @@ class HttpError(HermesError):
 
 
 class HttpConnectError(HttpError):
-    """Nothing was sent: the request may be repeated, here once the cause is gone or elsewhere at once."""
+    """Nothing was sent: the request may be repeated, here once the cause is gone or elsewhere at once.
+
+    `nobody_listens`: the machine is there, and has no server at this port.
+    """
+
+    def __init__(self, text: str, *, nobody_listens: bool = False) -> None:
+        super().__init__(text)
+        self.nobody_listens = nobody_listens
 
 
 class HttpTimeoutError(HttpError):

@@ -171,6 +171,9 @@ def price_list(settings: Settings) -> "PriceList":
     return PriceList(prices, load_metadata(paths.cache_dir(settings.home)))
 
 
+RECORDED = "demo"  # the model of `hermes demo`: its answers were paid for when they were recorded
+
+
 class PriceList:
     """Prices by provider and model."""
 
@@ -196,9 +199,9 @@ class PriceList:
         if mine is not None:
             return mine, "user_override"
         entry = find_provider(provider)
+        if provider == RECORDED or (entry is not None and entry.kind in ("local", "box")):
+            return 0.0, "none"
         if entry is None or entry.kind == "any":
             return None, "none"
-        if entry.kind == "local":
-            return 0.0, "none"
         facts = self._metadata.find(model)
         return (None, "none") if facts is None else (facts.price, "official_docs_snapshot" if facts.price else "none")

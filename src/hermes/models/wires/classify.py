@@ -71,6 +71,10 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
 def refusal(error: errors.HttpError, endpoint: Endpoint) -> ProviderError:
     """`error` of a request to `endpoint`; where a key was kept from it, with the way to give it one."""
     found = provider_error(error, endpoint.provider, endpoint.model or endpoint.provider)
+    if isinstance(error, errors.HttpConnectError) and error.nobody_listens:
+        from hermes.models.providers.catalogue import is_loopback
+
+        found.retryable = not is_loopback(endpoint.base_url)  # a person has to start it: waiting does not help
     if found.reason != "auth" or not endpoint.withheld:
         return found
     return ProviderError(f"{found}. {endpoint.withheld}", reason="auth", status=found.status)

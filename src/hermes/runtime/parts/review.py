@@ -56,6 +56,8 @@ class ReviewClock(Part):
         on_skills = bool(self._skills_every) and self._rounds >= self._skills_every
         if not (on_memory or on_skills) or not (answer or "").strip() or turn.fork is None:
             return
+        if self._agent.options.tools.work_mode.name == "plan":  # nothing is written then; it is due in a later turn
+            return
         from hermes.runtime.review import Reviews  # paid by the first one
 
         self._turns, self._rounds = 0 if on_memory else self._turns, 0 if on_skills else self._rounds

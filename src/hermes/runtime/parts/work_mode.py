@@ -19,7 +19,10 @@ _JUDGED = frozenset(
 
 
 class ModeWords(Part):
-    """Says the mode with each message for which it is not the usual one, and each change of it."""
+    """Says the mode with each message for which it is not the usual one, and each change of it.
+
+    In plan mode it refuses the tools that change something and do not ask the gate.
+    """
 
     def __init__(self, mode: WorkMode) -> None:
         self._mode = mode
@@ -43,12 +46,9 @@ class ModeWords(Part):
         is_listing = asked.name == "cronjob" and asked.args.get("action") == "list"
         if rules.read_only or asked.name in _JUDGED or rules.toolset.startswith("mcp-") or is_listing:
             return None
-        return self._refused()
+        from hermes.runtime.mode_words import refused_in_plan  # as below
 
-    async def _refused(self) -> str:
-        from hermes.tools.approval.mode_verdict import PLANNING  # most sessions never leave the usual one
-
-        return PLANNING
+        return refused_in_plan(call)
 
     async def _said(self) -> str:
         from hermes.runtime.mode_words import change_words  # most sessions never leave the usual one

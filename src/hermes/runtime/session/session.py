@@ -40,6 +40,7 @@ from hermes.runtime.turn import SteerBox, Turn
 from hermes.runtime.turn_input import TurnInput
 from hermes.scope import TurnScope
 from hermes.seams import PromptSource, Sink, ToolView
+from hermes.tools.registry import registry
 from hermes.types import Content, JsonObject, Message, StatusChanged, TurnStarted, text_of
 
 if TYPE_CHECKING:
@@ -121,6 +122,12 @@ class AgentSession:
         turn.untold.append(TurnStarted(self.session_id, turn.ctx.turn_id, assembly.client.model.name))
         if record is not None and record.system_prompt:
             turn.untold += self._kept(view, session_rows.unheeded(self.options, said.system_message, config))
+        if registry.files:
+            from hermes.tools.registration.definitions import left_out_files  # for who has files of their own
+
+            broken = [one for one in left_out_files(assembly.settings.home) if one not in self._told]
+            self._told.update(broken)
+            turn.untold += [StatusChanged("option", sentence) for sentence in broken]
         if record is None and assembly.tools.is_lean:
             turn.untold.append(StatusChanged("prompt", LEAN))
         turn.untold += (*built.told, *parts.untold)

@@ -47,7 +47,7 @@ class Moment(_Seconds):
 
 _AGE_OR = "90 (days), 12h, 3d, 2w"
 _OPTIONS = (
-    click.option("--source", metavar="TAG", help="From there: cli, cron, telegram …"),
+    click.option("--source", metavar="TAG", help="From there: cli, cron, acp …"),
     click.option("--older-than", type=Age(), help=f"Ended longer ago: {_AGE_OR}."),
     click.option("--newer-than", type=Age(), help="Ended less long ago."),
     click.option("--before", type=Moment(), help="Ended before this day or time."),

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from hermes.host.session_text import Row, age, moment, said, title_of
+from hermes.host.session_text import Row, age, calls_of, moment, said, title_of
 from hermes.surfaces.cli.output import Output, cut
 
 RESULT_CHARS = 2000
+CALL_CHARS = 160
 
 
 def table(out: Output, rows: Sequence[Row]) -> None:
@@ -51,17 +52,19 @@ def _message(out: Output, message: Row, *, with_tools: bool) -> None:
     role, content = message["role"], said(message)
     if role == "tool":
         if with_tools:
+            from hermes.surfaces.cli.chat.events import printed  # a list does without it
+
+            shown = printed(content) or content
             out.line(f"\n{out.style(str(message.get('tool_name') or 'tool'), 'dim')}")
-            out.line(cut(content, RESULT_CHARS) if len(content) > RESULT_CHARS else content)
+            out.line(cut(shown, RESULT_CHARS) if len(shown) > RESULT_CHARS else shown)
         return
     if content.strip():
         out.line(
             f"\n{out.style('You' if role == 'user' else role.capitalize(), 'cyan' if role == 'user' else 'green')}"
         )
         out.line(content)
-    for call in message.get("tool_calls") or ():
-        function = call.get("function", call)
-        out.line(out.style(f"  → {function.get('name')} {cut(str(function.get('arguments')), 160)}", "dim"))
+    for call in calls_of(message):
+        out.line(out.style(f"  → {cut(call, CALL_CHARS)}", "dim"))
 
 
 def _tokens(session: Row) -> str:

@@ -80,6 +80,23 @@ def test_a_command_of_the_persons_own_joins_the_next_message(start: Start, proje
     assert "$ echo $((6 * 7))" in str(server.requests[0].json["messages"])
 
 
+def test_a_command_of_the_persons_own_is_stopped_by_esc_and_with_the_program(start: Start) -> None:
+    with ServerThread(answering({"myself": [says("I see.")]})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        screen.type(f"!echo begun; sleep 600{ENTER}")
+        screen.wait_for("  begun")
+        screen.type(f"And now?{ENTER}")
+        screen.wait_for("I was asked: And now?", "tokens read", "● ! echo begun")  # no turn ends it
+        screen.type(f"!echo second{ENTER}")
+        screen.wait_for("still running; Esc stops it")
+        screen.type(ESC)
+        screen.wait_for("✗ ! echo begun; sleep 600", "exit code 130", "[stopped]")
+        screen.type(f"!echo again; sleep 600{ENTER}")
+        screen.wait_for("  again")
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+
+
 def test_what_was_typed_is_found_again(start: Start) -> None:
     with ServerThread(answering({})) as server, start(server) as screen:
         screen.wait_for("Ask something")

@@ -166,6 +166,11 @@ class Unproven:
             self._inner.emit(event)
 
     @property
+    def called(self) -> frozenset[str]:
+        """The tools that were used."""
+        return frozenset(self._last)
+
+    @property
     def doubts(self) -> list[str]:
         """A sentence for each kind of action whose last try did not succeed."""
         return [sentence for sentence in self._last.values() if sentence]

@@ -12,6 +12,7 @@ from click import UsageError
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hermes.config import paths
 from hermes.config.load import bound_settings
 from hermes.config.sections import agent as agent_section
 from hermes.config.sections import approvals
@@ -75,6 +76,7 @@ def answer(cli: Cli, wish: Wish) -> int:
         from hermes.host.attached_skills import attached_skills  # for who names some
 
         loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
+    paths.made(cli.home)  # before anything is put into it
     settings = with_model(cli, settings, is_quiet=wish.quiet or wish.as_json)
     if "hooks" in settings.tree:
         from hermes.surfaces.cli.chat.hooks import consent_to_hooks  # for who has some
@@ -127,6 +129,11 @@ async def _turn(run: _Run) -> int:
                 settle_soon(asyncio.get_running_loop())
                 # A session that goes on has its prompt; the skills are in the question then.
                 result = await _answer(run, listener, question, skills if run.session_id is None else None)
+            if not listener.is_quiet and "terminal" in listener.sink.called and cli.out.stderr.isatty():
+                from hermes.host.border_words import border_words  # for who watches commands
+
+                if told := await border_words(settings, live.cwd, only_missing=True):
+                    cli.out.note(f"note: {told.rstrip('.')}; see: hermes sandbox")
         finally:
             await live.close(limit_s=None)
     if exit_code(result) is not Exit.IN_USE and not result.get("ran_elsewhere"):

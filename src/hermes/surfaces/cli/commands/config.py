@@ -26,20 +26,23 @@ def _matching_keys(_ctx: click.Context, _param: click.Parameter, incomplete: str
 a_key = click.argument("key", shell_complete=_matching_keys)
 
 
-@click.group("config", cls=Menu)
-def config() -> None:
-    """Show, change and explain settings.
+@click.group("config", cls=Menu, invoke_without_command=True)
+@click.pass_context
+def config(ctx: click.Context) -> None:
+    """Show, change and explain settings. Without a command, show what is set.
 
     Settings are in config.yaml of the home, secrets in .env beside it. The command line wins over the environment,
     the environment over .env, .env over config.yaml, and that over the defaults.
     """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show)
 
 
 @config.command("show")
 @click.option("--all", "everything", is_flag=True, help="Defaults too.")
 @as_json
 @click.pass_obj
-def show(cli: Cli, everything: bool, as_json: bool) -> None:
+def show(cli: Cli, everything: bool = False, as_json: bool = False) -> None:
     """Show what is set, or with --all every key there is. Secrets are masked."""
     from hermes.config.audit import every_key
     from hermes.config.settings import Explanation
@@ -166,8 +169,10 @@ def check(cli: Cli, as_json: bool) -> int:
                 settings.mapping[name]
             except ConfigError as error:
                 problems.append(str(error))
-    except ConfigError as error:
-        problems.append(str(error))
+    except ConfigError:
+        from hermes.config.mistakes import every_mistake
+
+        problems += every_mistake(cli.home, cli.environ)
     if not is_private(paths.env_file(cli.home)):
         problems.append(f"others can read {paths.env_file(cli.home)}; run: chmod 600 {paths.env_file(cli.home)}")
     if as_json:

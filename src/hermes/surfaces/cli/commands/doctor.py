@@ -6,7 +6,7 @@ import click
 from msgspec import to_builtins
 
 from hermes.errors import HermesError
-from hermes.host.doctor import CHECKS, Check, Finding, problem
+from hermes.host.doctor import CHECKS, Check, Finding, absent, problem
 from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
@@ -33,7 +33,7 @@ def doctor(cli: Cli, /, fix: bool, online: bool, as_json: bool, names: tuple[str
             raise click.UsageError(f"There is no check {name!r}; there are: {', '.join(CHECKS.names())}.{hint}")
     checks = {name: CHECKS.load(name) for name in names or CHECKS.names()}
     fixed = [done for check in checks.values() if fix and check.fix for done in check.fix(cli)]
-    found = {name: _findings(cli, check) for name, check in checks.items()}
+    found = _once({name: _findings(cli, check) for name, check in checks.items()})
     every = [finding for findings in found.values() for finding in findings]
     broken = any(finding.status == "problem" for finding in every)
     if as_json:
@@ -52,6 +52,17 @@ def doctor(cli: Cli, /, fix: bool, online: bool, as_json: bool, names: tuple[str
         for step in steps:
             cli.out.line(f"  {step}")
     return Exit.FAILED if broken else Exit.ANSWERED
+
+
+def _once(found: dict[str, list[Finding]]) -> dict[str, list[Finding]]:
+    """What several checks stumble over, such as a mistake in config.yaml, is told by the first of them."""
+    told: set[str] = set()
+    once: dict[str, list[Finding]] = {}
+    for name, findings in found.items():
+        fresh = [one for one in findings if one.status != "problem" or one.text not in told]
+        told.update(one.text for one in fresh)
+        once[name] = fresh if fresh or not findings else [absent("not looked at, because of what is told above")]
+    return once
 
 
 def _findings(cli: Cli, check: Check) -> list[Finding]:

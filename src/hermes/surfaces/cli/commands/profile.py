@@ -13,18 +13,21 @@ from hermes.surfaces.cli.context import Cli
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
-@click.group("profile", cls=Menu)
-def profile() -> None:
-    """Keep separate homes: settings, sessions, memory and skills of their own.
+@click.group("profile", cls=Menu, invoke_without_command=True)
+@click.pass_context
+def profile(ctx: click.Context) -> None:
+    """Keep separate homes: settings, sessions, memory and skills of their own. Without a command, list them.
 
     `hermes -p NAME …` uses one for a single run, `hermes profile use NAME` from now on.
     """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
 
 
 @profile.command("list")
 @as_json
 @click.pass_obj
-def list_(cli: Cli, as_json: bool) -> None:
+def list_(cli: Cli, as_json: bool = False) -> None:
     """List the profiles; the one in use is marked."""
     found = profiles.every(cli.root)
     if as_json:

@@ -28,7 +28,7 @@ def prompt() -> None:
 @click.option("-m", "--model", metavar="NAME", help="For this model.")
 @click.option("--provider", metavar="NAME", help="Who serves it.")
 @click.option("-t", "--toolsets", metavar="A,B", help="With these toolsets.")
-@click.option("--source", metavar="TAG", help="For this way in: cli, cron, telegram …")
+@click.option("--source", metavar="TAG", help="For this way in: cli, cron, acp …")
 @click.option("--ignore-rules", is_flag=True, help="Without AGENTS.md, SOUL.md, memory and skills.")
 @click.option("--pass-session-id", is_flag=True, help="With the id of the session.")
 @click.option("--text", "as_text", is_flag=True, help="Only the prompt, as it is sent.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BULK = ("archive", "export", "import", "optimize", "prune")
 
 a_session = click.argument("session", shell_complete=matching_sessions)
-by_source = click.option("--source", metavar="TAG", help="Only those from there: cli, cron, telegram …")
+by_source = click.option("--source", metavar="TAG", help="Only those from there: cli, cron, acp …")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes.host.tool_report import ToolReport
 
 _LONG = ("parameters", "required", "direct_tools", "resolved_tools")  # shown in another form, or once already
-platform_option = click.option("--platform", metavar="NAME", help="For one way in only: cli, cron, telegram, …")
+platform_option = click.option("--platform", metavar="NAME", help="For one way in only: cli, cron, acp, …")
 
 EMPTY_BY_DEFAULT = ("agent.disabled_toolsets", "tools.trusted_projects")
 

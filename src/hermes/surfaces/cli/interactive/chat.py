@@ -42,7 +42,7 @@ from hermes.surfaces.cli.interactive.command_view import key_help, show_result, 
 from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.questions import Questions
 from hermes.surfaces.cli.interactive.recent_messages import recent
-from hermes.surfaces.cli.interactive.view import Look, Screen, TurnView
+from hermes.surfaces.cli.interactive.view import OWN, Look, Screen, TurnView
 from hermes.types import CallFinished, CallStarted, OutputTail, ToolCall, ToolResult
 
 WAITING = "Enter sends them, Up edits the last, /queue shows them"
@@ -139,7 +139,10 @@ class Chat:
         if not isinstance(self.live, LiveSession):
             self.say("This session runs in a server; type the command in a terminal of your own.", "yellow")
             return
-        call = ToolCall(id=f"!{time.monotonic_ns()}", name="!")
+        if self.own_scope is not None:
+            self.say("A command of yours is still running; Esc stops it.", "yellow")
+            return
+        call = ToolCall(id=f"{OWN}{time.monotonic_ns()}", name="!")
         args = {"command": command}
         self.own_scope = scope = TurnScope("own command")
         self.view.emit(CallStarted(call, args))
@@ -171,10 +174,13 @@ class Chat:
 
     def interrupt(self) -> bool:
         """Stop the turn that runs; what waits is held until the person says so. False when none runs."""
-        if self.own_scope is not None:
-            self.own_scope.cancel("stopped by the person")
-            return True
-        return self.live.interrupt()
+        return self._stop_own() or self.live.interrupt()
+
+    def _stop_own(self) -> bool:
+        if self.own_scope is None:
+            return False
+        self.own_scope.cancel("stopped by the person")
+        return True
 
     def said(self, text: str) -> str:
         """What the person said, as it stays on the screen."""
@@ -251,6 +257,7 @@ class Chat:
     async def go_to(self, target: SessionTarget) -> None:
         """Leave this session for another; what waits there is shown and held."""
         old = self.live
+        self._stop_own()
         old.unlisten(self)
         await old.close(target.ends, keep_background=target.is_copy)
         self.live = self._host.session(old.start, target.session_id, is_copy=target.is_copy)
@@ -270,6 +277,7 @@ class Chat:
 
     async def finish(self) -> None:
         """Stop what runs and let go; bounded."""
+        self._stop_own()
         await self.live.close("user_exit")
 
     @property

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hermes.config import paths
 from hermes.config.sections.top import Section as Top
-from hermes.errors import ToolError
 from hermes.host.agent_settings import note_unknown_toolsets
 from hermes.host.attached_skills import attached_skills
 from hermes.host.command import SessionTarget
@@ -29,6 +29,7 @@ from hermes.surfaces.cli.interactive.plain import PlainFace
 from hermes.surfaces.cli.interactive.terminal import TerminalFace
 
 AnyFace = TerminalFace | PlainFace
+THREADS_TAKE_S = 0.001  # how long a thread that works, such as on a command's flood, holds up a key
 
 
 def converse(cli: Cli, wish: Wish) -> int:
@@ -40,10 +41,10 @@ def converse(cli: Cli, wish: Wish) -> int:
         settings = with_added_folders(settings, wish.add_dirs)
     session_id = resumed_session(cli, wish)
     loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
+    paths.made(cli.home)
     settings = with_model(cli, settings, is_quiet=False)
     consent_to_hooks(cli, settings, may_ask=True)
     note_unknown_toolsets(cli.out.note, settings)
-    paths.made(cli.home)
     with logging_as_set(settings, cli.out.note):
         code = asyncio.run(_somewhere(Start(cli=cli, wish=wish, settings=settings, loaded=loaded), session_id))
         if pruned := prune_if_due(settings):
@@ -64,6 +65,7 @@ async def _somewhere(start: Start, session_id: str | None) -> int:
 
 async def _converse(start: Start, session_id: str | None) -> int:
     cli = start.cli
+    sys.setswitchinterval(THREADS_TAKE_S)
     settle_soon(asyncio.get_running_loop())
     face: AnyFace = TerminalFace(cli.out) if can_draw(cli) else PlainFace(cli.out)
     async with Host(start.settings.of(Top).max_concurrent_sessions) as host:
@@ -113,19 +115,10 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
 
 async def _level(chat: Chat) -> str:
     """What confines commands, in a sentence; empty where they run elsewhere. It is found out beside the start."""
-    from hermes.config.sections import terminal  # in a pipe none of this is loaded
-    from hermes.tools.supervisor.confine.probe import enforcement
+    from hermes.host.border_words import border_words  # in a pipe none of this is loaded
 
-    section = chat.live.settings.of(terminal.Section)
-    if section.backend != "local":
-        return ""
-    if section.sandbox == "off":
-        return "Commands are not confined: terminal.sandbox is off."
-    try:
-        found = await enforcement(shared.supervisor, section.sandbox_level, chat.live.cwd)
-    except ToolError as error:
-        return f"What confines commands could not be found out: {error}"
-    return f"Commands are confined at level {found.level}{f': {found.why}' if found.why else ''}; see /sandbox."
+    told = await border_words(chat.live.settings, chat.live.cwd)
+    return f"{told}; see /sandbox." if told and not told.endswith(".") else told
 
 
 async def _listen(chat: Chat, face: AnyFace) -> None:

@@ -41,6 +41,7 @@ SUMMARY_LINES = 10
 BELOW_LINES = 5  # under a call that runs
 KEPT_CALLS = 50  # that can be unfolded
 TASK_LINES = 8
+OWN = "!"  # begins the id of a command of the person's own, which no turn begins or ends
 TELLING = ("command", "path", "pattern", "query", "url", "urls")  # the argument that says most about a call
 
 
@@ -101,10 +102,11 @@ class TurnView:
 
     def begin(self) -> None:
         """A turn starts."""
-        self._blocks, self._thought, self._running, self._tokens = Blocks(), Blocks(), {}, TurnTokens()
+        self._blocks, self._thought, self._tokens = Blocks(), Blocks(), TurnTokens()
+        self._running = {each: since for each, since in self._running.items() if each.startswith(OWN)}
         self._last_tool, self._began, self.has_answer, self.is_thinking = "", self._now(), False, True
-        self._below, self._created, self._last = {}, set(), ""
-
+        self._below = {each: self._below[each] for each in self._running if each in self._below}
+        self._created, self._last = set(), ""
         self._children.begin()
 
     def end(self) -> None:
@@ -249,7 +251,7 @@ class TurnView:
 
     def _tell_cut_off(self, *ids: str) -> None:
         """Calls that were running when they were stopped stay on the screen: they may have had their effect."""
-        for each in ids or tuple(self._running):
+        for each in ids or [one for one in self._running if not one.startswith(OWN)]:
             text, since = self._running.pop(each)
             tail = self._below.pop(each, [])
             if self._look.display.tool_progress != "off":

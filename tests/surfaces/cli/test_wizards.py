@@ -1,0 +1,53 @@
+"""`hermes model` and `hermes setup` in a real terminal: a list to pick from, where Enter keeps what is set."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from hermes.testing.server import ServerThread
+from tests.surfaces.cli.test_picking import Terminal
+
+Open = Callable[[str], AbstractContextManager[Terminal]]
+
+
+@pytest.fixture
+def opened(environ: dict[str, str], home: Path, tmp_path: Path) -> Open:
+    @contextmanager
+    def open_it(command: str) -> Iterator[Terminal]:
+        with ServerThread([]) as server:
+            (home / "config.yaml").write_text(f"model: {{default: scripted, base_url: '{server.base_url}'}}\n")
+            words = [sys.executable, "-m", "hermes.surfaces.cli.main", command]
+            made = Terminal(words, {**environ, "TERM": "xterm-256color"}, tmp_path)
+            try:
+                yield made
+            finally:
+                made.close()
+
+    return open_it
+
+
+@pytest.mark.parametrize("command", ["model", "setup"])
+def test_typing_narrows_the_providers_and_leaving_changes_nothing(opened: Open, home: Path, command: str) -> None:
+    with opened(command) as terminal:
+        terminal.wait_for("type to filter")
+        before = (home / "config.yaml").read_text()
+        terminal.type("anthr")
+        terminal.wait_for("Anthropic")
+        terminal.type("\x03")
+        assert terminal.end() != 0
+        assert "Traceback" not in terminal.shown
+    assert (home / "config.yaml").read_text() == before
+
+
+def test_enter_keeps_what_is_set(opened: Open, home: Path) -> None:
+    with opened("model") as terminal:
+        terminal.wait_for("type to filter")
+        terminal.wait_for("scripted")
+        before = (home / "config.yaml").read_text()
+        terminal.type("\r")
+        assert terminal.end() == 0
+        assert "hermes" in terminal.shown
+    assert (home / "config.yaml").read_text() == before
