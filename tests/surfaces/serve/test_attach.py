@@ -99,7 +99,8 @@ def test_a_question_waits_for_whoever_attaches_next(
         assert "waits for an answer" in listed.stdout
         with hermes("attach", environ=screen, cwd=tmp_path) as two:
             two.wait_for("rm -rf gone")
-            two.wait_for("[o]nce")
+            two.wait_for("yes, once [o]")
+            assert "was cut off" not in two.text
             two.type(f"o{ENTER}")
             two.wait_for("All clean.")
             two.type(CTRL_D)
