@@ -4,7 +4,8 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,6 +47,7 @@ class Host:
         self.turns = asyncio.Semaphore(most_turns or sys.maxsize)  # who waited longest is next
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = 0
         self._stores: dict[int, SessionDB] = {}
         self._moves: dict[str, str] = {}  # where sessions went on that were compressed here
         self._began: dict[str, str] = {}  # and what they were called before
@@ -130,6 +132,20 @@ class Host:
     def working(self) -> int:
         """How many sessions work on something just now."""
         return sum(one.is_busy for one in self.sessions.values())
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether a session is awake, or something else goes on here that should come to its end."""
+        return bool(self.sessions or self._questions or self._errands)
+
+    @contextmanager
+    def errand(self) -> Iterator[None]:
+        """Work that may be no session's keeps the host awake."""
+        self._errands += 1
+        try:
+            yield
+        finally:
+            self._errands -= 1
 
     async def put_to_sleep(self, session: "LiveSession") -> None:
         """Let go of all that a session holds in memory; what it started in the background goes on."""

@@ -325,11 +325,12 @@ class LiveSession(HostedSession):
     async def look_up(self) -> None:
         """Bring the figures up to what the store knows of the session."""
         row = await self.in_thread(self.db.get_session, self.session_id)
-        try:
-            endpoint = resolve(self.settings, ModelQuery()).endpoint
-            self.figures.reads(endpoint.model or endpoint.provider, endpoint.context_length)
-        except HermesError:
-            self.figures.reads("no model", None)
         if (in_use := self.agent.model_in_use) is not None:  # it may have been asked what it is
             self.figures.reads(in_use[0], *in_use[1])
+        else:
+            try:
+                endpoint = resolve(self.settings, ModelQuery()).endpoint
+                self.figures.reads(endpoint.model or endpoint.provider, endpoint.context_length)
+            except HermesError:
+                self.figures.reads("no model", None)
         self.figures.of_session(row)

@@ -131,6 +131,13 @@ class Served:
         made = self.socket()
         return Lines(made.sendall, iter(made.makefile("rb")))
 
+    def hang_up(self) -> None:
+        """All clients go."""
+        for each in self._open:
+            each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._open.clear()
+
     def close(self) -> None:
         for each in self._open:
             each.close()

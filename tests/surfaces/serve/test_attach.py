@@ -101,6 +101,7 @@ def test_a_question_waits_for_whoever_attaches_next(
         with hermes("attach", environ=screen, cwd=tmp_path) as two:
             two.wait_for("rm -rf gone")
             two.wait_for("yes, once [o]")
+            assert "was cut off" not in two.text
             two.type(f"o{ENTER}")
             two.wait_for("All clean.")
             two.type(CTRL_D)

@@ -33,6 +33,7 @@ class Ticker:
     name = "schedule"
 
     def __init__(self, host: "Host", settings: Settings, clock: Clock | None = None) -> None:
+        self._host = host
         self._clock = clock or shared.clock
         self._ledger = schedule_ledger(settings, shared.store(settings).schedule)
         section = settings.of(Section)
@@ -44,7 +45,13 @@ class Ticker:
         self._news = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Tick until `stop` is set. A store that fails for a while is logged, and looked at again."""
+        """Tick until `stop` is set, or this is cancelled. A store that fails for a while is looked at again."""
+        try:
+            await self._tick(stop)
+        finally:
+            await self._leave()
+
+    async def _tick(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             beats = group.create_task(self._beat(), name="heartbeat of the schedule")
             posts = group.create_task(self._post(), name="outbox of the schedule")
@@ -55,7 +62,6 @@ class Ticker:
             finally:
                 for task in (beats, posts, *self._runs.values()):
                     task.cancel()
-        await self._leave()
 
     async def run_due(self) -> int:
         """Run all that is due now to its end, deliver, and leave; how many moments that were."""
@@ -88,7 +94,8 @@ class Ticker:
 
     async def _run(self, claimed: ClaimedMoment) -> None:
         try:
-            await self._runner.run(claimed)
+            with self._host.errand():
+                await self._runner.run(claimed)
         except HermesError as error:  # the outcome could not be stored: the run is taken up again as one that was lost
             log.warning("the outcome of job %s could not be stored: %s", claimed.job.id, error)
         finally:

@@ -149,9 +149,9 @@ class SessionServer:
         }
 
     async def _end_when_idle(self) -> None:
-        """End when for a while there was no client and no session that is awake."""
+        """End when for a while there was no client, no session that is awake, and no job that runs."""
         while True:
-            if self.clients or self.host.sessions:
+            if self.clients or self.host.is_awake:
                 self.rest()
             left = self._quiet_since + self._idle_s - time.monotonic()
             if left <= 0:

@@ -270,7 +270,8 @@ class Chat:
         count = await self.live.open()
         if shown is not None:
             live = self.live
-            self.face.write(await live.in_thread(recent, live.db, shown, self.look.display, self.painter))
+            lines = await live.in_thread(recent, live.db, shown, self.look.display, self.painter, live.is_busy)
+            self.face.write(lines)
         if count:
             self.say(f"{count} waiting from before: {WAITING}", "yellow")
         self.face.refresh()

@@ -12,8 +12,11 @@ from hermes.surfaces.cli.interactive.markup import Painter
 MOST_CHARS = 1_500
 
 
-def recent(db: SessionDB, session_id: str, display: Display, painter: Painter) -> str:
-    """The last exchanges as lines. The cost depends on how many are shown, not on how long the session is."""
+def recent(db: SessionDB, session_id: str, display: Display, painter: Painter, is_busy: bool = False) -> str:
+    """The last exchanges as lines. The cost depends on how many are shown, not on how long the session is.
+
+    `is_busy`: its last turn goes on.
+    """
     row = db.get_session(session_id)
     if row is None:
         return ""
@@ -22,7 +25,8 @@ def recent(db: SessionDB, session_id: str, display: Display, painter: Painter) -
     wanted = display.resume_exchanges if display.resume_display == "full" else 0
     if not wanted:
         return head
-    return head + shown(last_messages(db, session_id, wanted), display, painter) + _cut_off(db, session_id, painter)
+    said_last = shown(last_messages(db, session_id, wanted), display, painter)
+    return head + said_last + ("" if is_busy else _cut_off(db, session_id, painter))
 
 
 def _cut_off(db: SessionDB, session_id: str, painter: Painter) -> str:
