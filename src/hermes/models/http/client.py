@@ -131,11 +131,9 @@ class HttpClient:
         except aiohttp.ConnectionTimeoutError as error:
             raise errors.HttpTimeoutError(waits.address, kind, connect_s) from error
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
-            reason = getattr(error, "os_error", None)
-            raise errors.HttpConnectError(
-                f"{waits.address}: no connection: {_reason(error)}",
-                nobody_listens=isinstance(reason, ConnectionRefusedError),
-            ) from error
+            told = errors.HttpConnectError(f"{waits.address}: no connection: {_reason(error)}")
+            told.nobody_listens = isinstance(getattr(error, "os_error", None), ConnectionRefusedError)
+            raise told from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise errors.HttpConnectError(f"{waits.address!r} is not an http or https address") from error
         except aiohttp.ClientResponseError as error:

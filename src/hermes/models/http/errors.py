@@ -28,14 +28,9 @@ class HttpError(HermesError):
 
 
 class HttpConnectError(HttpError):
-    """Nothing was sent: the request may be repeated, here once the cause is gone or elsewhere at once.
+    """Nothing was sent: the request may be repeated, here once the cause is gone or elsewhere at once."""
 
-    `nobody_listens`: the machine is there, and has no server at this port.
-    """
-
-    def __init__(self, text: str, *, nobody_listens: bool = False) -> None:
-        super().__init__(text)
-        self.nobody_listens = nobody_listens
+    nobody_listens = False  # the machine is there, and has no server at this port
 
 
 class HttpTimeoutError(HttpError):

@@ -123,9 +123,9 @@ class AgentSession:
         if record is not None and record.system_prompt:
             turn.untold += self._kept(view, session_rows.unheeded(self.options, said.system_message, config))
         if registry.files:
-            from hermes.tools.registration.definitions import left_out_files  # for who has files of their own
+            from hermes.tools.registration.user_files import left_out_files  # for who has files of their own
 
-            broken = [one for one in left_out_files(assembly.settings.home) if one not in self._told]
+            broken = [one for one in left_out_files(assembly.settings.home, registry) if one not in self._told]
             self._told.update(broken)
             turn.untold += [StatusChanged("option", sentence) for sentence in broken]
         if record is None and assembly.tools.is_lean:

@@ -144,13 +144,6 @@ def _load_foreign(request: ViewRequest, custom: Mapping[str, Toolset]) -> dict[s
     return own
 
 
-def left_out_files(home: Path) -> list[str]:
-    """A sentence for each tool file of the home that was executed and could not be used."""
-    folder = home / "tools"
-    broken = [file.broken for path, file in list(registry.files.items()) if file.broken and folder in path.parents]
-    return [f"the tool file {one.path} is left out: line {one.line or '?'}: {one.error}" for one in broken]
-
-
 def load_home(home: Path, wanted: Iterable[str] | None = None) -> "LoadedFile":
     """Execute the tool files of a home; with `wanted`, only those that may belong to one of these toolsets."""
     from hermes.tools.registration.user_files import load_folder  # see above

@@ -192,3 +192,10 @@ def project_tools(project: Path, settings: Mapping[str, Any]) -> tuple[dict[str,
         found.rejected.append(Rejection(name, tools[name].entry.toolset, other.entry.toolset, tools[name].source))
         del tools[name]
     return tools, found
+
+
+def left_out_files(home: Path, tools: ToolRegistry) -> list[str]:
+    """A sentence for each tool file of the home that was executed and could not be used."""
+    folder = home / "tools"
+    broken = [file.broken for path, file in list(tools.files.items()) if file.broken and folder in path.parents]
+    return [f"the tool file {one.path} is left out: line {one.line or '?'}: {one.error}" for one in broken]
