@@ -180,9 +180,8 @@ def _action(server: OwnedServer, asked: McpCall, ctx: ToolContext) -> Action:
     no reason for anything."""
     name, details = server.config.name, dict[str, Any](server=server.config.name, mcp_tool=asked.tool)
     text = f"{name} {asked.tool}"
-    manifest = server.manifest
-    record = next((one for one in manifest.tools if one.name == asked.tool), None) if manifest else None
-    if record is not None and not asked.utility and is_hint(record.annotations, "destructiveHint"):
+    record = None if asked.utility else server.record(asked.tool)
+    if record is not None and is_hint(record.annotations, "destructiveHint"):
         from hermes.tools.approval.effects_model import (
             PLUGIN_RULE,  # the gate's own modules, which a start does without
         )

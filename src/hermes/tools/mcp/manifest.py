@@ -56,7 +56,12 @@ class ServerManifest(Struct, frozen=True, kw_only=True):
 
     def changed(self) -> list[str]:
         """The tools that say something else about themselves than what is pinned."""
-        return [tool.name for tool in self.tools if self.pinned.get(tool.name, tool.digest) != tool.digest]
+        return [tool.name for tool in self.tools if self.is_changed(tool)]
+
+    def is_changed(self, tool: ToolRecord) -> bool:
+        """Whether this one does."""
+        pinned = self.pinned.get(tool.name)
+        return pinned is not None and pinned != tool.digest
 
     def with_pins(self, *names: str) -> "ServerManifest":
         """The same with these tools, or all, pinned as they are."""
