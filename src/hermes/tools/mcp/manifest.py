@@ -86,6 +86,10 @@ class ManifestShelf:
     def file(self, name: str) -> Path:
         return self.folder / f"{quote(name, safe='')[:120] or '_'}.json"
 
+    def offers_file(self, name: str) -> Path:
+        """Where what is offered of a server is kept."""
+        return self.file(name).with_suffix(".offers")
+
     def read(self, config: ServerConfig) -> ServerManifest | None:
         """What the server offered, if it is still the same one; a damaged file is none."""
         found = self.find(config.name)
@@ -117,6 +121,7 @@ class ManifestShelf:
 
     def remove(self, name: str) -> None:
         self.file(name).unlink(missing_ok=True)
+        self.offers_file(name).unlink(missing_ok=True)
 
 
 def is_hint(annotations: Mapping[str, Any], name: str) -> bool:
