@@ -179,7 +179,8 @@ class JoinedParts:
 
     def around(self, call: "CallContext") -> AbstractAsyncContextManager[None] | None:
         """What the parts do before and after the call; None when that is nothing."""
-        return self._within("around", call) if self._overriding["around"] else None
+        managers = self._managers("around", call)
+        return self._within("around", managers) if managers else None
 
     async def result(self, call: "CallContext", content: Content, duration_ms: float) -> Content:
         """What the model reads of a call."""
@@ -228,7 +229,7 @@ class JoinedParts:
 
     def around_move(self, old: str, new: str) -> AbstractAsyncContextManager[None]:
         """What the parts do before and after it is stored that the session goes on as `new`."""
-        return self._within("around_move", old, new)
+        return self._within("around_move", self._managers("around_move", old, new))
 
     async def session_moved(self, old: str, new: str) -> None:
         for one in self._overriding["session_moved"]:
@@ -300,14 +301,20 @@ class JoinedParts:
             (self.tell or self.untold.append)(StatusChanged("warning", f"{fault.text}; {outcome}"))
         return fault
 
+    def _managers(self, method: str, *args: Any) -> list[tuple[_Joined, AbstractAsyncContextManager[None]]]:
+        """What the parts put around something; most of them have nothing to do for most calls."""
+        found = [
+            (one, self._at_once(one, method, _manager, one.part, method, *args)) for one in self._overriding[method]
+        ]
+        return [(one, each) for one, each in found if each is not None and not isinstance(each, PartFault)]
+
     @asynccontextmanager
-    async def _within(self, method: str, *args: Any) -> AsyncIterator[None]:
+    async def _within(
+        self, method: str, managers: "Sequence[tuple[_Joined, AbstractAsyncContextManager[None]]]"
+    ) -> AsyncIterator[None]:
         """Enter what the parts put around something, leave it in the opposite order; neither can end what is inside."""
         async with AsyncExitStack() as stack:
-            for one in self._overriding[method]:
-                manager = self._at_once(one, method, _manager, one.part, method, *args)
-                if manager is None or isinstance(manager, PartFault):
-                    continue
+            for one, manager in managers:
                 entered = await self._answer(one, method, self._ask(one, method, ask=manager.__aenter__))
                 if not isinstance(entered, PartFault):
                     stack.push_async_exit(_Leave(self, one, method, manager))

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hermes.context import injection_scan
 from hermes.errors import UserError
 from hermes.host.tool_report import report
 from hermes.testing.replies import calls, says
@@ -99,3 +100,28 @@ def test_names_are_legal_unlike_and_the_same_whatever_the_order() -> None:
     assert len(set(names.values())) == len(tools)
     assert names["a_b"] == "mcp__my_server__a_b"
     assert all(len(name) <= 64 and name.isascii() for name in names.values())
+
+
+async def test_what_is_offered_is_looked_through_once_for_what_a_server_says(
+    hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    real = injection_scan.scan
+
+    def watched(text: str) -> object:
+        looked.append(text)
+        return real(text)
+
+    monkeypatch.setattr(injection_scan, "scan", watched)
+    offers: list[list[str]] = []
+    for entry in (bare(), bare(), bare(tools={"exclude": ["echo"]})):
+        async with mcp_room(hermes_home, {"bare": entry}, says("Hi.")) as room:
+            looked.clear()
+            offers.append([one.name for one in (await room.client()).offered()])
+            assert bool(looked) == (len(offers) != 2), "a second start reads what the first one made"
+    assert offers[0] == offers[1]
+    assert set(offers[0]) - set(offers[2]) == {"mcp__bare__echo"}, "another choice is made anew"
+    damaged = hermes_home / "mcp" / "bare.offers"
+    damaged.write_text('{"key": 1')
+    async with mcp_room(hermes_home, {"bare": bare()}, says("Hi.")) as room:
+        assert [one.name for one in (await room.client()).offered()] == offers[0]

@@ -21,6 +21,7 @@ from hermes.runtime.delegation.running_child import ChildSurroundings, RunningCh
 from hermes.runtime.delegation.summaries import shortened
 from hermes.runtime.options import SessionOptions
 from hermes.runtime.parts import Joining
+from hermes.runtime.parts.mcp import MEMO as SERVERS
 from hermes.scope import CallInterrupted
 from hermes.tools.registry import tool_result
 from hermes.types import JsonObject
@@ -158,6 +159,7 @@ class Family:
                 settings=settings,
                 process=self._agent.process,
                 at_end=record.at_end,
+                servers=services.memo.get(SERVERS),
             )
             return self._agent_in(link, record, events, folder)
 

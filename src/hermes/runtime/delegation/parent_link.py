@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermes.ops import StoreOp
     from hermes.runtime.delegation.file_claims import FileClaims
     from hermes.runtime.guardrails import IterationBudget
+    from hermes.runtime.session.session_servers import SessionServers
     from hermes.runtime.setup.process import ProcessParts
     from hermes.tools.approval.gate import Ask
     from hermes.tools.approval.question import Answer, ApprovalQuestion
@@ -38,6 +39,7 @@ class ParentLink(Struct, frozen=True, kw_only=True):
     settings: "Settings"
     process: "ProcessParts"
     at_end: Callable[[Outcome], "list[StoreOp]"]  # what its last commit tells beside its own
+    servers: "SessionServers | None" = None  # of MCP, which it uses as they are: none is started for it
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hermes.runtime.call_checkpoints import CallCheckpoints
     from hermes.runtime.context import CallContext
 
+CHANGING = frozenset({"terminal", "execute_code"})  # what may change files, beside the tools that edit them
 SOON_S = 1.0  # who answers faster runs no commands
 
 
@@ -44,8 +45,9 @@ class CheckpointPart(Part):
     def _look(self) -> None:
         self.calls.begin_look()
 
-    def around(self, call: "CallContext") -> AbstractAsyncContextManager[None]:
-        return self.calls.around(call)
+    def around(self, call: "CallContext") -> AbstractAsyncContextManager[None] | None:
+        may_change = call.asked.rules.edits or call.asked.name in CHANGING
+        return self.calls.around(call) if may_change else None
 
     async def session_moved(self, old: str, new: str) -> None:
         await self._agent.process.pool.run(self.calls.steps.log.move, old, new)

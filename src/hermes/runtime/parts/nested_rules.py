@@ -60,11 +60,14 @@ class NestedRules(Part):
 
     def _touched(self, args: Mapping[str, Any]) -> list[str]:
         """The folders below the project that a call with these arguments may touch and nobody told of, outer first."""
-        cwd, known = self._environment.cwd, (self._told or set()) | self._bare
+        cwd = self._environment.cwd
         words = [value for name in _ARGUMENTS if isinstance(value := args.get(name), str)]
         if isinstance(command := args.get("command"), str):
             words += [word for word in _WORD.findall(command) if not word.startswith("-")][:MAX_WORDS]
         root, found = self._project.rstrip("/"), dict[str, None]()
+        if not words and cwd == root:
+            return []  # no word of a place, and the session stands where it began
+        known = (self._told or set()) | self._bare
         for word in ("", *words):
             place = posixpath.normpath(posixpath.join(cwd, word))
             if not place.startswith(f"{root}/") or not root:

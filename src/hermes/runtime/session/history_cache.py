@@ -92,6 +92,7 @@ class RedactingStore:
         self._version: Version | None = None  # of the session then
         self._commits = 0  # of ours, since then
         self._count = 0  # of the session's messages, as the store counts them
+        self._later: list[store_ops.StoreOp] = []  # what goes with the next commit
         self.last_row = 0
         self.lease = SessionLease(self.commit)
 
@@ -104,6 +105,17 @@ class RedactingStore:
     def schedule(self) -> "ScheduleRows | None":
         """Jobs and their due moments; None of a store that keeps none."""
         return getattr(self._inner, "schedule", None)
+
+    def commit_later(self, op: store_ops.StoreOp) -> None:
+        """Write `op` with the next commit, such as that of a call's result; `LeaseLost` as of `commit`."""
+        if self.lease.lost is not None:
+            raise LeaseLost(str(self.lease.lost))
+        self._later.append(op)
+
+    async def commit_rest(self) -> None:
+        """Write what no commit has come for."""
+        if self._later and self.lease.lost is None:
+            await self.commit()
 
     async def commit(self, *ops: store_ops.StoreOp) -> tuple[int, ...]:
         """Write `ops` without their secrets; `LeaseLost` when a turn runs and its session is no longer ours.
@@ -131,6 +143,7 @@ class RedactingStore:
             if (clean := CLEANERS.get(type(op))) is not None:
                 clean_ops[place] = clean(op, self._redactor)
         clean_ops += told
+        clean_ops += [clean(op, self._redactor) if (clean := CLEANERS.get(type(op))) else op for op in self._later]
         is_shown = lease is None and self.lease.fence != 0
         if is_shown:
             lease = self.lease.held()
@@ -174,6 +187,7 @@ class RedactingStore:
 
     async def _written(self, ops: list[store_ops.StoreOp], lease: LeaseOp | None) -> tuple[int, ...]:
         """Commit; what that means for the lease is noted also when the caller was cancelled meanwhile."""
+        later, self._later = self._later, []
         try:
             rows = await self._inner.commit(*ops)
         except LeaseLost as error:
@@ -183,8 +197,13 @@ class RedactingStore:
         except asyncio.CancelledError as stopped:
             if stopped.__cause__ is None:
                 self._note(lease)
-            elif isinstance(stopped.__cause__, LeaseLost) and lease is not None:
+                raise
+            self._later = later + self._later
+            if isinstance(stopped.__cause__, LeaseLost) and lease is not None:
                 self.lease.lose(lease.fence, stopped.__cause__)
+            raise
+        except Exception:
+            self._later = later + self._later  # nothing of it was stored
             raise
         if lease is not None:
             self._note(lease)

@@ -91,6 +91,22 @@ class SessionServers(Part):
         (parts.tell or parts.untold.append)(StatusChanged("warning", text))
 
 
+class LentServers(Part):
+    """The part of a child: the servers of its parent, which are started, told of and ended there alone."""
+
+    limit_s = None
+
+    def __init__(self, servers: SessionServers) -> None:
+        self._servers = servers
+
+    @property
+    def generation(self) -> int:  # type: ignore[override]  # that of the servers
+        return self._servers.generation
+
+    async def tools(self, session: "SessionRecord | None") -> Sequence["Registered"]:
+        return await self._servers.tools(session)
+
+
 def _waited(names: str, late: list[str], limit_s: float) -> str:
     if not late:
         return f"MCP servers seen for the first time: {names}"

@@ -58,6 +58,7 @@ class Assembly(Struct, frozen=True, kw_only=True):
     async def close(self, *ended: str) -> None:
         """Release everything. `ended` names the session that is over now, by all the ids it had."""
         await self.services.parts.close(*ended)
+        await self.store.commit_rest()
         for model in self.started:
             await model.aclose()
         await self.services.environment.close()

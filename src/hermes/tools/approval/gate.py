@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -47,6 +47,9 @@ _RUNS_INPUT = re.compile(
 )
 _SHELLS = (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash", b"#!/usr/bin/env sh", b"#!/usr/bin/bash")
 logger = logging.getLogger(__name__)
+
+
+_PlainCalls: TypeAlias = dict[tuple[Any, ...], tuple[Policy, Analysis, Verdict]]
 
 
 class Grants(Protocol):
@@ -106,6 +109,7 @@ class ApprovalGate:
     makings: Callable[[], Makings] | None = None  # what the session has made on this machine
     written: set[str] = field(default_factory=set)  # what it has made on another
     work_mode: WorkMode = field(default_factory=WorkMode)  # how far the session goes by itself, as of now
+    plain_calls: _PlainCalls = field(default_factory=dict)  # calls of tools that the policy allows, and by which one
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
         return (await self.settle(action, scope)).decision
@@ -113,6 +117,11 @@ class ApprovalGate:
     async def settle(self, action: Action, scope: TurnScope) -> SettledQuestion:
         """`decide` for whoever must tell why: the same decision and row, with the question that was settled."""
         policy = self.policy()
+        plain = (action.tool, action.text, action.backend, self.is_bypassed(action.session_id))
+        if action.kind == "tool" and (known := await self._as_before(action, policy, plain)) is not None:
+            decision = _allowed(known.verdict)
+            await self.record(known, decision)
+            return SettledQuestion(known, decision)
         border = await self._border(action)
         analysis, scripts = await self._analysed(action)
         if action.kind == "write" and border is not None:
@@ -125,7 +134,7 @@ class ApprovalGate:
             session_id=action.session_id,
             task_id=action.task_id,
             binding=binding(f"{_form(action)} {action.text}", action.cwd, scripts),
-            is_bypassed=self.is_bypassed(action.session_id),
+            is_bypassed=plain[-1],
             border=border,
         )
         given = await self.grants.given(action.session_id)
@@ -139,6 +148,8 @@ class ApprovalGate:
             verdict = structs.replace(verdict, reason=str(action.details["why"]))  # what it says, not its key
         if action.kind == "command" and border is not None and border.stands and not action.details.get("sandbox"):
             verdict = _leaving(verdict, analysis)
+        if action.kind == "tool" and not given and not action.details.get("rule") and verdict.outcome == "allow":
+            self.plain_calls[plain] = (policy, analysis, verdict)
         mode = self.work_mode.for_file(action.text) if action.kind == "write" else self.work_mode.name
         verdict = in_mode(mode, verdict, action, analysis, border)
         question = ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
@@ -150,6 +161,14 @@ class ApprovalGate:
         self._remember(question, decision)
         await self.record(question, decision)
         return SettledQuestion(question, decision)
+
+    async def _as_before(self, action: Action, policy: Policy, plain: tuple[Any, ...]) -> ApprovalQuestion | None:
+        """The question of a tool's call that was allowed before, where nothing it hangs on has changed."""
+        known = None if action.details.get("rule") else self.plain_calls.get(plain)
+        if known is None or known[0] is not policy or await self.grants.given(action.session_id):
+            return None
+        verdict = in_mode(self.work_mode.name, known[2], action, known[1], None)
+        return ApprovalQuestion(action=action, analysis=known[1], verdict=verdict) if verdict is known[2] else None
 
     def _with_makings(self, analysis: Analysis, action: Action, border: BorderView | None) -> Analysis:
         """Where no border stands, what was made in this session is asked about before it runs."""
@@ -194,6 +213,8 @@ class ApprovalGate:
 
     def _analyse(self, action: Action) -> tuple[Analysis, dict[str, bytes]]:
         """What the action itself would do, and the scripts it runs; with the budget of one judgement for all of it."""
+        if action.kind == "tool":
+            return _tool_called(action), {}
         view = self._view()
         analysis = self._look(view, action)
         scripts = self._scripts(analysis, action)
@@ -201,11 +222,6 @@ class ApprovalGate:
 
     def _look(self, view: View, action: Action) -> Analysis:
         text, cwd = action.text, action.cwd or None
-        if action.kind == "tool":
-            # A plugin's rule may want a person to see the call: its key is in `rule`, its words are in `why`.
-            rule, why = str(action.details.get("rule", "")), str(action.details.get("why", ""))
-            asked = (Effect(rule, Severity.ASK, why),) if rule else ()
-            return Analysis(command="" if rule else text, normalised=text, commands=(), effects=asked, unknown=())
         if action.kind == "code":
             return view.code(text, cwd)
         if action.kind == "network":
@@ -236,13 +252,7 @@ class ApprovalGate:
         if question.action.kind in ("command", "code") and MARKER.search(question.action.text):
             return Decision(allowed=False, reason=PLACEHOLDER, rule="placeholder")
         if verdict.outcome == "allow":
-            return Decision(
-                allowed=True,
-                reason=verdict.reason,
-                rule=verdict.rule,
-                outside=verdict.outside,
-                read_only=verdict.read_only,
-            )
+            return _allowed(verdict)
         if verdict.outcome == "deny":
             if verdict.rule == PLAN:
                 return Decision(allowed=False, reason=verdict.reason, rule=PLAN)
@@ -297,6 +307,23 @@ class ApprovalGate:
             decided_by="person",
             outside=verdict.outside,
         )
+
+
+def _allowed(verdict: Verdict) -> Decision:
+    return Decision(
+        allowed=True,
+        reason=verdict.reason,
+        rule=verdict.rule,
+        outside=verdict.outside,
+        read_only=verdict.read_only,
+    )
+
+
+def _tool_called(action: Action) -> Analysis:
+    """A plugin's rule may want a person to see the call: its key is in `rule`, its words are in `why`."""
+    text, rule, why = action.text, str(action.details.get("rule", "")), str(action.details.get("why", ""))
+    asked = (Effect(rule, Severity.ASK, why),) if rule else ()
+    return Analysis(command="" if rule else text, normalised=text, commands=(), effects=asked, unknown=())
 
 
 def _as_file_tool(analysis: Analysis, path: str) -> Analysis:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hermes.config import paths
 from hermes.confinement.policy import ConfinedEnvironment, Confinement
-from hermes.ops import ApprovalRecorded
+from hermes.ops import ApprovalRecorded, StoreOp
 from hermes.seams import Decision, Environment, EventStore
 from hermes.tools.approval.gate import ApprovalGate, DiskView, Record
 from hermes.tools.approval.grants import HomeGrants, HomePolicy
@@ -94,24 +94,42 @@ def _root_of(home: Path) -> Path:
     return root if home.is_relative_to(root) else home
 
 
+@runtime_checkable
+class CommitsLater(Protocol):
+    """A store that writes something with its next commit."""
+
+    def commit_later(self, op: StoreOp) -> None: ...
+
+
 def _recorder(store: EventStore, redact: Callable[[str], str]) -> Record:
+    later = store.commit_later if isinstance(store, CommitsLater) else None
+
     async def record(question: ApprovalQuestion, decision: Decision) -> None:
         action = question.action
-        await store.commit(
-            ApprovalRecorded(
-                session_id=action.session_id or None,
-                route=action.route,
-                tool=action.tool,
-                action=redact(action.text),
-                verdict="allow" if decision.allowed else "deny",
-                scope=decision.scope,
-                rule=decision.rule,
-                reason=redact(_why(question, decision)),
-                decided_by=decision.decided_by,
-            )
+        row = ApprovalRecorded(
+            session_id=action.session_id or None,
+            route=action.route,
+            tool=action.tool,
+            action=redact(action.text),
+            verdict="allow" if decision.allowed else "deny",
+            scope=decision.scope,
+            rule=decision.rule,
+            reason=redact(_why(question, decision)),
+            decided_by=decision.decided_by,
         )
+        if later is not None and _is_plain_call(question, decision):
+            later(row)
+        else:
+            await store.commit(row)
 
     return record
+
+
+def _is_plain_call(question: ApprovalQuestion, decision: Decision) -> bool:
+    """Whether a tool is called that nobody has anything against: that it begins is stored by now, and the row may come
+    with its result. What a person, a model or a grant has allowed is stored before it happens."""
+    is_unasked = decision.allowed and decision.decided_by == "policy" and decision.rule == "effects"
+    return is_unasked and question.action.kind == "tool" and not question.verdict.effects
 
 
 def _why(question: ApprovalQuestion, decision: Decision) -> str:

@@ -11,8 +11,9 @@ from msgspec import Struct
 from hermes.errors import ToolError
 from hermes.seams import Action, ToolContext
 from hermes.tools.mcp.connection import LinkParts
-from hermes.tools.mcp.manifest import is_hint
-from hermes.tools.mcp.offered_tools import McpCall, OfferedTool, Scan, offered_tools, registration
+from hermes.tools.mcp.kept_offers import kept_offers
+from hermes.tools.mcp.manifest import ManifestShelf, is_hint
+from hermes.tools.mcp.offered_tools import McpCall, OfferedTool, Scan, registration
 from hermes.tools.mcp.owned_server import OwnedServer
 from hermes.tools.mcp.server_config import ServerConfig
 from hermes.tools.mcp.server_requests import Sampler, ServerRequests
@@ -92,13 +93,14 @@ class McpClient:
 
     def offered(self) -> list[OfferedTool]:
         """What all of them offer, as far as it is known."""
-        found: list[OfferedTool] = []
+        found, links = list[OfferedTool](), self._parts.links
+        shelf = ManifestShelf(links.home)
         for server in self.servers.values():
             if server.manifest is None:
                 continue
             kept = self._offers.get(server.config.name)
             if kept is None or kept[0] is not server.manifest:
-                made = offered_tools(server.config, server.manifest, self._parts.scan)
+                made = kept_offers(server.config, server.manifest, self._parts.scan, shelf, links.client_version)
                 kept = self._offers[server.config.name] = (server.manifest, made)
             found += kept[1]
         return found
@@ -180,9 +182,8 @@ def _action(server: OwnedServer, asked: McpCall, ctx: ToolContext) -> Action:
     no reason for anything."""
     name, details = server.config.name, dict[str, Any](server=server.config.name, mcp_tool=asked.tool)
     text = f"{name} {asked.tool}"
-    manifest = server.manifest
-    record = next((one for one in manifest.tools if one.name == asked.tool), None) if manifest else None
-    if record is not None and not asked.utility and is_hint(record.annotations, "destructiveHint"):
+    record = None if asked.utility else server.record(asked.tool)
+    if record is not None and is_hint(record.annotations, "destructiveHint"):
         from hermes.tools.approval.effects_model import (
             PLUGIN_RULE,  # the gate's own modules, which a start does without
         )

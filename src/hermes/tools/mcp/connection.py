@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -65,26 +65,26 @@ class ServerLink:
         self.session = session
         self.signals = signals
         self.news = news
+        self._types = importlib.import_module("mcp_types")  # not for each call anew
 
     async def call_tool(self, name: str, args: JsonObject, on_progress: "ProgressFnT | None") -> "CallToolResult":
         """The result of a tool; servers of the newest protocol may want to know things first."""
-        from mcp.client.session import ClientRequestContext
-        from mcp_types import CallToolResult, ErrorData, InputRequiredResult
-
         more: dict[str, Any] = {}
         for number in range(MAX_ROUNDS):
             result: Any = await self.session.call_tool(
                 name, args, None, on_progress, allow_input_required=True, allow_claimed=False, **more
             )
-            if isinstance(result, CallToolResult):
-                return result
-            if not isinstance(result, InputRequiredResult):
+            if isinstance(result, self._types.CallToolResult):
+                return cast("CallToolResult", result)
+            if not isinstance(result, self._types.InputRequiredResult):
                 break
+            from mcp.client.session import ClientRequestContext
+
             answers: dict[str, Any] = {}
             for key, wanted in (result.input_requests or {}).items():
                 context = ClientRequestContext(session=self.session, request_id=f"{number}-{key}")
                 said = await self.session.dispatch_input_request(context, wanted)
-                if isinstance(said, ErrorData):
+                if isinstance(said, self._types.ErrorData):
                     raise ToolError(f"the server wanted to know something, and {said.message}")
                 answers[key] = said
             more = {"input_responses": answers, "request_state": result.request_state}

@@ -56,7 +56,12 @@ class ServerManifest(Struct, frozen=True, kw_only=True):
 
     def changed(self) -> list[str]:
         """The tools that say something else about themselves than what is pinned."""
-        return [tool.name for tool in self.tools if self.pinned.get(tool.name, tool.digest) != tool.digest]
+        return [tool.name for tool in self.tools if self.is_changed(tool)]
+
+    def is_changed(self, tool: ToolRecord) -> bool:
+        """Whether this one does."""
+        pinned = self.pinned.get(tool.name)
+        return pinned is not None and pinned != tool.digest
 
     def with_pins(self, *names: str) -> "ServerManifest":
         """The same with these tools, or all, pinned as they are."""
@@ -80,6 +85,10 @@ class ManifestShelf:
 
     def file(self, name: str) -> Path:
         return self.folder / f"{quote(name, safe='')[:120] or '_'}.json"
+
+    def offers_file(self, name: str) -> Path:
+        """Where what is offered of a server is kept."""
+        return self.file(name).with_suffix(".offers")
 
     def read(self, config: ServerConfig) -> ServerManifest | None:
         """What the server offered, if it is still the same one; a damaged file is none."""
@@ -112,6 +121,7 @@ class ManifestShelf:
 
     def remove(self, name: str) -> None:
         self.file(name).unlink(missing_ok=True)
+        self.offers_file(name).unlink(missing_ok=True)
 
 
 def is_hint(annotations: Mapping[str, Any], name: str) -> bool:

@@ -17,7 +17,7 @@ from hermes.errors import HermesError, ToolError, UserError
 from hermes.seams import ToolContext
 from hermes.tools.mcp.call_result import MediaFolder, call_failed, is_plain, resource_text, told_result
 from hermes.tools.mcp.connection import LinkParts, ServerLink, connected
-from hermes.tools.mcp.manifest import ManifestShelf, ServerManifest
+from hermes.tools.mcp.manifest import ManifestShelf, ServerManifest, ToolRecord
 from hermes.tools.mcp.offered_tools import McpCall
 from hermes.tools.mcp.server_config import ServerConfig
 from hermes.tools.mcp.server_requests import CallUnderWay, ServerRequests
@@ -55,6 +55,8 @@ class OwnedServer:
         self.state: ServerState = "refused" if config.trouble else "asleep"
         self.why = config.trouble
         self.manifest: ServerManifest | None = self._shelf.read(config)
+        self._records: tuple[ServerManifest | None, dict[str, ToolRecord]] = (None, {})  # of a manifest, by name
+        self._as_pinned: set[str] = set()  # those of them that say what they said before
         self._owner: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # that the owner lives on
         self._link: ServerLink | None = None
@@ -120,6 +122,13 @@ class OwnedServer:
     @property
     def is_ready(self) -> bool:
         return self._link is not None and not self._link.signals.ended.is_set()
+
+    def record(self, tool: str) -> ToolRecord | None:
+        """What the server says of a tool."""
+        if self._records[0] is not self.manifest:
+            tools = self.manifest.tools if self.manifest is not None else ()
+            self._records, self._as_pinned = (self.manifest, {one.name: one for one in tools}), set()
+        return self._records[1].get(tool)
 
     # -- the owner ---------------------------------------------------------------------------------------------------
 
@@ -293,7 +302,11 @@ class OwnedServer:
 
     def _tell_change(self, asked: McpCall, ctx: ToolContext) -> None:
         """Say, before the tool is used, that it says something else about itself than it did; once."""
-        if self.manifest is None or asked.utility or asked.tool not in self.manifest.changed():
+        record = None if asked.utility else self.record(asked.tool)
+        if self.manifest is None or record is None or asked.tool in self._as_pinned:
+            return
+        if not self.manifest.is_changed(record):
+            self._as_pinned.add(asked.tool)
             return
         ctx.emit(
             StatusChanged(
