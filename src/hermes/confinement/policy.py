@@ -197,6 +197,18 @@ class SaysWhatIsWritable(Protocol):
     def writing_hint(self) -> str: ...
 
 
+@runtime_checkable
+class TellsNetwork(Protocol):
+    """An environment that knows which network its programs have, and what came of it so far."""
+
+    async def reach(self) -> str:
+        """`open`, `ask` or `off`, as it is held here."""
+        ...
+
+    @property
+    def network_lines(self) -> tuple[str, ...]: ...
+
+
 def is_below(path: str, folder: str) -> bool:
     """Whether `path` is `folder` or lies in it, both as they are spelled."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -14,6 +14,7 @@ from hermes.tools.registry import registry, tool_result
 from hermes.tools.traits import Traits, touches_nothing
 from hermes.tools.web.addresses import holds_secret, own_secrets
 from hermes.tools.web.providers import Found, SearchService, choose, is_available, request_of, results_of
+from hermes.tools.web.web_access import remember_hosts
 
 MAX_QUERY_CHARS = 2000
 
@@ -39,6 +40,7 @@ async def web_search(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     provider = choose(web)
     await _allowed(provider, web, query, ctx)
     found = await _search(provider, web, query, wanted.limit, ctx)
+    remember_hosts(ctx, (each["url"] for each in found))
     return tool_result({"success": True, "data": {"web": found}, "provider": provider.name})
 
 

@@ -273,6 +273,18 @@ class LocalEnvironment:
         """The network of this session's own, once it has one."""
         return self._network
 
+    async def reach(self) -> str:
+        """Which network programs have: `open`, `ask` or `off`."""
+        confined, border = await self.confinement(), self._options.border
+        if confined.network or confined.level == "none":
+            return "open"
+        return "ask" if border is not None and border.network == "ask" and confined.level == "full" else "off"
+
+    @property
+    def network_lines(self) -> tuple[str, ...]:
+        """What programs of this session reached, what was refused, and which of their ports are offered."""
+        return self._network.lines() if self._network is not None else ()
+
     def asks_for_hosts(self, call: "NetworkCall") -> None:
         """From now on hosts are asked about in the name of this call."""
         self._network_call = call

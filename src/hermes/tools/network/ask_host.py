@@ -8,6 +8,7 @@ from hermes.tools.network.host_desk import HostAnswer
 from hermes.tools.network.local_ports import SERVICES
 from hermes.tools.network.wish import HostWish
 
+NETWORK_TOOL = "network"  # by this name decisions about hosts are found in the record
 _LASTING = ("session", "always", "deny")
 _MOST_COMMAND = 200
 
@@ -38,7 +39,7 @@ def question(wish: HostWish, action: Action) -> Action:
     place = f"[{wish.host}]:{wish.port}" if ":" in wish.host else f"{wish.host}:{wish.port}"
     return Action(
         kind="network",
-        tool=action.tool,
+        tool=NETWORK_TOOL,
         text=place,
         cwd=action.cwd,
         backend=action.backend,

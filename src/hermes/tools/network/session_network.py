@@ -84,6 +84,13 @@ class SessionNetwork:
         """A background process was started: offer what it listens on to the person."""
         self._call(self.ports.watch)
 
+    def lines(self) -> tuple[str, ...]:
+        """What came of it so far, for a person."""
+        told = [f"granted    {place} ({why})" for place, why in sorted(self.desk.granted.items())]
+        told += [f"refused    {place} ({why})" for place, why in sorted(self.desk.refused.items())]
+        told += [f"offered    {where}" for _, where in sorted(self.ports.offered.items())]
+        return tuple(told)
+
     def close(self) -> None:
         """Serve nobody any more."""
         if self._over is not None:
