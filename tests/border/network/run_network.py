@@ -43,7 +43,11 @@ def main() -> None:
     surroundings.limits()
     terminal = {"network": plan.network, "network_hosts": ["*.granted.test", "exact-meta.test"], "timeout": 20}
     guards = {"hard_stop_enabled": False, "warnings_enabled": False}
-    settings = {"terminal": terminal, "tool_loop_guardrails": guards, **({} if plan.asks else {"approvals": {"mode": "off"}})}
+    settings = {
+        "terminal": terminal,
+        "tool_loop_guardrails": guards,
+        **({} if plan.asks else {"approvals": {"mode": "off"}}),
+    }
     world.make_template(json.dumps(settings) + "\n")
     results: dict[str, str] = {}
     for first in range(0, len(plan.names), STEPS):

@@ -11,7 +11,7 @@ from hermes.tools.network.host_desk import HostDesk
 from hermes.tools.network.relay import fit, refuse, relay
 from hermes.tools.network.space import PROXY_PORT, NetworkSpace, listening_in
 
-# Services that people run on their machine and develop against; a question is asked when one of them is wanted.
+# What people run on their machine and develop against, by the words of a question.
 SERVICES = {
     1433: "a database",
     3306: "a database",
@@ -27,6 +27,7 @@ SERVICES = {
 }
 _LOOK_AGAIN_S = 0.5
 _LOWEST = 1024
+_MOST_SERVICES = 64
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
@@ -42,11 +43,13 @@ class LocalPorts:
         self._taken: set[int] = set()
         self._seen: set[int] = set()
         self._watched = asyncio.Event()
+        self.refill: Callable[[], None] = lambda: None  # called when a spare socket was used
 
     def services(self) -> list[int]:
-        """The ports of the machine's loopback that a program of the session may ask for."""
-        named = {port for port in self._desk.local_ports if port >= _LOWEST}
-        return sorted(named | (served_here() & SERVICES.keys()))
+        """The ports of the machine's loopback that a program of the session may ask for: what listens there now."""
+        served = {port for port in served_here() if port >= _LOWEST} - self._listeners.keys() - {PROXY_PORT}
+        first = sorted(served & SERVICES.keys()) + sorted(served - SERVICES.keys())
+        return sorted({*(port for port in self._desk.local_ports if port >= _LOWEST), *first[:_MOST_SERVICES]})
 
     def watch(self) -> None:
         """Look for listening programs from now on."""
@@ -100,14 +103,20 @@ class LocalPorts:
             spawn(self._enter(fit(connection), host, listener.getsockname()[1]))
 
     async def _enter(self, connection: socket.socket, host: str, port: int) -> None:
-        inside = self._space.spare()
+        target = _target(host)
+        inside = self._space.spare(is_v6=":" in target)
+        self.refill()
         if inside is None:
             refuse(connection)
             return
-        target = "127.0.0.1" if ":" in host or host == "0.0.0.0" else host  # noqa: S104 - what it listens on
         with contextlib.closing(connection), contextlib.closing(inside):
             await asyncio.get_running_loop().sock_connect(fit(inside), (target, port))
             await relay(connection, inside)
+
+
+def _target(host: str) -> str:
+    """Where a server is found that listens at `host`."""
+    return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 - what it listens on
 
 
 def served_here() -> set[int]:

@@ -54,6 +54,7 @@ class SessionNetwork:
         self.space = space
         self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports))
         self.ports = LocalPorts(space, self.desk)
+        self.ports.refill = self._refill_soon
         self._supervisor = supervisor
         self._wishes = wishes
         self._names = MadeUpNames()
@@ -144,6 +145,9 @@ class SessionNetwork:
             self._listeners.append(made)
             self.ports.own.add((host, port))
             self._loop.add_reader(made, self._accept, made, self._carry)
+        self._refill_soon()
+
+    def _refill_soon(self) -> None:
         if self.space.few_left and self._is_refilled:
             self._is_refilled = False
             self._spawn(self._refill())
@@ -345,10 +349,22 @@ class SessionNetwork:
             return ""
 
     def _offer_services(self) -> None:
-        """Listen for the ports of the machine's own loopback that may be asked for."""
-        for port in self.ports.services():
+        """Listen for the ports of the machine's own loopback that may be asked for, and for no others."""
+        wanted = self.ports.services()
+        for listener in [each for each in self._listeners if each.getsockname()[0] == "127.0.0.1"]:
+            port = listener.getsockname()[1]
+            if port not in wanted:
+                self._loop_of().remove_reader(listener)
+                self._listeners.remove(listener)
+                self.ports.own.discard(("127.0.0.1", port))
+                listener.close()
+        for port in wanted:
             if ("127.0.0.1", port) not in self.ports.own:
                 self._listen("127.0.0.1", port)
+
+    def _loop_of(self) -> asyncio.AbstractEventLoop:
+        assert self._loop is not None
+        return self._loop
 
 
 def _loop() -> asyncio.AbstractEventLoop:

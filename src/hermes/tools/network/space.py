@@ -15,6 +15,8 @@ PROXY_PORT = 1080
 LOW_PORTS = (21, 22, 25, 43, 80, 110, 143, 389, 443, 465, 563, 587, 636, 853, 873, 989, 990, 993, 995)
 _SPARE = 96
 FEW_LEFT = 32
+_SPARE_V6 = 8
+FEW_V6_LEFT = 2
 _ANSWER_LIMIT_S = 10.0
 _ROUTE_ADD, _REQUEST_ACK_CREATE = 24, 0x1 | 0x4 | 0x400
 _TABLE_LOCAL, _BY_STATIC, _SCOPE_HOST, _TYPE_LOCAL = 255, 4, 254, 2
@@ -49,20 +51,24 @@ class NetworkSpace:
         self._netlink = socket.socket(fileno=found["netlink"])
         self.bound = {word: socket.socket(fileno=fd) for word, fd in made if " " in word}
         self._spare: list[socket.socket] = []
+        self._spare_v6: list[socket.socket] = []
         self.take_in(made)
 
     @property
     def few_left(self) -> bool:
         """Whether more sockets should be made."""
-        return len(self._spare) < FEW_LEFT
+        return len(self._spare) < FEW_LEFT or len(self._spare_v6) < FEW_V6_LEFT
 
     def take_in(self, made: Iterable[tuple[str, int]]) -> None:
         """Keep further spare sockets."""
-        self._spare += [socket.socket(fileno=fd) for word, fd in made if word == "spare"]
+        for word, fd in made:
+            if word in ("spare", "spare6"):
+                (self._spare if word == "spare" else self._spare_v6).append(socket.socket(fileno=fd))
 
-    def spare(self) -> socket.socket | None:
+    def spare(self, *, is_v6: bool = False) -> socket.socket | None:
         """A socket in the namespace that is neither bound nor connected; the caller closes it."""
-        return self._spare.pop() if self._spare else None
+        kept = self._spare_v6 if is_v6 else self._spare
+        return kept.pop() if kept else None
 
     def listen(self, host: str, port: int) -> socket.socket | None:
         """A socket that listens there; None when a program of the session does already."""
@@ -103,9 +109,10 @@ class NetworkSpace:
         return 0
 
     def close(self) -> None:
-        for each in (*self.bound.values(), *self._spare, self._netlink):
+        for each in (*self.bound.values(), *self._spare, *self._spare_v6, self._netlink):
             each.close()
         self._spare.clear()
+        self._spare_v6.clear()
         for fd in (*self._tables, *self.namespaces):
             os.close(fd)
         self._tables, self.namespaces = [], ()
@@ -115,12 +122,12 @@ async def make_space(supervisor: MakesNetworks) -> NetworkSpace:
     """A new namespace with the sockets that every session needs; `ToolError` where none can be had."""
     bound = [f"udp {host} 53" for host in DNS_PLACES] + ["tcp 0.0.0.0 53", f"tcp 127.0.0.1 {PROXY_PORT}"]
     bound += [f"tcp 0.0.0.0 {port}" for port in LOW_PORTS]
-    return NetworkSpace(await _asked(supervisor, {"bound": bound, "spare": _SPARE}))
+    return NetworkSpace(await _asked(supervisor, {"bound": bound, "spare": _SPARE, "spare6": _SPARE_V6}))
 
 
 async def more_sockets(supervisor: MakesNetworks, space: NetworkSpace) -> None:
     """Have further spare sockets made."""
-    space.take_in(await _asked(supervisor, {"bound": [], "spare": _SPARE}, space.namespaces))
+    space.take_in(await _asked(supervisor, {"bound": [], "spare": _SPARE, "spare6": _SPARE_V6}, space.namespaces))
 
 
 async def _asked(

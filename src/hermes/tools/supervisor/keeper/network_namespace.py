@@ -71,6 +71,10 @@ def _answer(line: socket.socket, request: start.Request, namespaces: list[int]) 
     for _ in range(int(wanted["spare"])):
         kinds.append("spare")
         made.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM).detach())
+    if socket.has_ipv6 and os.path.exists("/proc/self/net/if_inet6"):  # noqa: PTH110
+        for _ in range(int(wanted["spare6"])):
+            kinds.append("spare6")
+            made.append(socket.socket(socket.AF_INET6, socket.SOCK_STREAM).detach())
     for first in range(0, len(made), MOST_SENT):
         part = slice(first, first + MOST_SENT)
         socket.send_fds(line, [json.dumps({"made": kinds[part]}).encode()], made[part])
