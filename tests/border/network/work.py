@@ -73,22 +73,22 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
         _py(
             "http.client",
             (
-                "import http.client as h; c = h.HTTPConnection('api.test'); c.request('GET', '/words'); pri"
-                "nt(c.getresponse().read())"
+                "import http.client as h; c = h.HTTPConnection('api.test'); c.request('GET', "
+                "'/words'); print(c.getresponse().read())"
             ),
         ),
         _py(
             "http.client keeps the line",
             (
-                "import http.client as h\nc = h.HTTPConnection('api.test')\nfor _ in range(3):\n    c.request('GET', "
-                "'/words'); print(c.getresponse().read())"
+                "import http.client as h\nc = h.HTTPConnection('api.test')\nfor _ in range(3):\n "
+                "   c.request('GET', '/words'); print(c.getresponse().read())"
             ),
         ),
         _py(
             "a socket",
             (
-                ("import socket; s = socket.create_connection(('api.test', 80)); s.sendall(b'GET " "/words HTTP/1.0\\r\\n\\r\\n'); ")
-                "print(s.makefile().read())"
+                "import socket; s = socket.create_connection(('api.test', 80)); s.sendall(b'GET "
+                "/words HTTP/1.0\\r\\n\\r\\n'); print(s.makefile().read())"
             ),
         ),
         _py(
@@ -101,8 +101,9 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
         _py(
             "threads",
             (
-                "import concurrent.futures as f, urllib.request as u\nwith f.ThreadPoolExecutor(8) as p:\n "
-                "   print(list(p.map(lambda _: u.urlopen('http://api.test/words').read(), range(16)))[-1])"
+                "import concurrent.futures as f, urllib.request as u\nwith f.ThreadPoolExecutor(8) "
+                "as p:\n    print(list(p.map(lambda _: u.urlopen('http://api.test/words').read(), "
+                "range(16)))[-1])"
             ),
         ),
         NetworkTask(
@@ -115,8 +116,9 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
             sh(
                 _AIO.replace("import asyncio", "import ssl, asyncio")
                 + (
-                    "        c = ssl.create_default_context(cafile='/home/.packages/ca.pem')\n        print(await "
-                    "(await s.get('https://api.test/words', ssl=c)).text())\nasyncio.run(main())\nHERE"
+                    "        c = ssl.create_default_context(cafile='/home/.packages/ca.pem')\n "
+                    "       print(await (await s.get('https://api.test/words', ssl=c)).text())\n"
+                    "asyncio.run(main())\nHERE"
                 )
             ),
             "words of the api",
@@ -126,9 +128,10 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
             sh(
                 _AIO
                 + (
-                    ("        async def one():\n            return await (await s.get('http://api.test/words')).text()\n ")
-                    "       async with asyncio.TaskGroup() as g:\n            t = [g.create_task(one()) for _ "
-                    "in range(20)]\n        print(t[-1].result())\nasyncio.run(main())\nHERE"
+                    "        async def one():\n"
+                    "            return await (await s.get('http://api.test/words')).text()\n "
+                    "       async with asyncio.TaskGroup() as g:\n            t = [g.create_task(one()) "
+                    "for _ in range(20)]\n        print(t[-1].result())\nasyncio.run(main())\nHERE"
                 )
             ),
             "words of the api",
@@ -138,10 +141,8 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
         NetworkTask(
             "https of node",
             sh(
-
-                    ("NODE_EXTRA_CA_CERTS=/home/.packages/ca.pem node -e \"require('https').get('https://api.test/words', ")
-                    'r => r.pipe(process.stdout))"'
-
+                "NODE_EXTRA_CA_CERTS=/home/.packages/ca.pem node -e \"require('https').get('https://api.test/words', "
+                'r => r.pipe(process.stdout))"'
             ),
             "words of the api",
             "node",
@@ -149,10 +150,8 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
         NetworkTask(
             "fetch of node over https",
             sh(
-
-                    "NODE_EXTRA_CA_CERTS=/home/.packages/ca.pem node -e \"fetch('https://api.test/words').then(r "
-                    '=> r.text()).then(console.log)"'
-
+                "NODE_EXTRA_CA_CERTS=/home/.packages/ca.pem node -e \"fetch('https://api.test/words').then(r "
+                '=> r.text()).then(console.log)"'
             ),
             "words of the api",
             "node",
@@ -160,15 +159,15 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
         _node(
             "a socket of node",
             (
-                "const s = require('net').connect(80, 'api.test', () => s.write('GET /words HTTP/1.0\\r\\n\\r\\n')); "
-                "s.pipe(process.stdout)"
+                "const s = require('net').connect(80, 'api.test', () => s.write('GET /words "
+                "HTTP/1.0\\r\\n\\r\\n')); s.pipe(process.stdout)"
             ),
         ),
         _node(
             "node posts",
             (
-                "fetch('http://api.test/echo', {method: 'POST', body: 'sent by node'}).then(r => r.text())."
-                "then(console.log)"
+                "fetch('http://api.test/echo', {method: 'POST', body: 'sent by node'}).then(r "
+                "=> r.text()).then(console.log)"
             ),
             "sent by node",
         ),
@@ -287,9 +286,11 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
         _sh(
             "a server of a test",
             (
-                "python3 -c \"import http.server as h, threading, urllib.request as u; s = h.HTTPServer(('127.0.0.1', "
-                "0), h.SimpleHTTPRequestHandler); threading.Thread(target=s.serve_forever, daemon=True).start(); "
-                "print(u.urlopen('http://127.0.0.1:%d/main.py' % s.server_port).read())\""
+                'python3 -c "import http.server as h, threading, urllib.request as u; '
+                "s = h.HTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler); "
+                "threading.Thread(target=s.serve_forever, "
+                "daemon=True).start(); print(u.urlopen('http://127.0.0.1:%d/main.py' % "
+                's.server_port).read())"'
             ),
             "hello",
             "python3",

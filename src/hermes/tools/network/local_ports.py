@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from hermes.tools.network.host_desk import HostDesk
 from hermes.tools.network.relay import fit, refuse, relay
@@ -28,7 +27,8 @@ SERVICES = {
 _LOOK_AGAIN_S = 0.5
 _LOWEST = 1024
 _MOST_SERVICES = 64
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
+Spawn = Callable[..., None]
+"""`spawn(function, *args)`: have an async function run, whose failure ends nothing else."""
 
 
 class LocalPorts:
@@ -40,6 +40,7 @@ class LocalPorts:
         self.own: set[tuple[str, int]] = {("127.0.0.1", PROXY_PORT)}  # where we listen in the namespace
         self.offered: dict[int, str] = {}  # ports of the session's programs, and where the person finds each
         self._listeners: dict[int, socket.socket] = {}
+        self._visitors: set[socket.socket] = set()
         self._taken: set[int] = set()
         self._seen: set[int] = set()
         self._watched = asyncio.Event()
@@ -65,6 +66,8 @@ class LocalPorts:
     def close(self) -> None:
         for listener in self._listeners.values():
             listener.close()
+        for visitor in self._visitors:
+            visitor.close()
         self._listeners.clear()
         self.offered.clear()
 
@@ -100,18 +103,23 @@ class LocalPorts:
     def _accept(self, listener: socket.socket, host: str, spawn: Spawn) -> None:
         with contextlib.suppress(OSError):
             connection, _ = listener.accept()
-            spawn(self._enter(fit(connection), host, listener.getsockname()[1]))
+            self._visitors.add(connection)
+            spawn(self._enter, fit(connection), host, listener.getsockname()[1])
 
     async def _enter(self, connection: socket.socket, host: str, port: int) -> None:
         target = _target(host)
         inside = self._space.spare(is_v6=":" in target)
         self.refill()
         if inside is None:
+            self._visitors.discard(connection)
             refuse(connection)
             return
-        with contextlib.closing(connection), contextlib.closing(inside):
-            await asyncio.get_running_loop().sock_connect(fit(inside), (target, port))
-            await relay(connection, inside)
+        try:
+            with contextlib.closing(connection), contextlib.closing(inside):
+                await asyncio.get_running_loop().sock_connect(fit(inside), (target, port))
+                await relay(connection, inside)
+        finally:
+            self._visitors.discard(connection)
 
 
 def _target(host: str) -> str:

@@ -60,7 +60,7 @@ class SessionNetwork:
         self._names = MadeUpNames()
         self._named_listeners = 0
         self._listeners: list[socket.socket] = []
-        self._connections = 0
+        self._connections: set[socket.socket] = set()
         self._asker: tuple[asyncio.AbstractEventLoop, AskHost] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._group: asyncio.TaskGroup | None = None
@@ -120,8 +120,8 @@ class SessionNetwork:
                         task.cancel()
         finally:
             is_served.set()
-            for listener in self._listeners:
-                listener.close()
+            for each in (*self._listeners, *self._connections):  # also what was taken and not yet looked at
+                each.close()
             self.ports.close()
             self.space.close()
 
@@ -150,7 +150,7 @@ class SessionNetwork:
     def _refill_soon(self) -> None:
         if self.space.few_left and self._is_refilled:
             self._is_refilled = False
-            self._spawn(self._refill())
+            self._spawn(self._refill)
 
     async def _refill(self) -> None:
         try:
@@ -160,13 +160,13 @@ class SessionNetwork:
         finally:
             self._is_refilled = True
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
         assert self._group is not None
-        self._group.create_task(self._guarded(work))
+        self._group.create_task(self._guarded(work, args))
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
         try:
-            await work
+            await work(*args)
         except (OSError, EOFError, TimeoutError) as error:
             log.debug("a connection ended: %s", error)
         except Exception:  # the border to programs inside: a failure of one connection ends that connection
@@ -175,11 +175,11 @@ class SessionNetwork:
     def _accept(self, listener: socket.socket, then: Callable[[socket.socket], Coroutine[Any, Any, None]]) -> None:
         with contextlib.suppress(OSError):
             connection, _ = listener.accept()
-            if self._connections >= _MOST_CONNECTIONS:
+            if len(self._connections) >= _MOST_CONNECTIONS:
                 refuse(connection)
                 return
-            self._connections += 1
-            self._spawn(self._held(fit(connection), then))
+            self._connections.add(connection)
+            self._spawn(self._held, fit(connection), then)
 
     async def _held(
         self, connection: socket.socket, then: Callable[[socket.socket], Coroutine[Any, Any, None]]
@@ -187,8 +187,9 @@ class SessionNetwork:
         try:
             await then(connection)
         finally:
-            self._connections -= 1
-            refuse(connection) if connection.fileno() >= 0 else None
+            self._connections.discard(connection)
+            if connection.fileno() >= 0:
+                refuse(connection)
 
     # -- names -------------------------------------------------------------------------------------------------------
 
