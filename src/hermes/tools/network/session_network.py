@@ -20,7 +20,7 @@ from hermes.tools.network import dns_message, proxy_words
 from hermes.tools.network.host_desk import AskHost, HostAnswer, HostDesk
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.local_ports import LocalPorts
-from hermes.tools.network.made_up_names import MadeUpNames, plain_name
+from hermes.tools.network.made_up_names import MadeUpNames, is_host_name, plain_name
 from hermes.tools.network.relay import fit, refuse, relay
 from hermes.tools.network.space import LOW_PORTS, PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
 from hermes.tools.network.wish import HostWish, meant_to_send, program_of
@@ -264,7 +264,8 @@ class SessionNetwork:
             connection.close()
             return
         host = self._names.name_of(asked.host) or numeric(asked.host) or asked.host
-        if host == "localhost" or host.startswith("127."):
+        is_own = host == "localhost" or host.startswith("127.")
+        if is_own or not (is_host_name(host) or numeric(host)):
             await loop.sock_sendall(connection, asked.refused)  # their own loopback needs no proxy
             connection.close()
             return

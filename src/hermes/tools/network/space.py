@@ -148,7 +148,7 @@ async def _asked(
                     await readable
                 finally:
                     loop.remove_reader(line)
-                text, fds, _, _ = socket.recv_fds(line, 65536, 256)
+                text, fds, _, _ = socket.recv_fds(line, 65536, 256, socket.MSG_CMSG_CLOEXEC)
                 told = json.loads(text) if text else {"error": "the keeper is gone"}
                 if "error" in told:
                     raise ToolError(f"the session's network could not be made: {told['error']}")
