@@ -28,10 +28,7 @@ from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files, shell_scripts
 from hermes.tools.environments.background import Background, BackgroundRequest
-from hermes.tools.environments.call_clocks import CallClocks
 from hermes.tools.environments.local_background import BackgroundLine, HeldProcesses, Holder
-from hermes.tools.environments.output_spool import Spool
-from hermes.tools.environments.run_child import result_of, run_child
 from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.child import CallChild
 from hermes.tools.supervisor.keeper.start import in_memory_file, out_of_the_way
@@ -41,6 +38,7 @@ from hermes.tools.terminal.sudo import AskPassword
 if TYPE_CHECKING:
     from hermes.confinement.protected_files import ProtectedFiles
     from hermes.tools.approval.made_here import Makings
+    from hermes.tools.environments.call_clocks import CallClocks
     from hermes.tools.git_access.session_git import SessionGit
     from hermes.tools.git_access.start_remotes import StartRemotes
     from hermes.tools.network.ask_host import NetworkCall
@@ -124,7 +122,7 @@ class LocalEnvironment:
         self._git: SessionGit | None = None  # the way to the person's ssh and credentials, where they are out of sight
         self._network: SessionNetwork | None = None  # where commands have one of their own
         self._network_call: NetworkCall | None = None  # in whose name hosts are asked about
-        self._clocks = CallClocks()
+        self._clocks: CallClocks | None = None  # of the commands that run, where hosts are asked about
         self.after_command: list[AfterCommand] = []
         self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
@@ -309,6 +307,9 @@ class LocalEnvironment:
 
     async def _run_once(self, state: ShellState, run: "LocalRun", start: Start) -> tuple[ExecResult, bool]:
         """The result, and whether the shell around the command was reached."""
+        from hermes.tools.environments.output_spool import Spool  # see `_plan`
+        from hermes.tools.environments.run_child import result_of, run_child
+
         number = state.begin()
         spool = Spool(self._options.spill_folder or state.own, redactor=self._options.redactor)
         began = out_of_the_way([in_memory_file(b"")], [])[0]  # written by the shell alone, before the command's turn
@@ -432,6 +433,8 @@ class LocalEnvironment:
     async def _make_shell(self, state: ShellState) -> None:
         """Let a login shell read the person's start files, once, and keep what it made of them."""
         from hermes.confinement.outside import outside  # see `_plan`
+        from hermes.tools.environments.output_spool import Spool
+        from hermes.tools.environments.run_child import run_child
 
         assert self._confinement is not None
         home = self._options.env.get("HOME", "")
@@ -491,7 +494,10 @@ class LocalEnvironment:
         border, confined = self._options.border, self._confinement
         if border is None or confined is None or border.network != "ask" or confined.level != "full":
             return
-        from hermes.tools.environments.session_border import own_network  # paid by who has it
+        from hermes.tools.environments.call_clocks import CallClocks  # paid by who has it
+        from hermes.tools.environments.session_border import own_network
+
+        self._clocks = CallClocks()
 
         environ = self._options.person if self._options.person is not None else self._options.env
         made = await own_network(self._supervisor, border, confined, environ, (state.own, self._run_blocking))
@@ -501,7 +507,7 @@ class LocalEnvironment:
     async def _ask_for_host(self, wish: "HostWish") -> "HostAnswer":
         from hermes.tools.network.host_desk import HostAnswer
 
-        if self._network_call is None:
+        if self._network_call is None or self._clocks is None:
             return HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and nobody can be asked here")
         with self._clocks.standing_still():
             return await self._network_call.ask(wish)
