@@ -20,6 +20,7 @@ from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
 from hermes.tools.network.ask_host import NetworkCall
+from hermes.tools.network.host_desk import MOST_QUESTIONS
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.border import room, run_room
 
@@ -138,6 +139,14 @@ async def many_connections_to_one_host_are_one_question(tmp_path: Path) -> None:
     assert len(person.asked) == 1
 
 
+async def nobody_is_asked_about_hundreds_of_hosts_in_one_call(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        many = "for i in $(seq 60); do curl -sS -m 9 http://n$i.test/ & done; wait"
+        await made.execute(many, ALLOWED, TurnScope())
+    assert len(person.asked) == MOST_QUESTIONS
+
+
 async def a_service_of_this_machine_is_reached_after_one_yes(tmp_path: Path) -> None:
     person = Person(allowed=True, decided_by="person", scope="session")
     with server() as port:
@@ -193,6 +202,7 @@ CASES = {
         a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once,
         the_clock_of_the_command_stands_still_while_a_person_thinks,
         many_connections_to_one_host_are_one_question,
+        nobody_is_asked_about_hundreds_of_hosts_in_one_call,
         a_service_of_this_machine_is_reached_after_one_yes,
         without_anybody_to_ask_it_is_a_no,
         hostile_words_end_no_more_than_their_connection,

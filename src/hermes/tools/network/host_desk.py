@@ -13,6 +13,7 @@ from hermes.tools.network.wish import HostWish
 log = logging.getLogger(__name__)
 _MOST_TOLD = 10
 _MOST_KEPT = 2000
+MOST_QUESTIONS = 20  # in one call: nobody reads a hundred of them
 
 
 class HostAnswer(Struct, frozen=True):
@@ -23,6 +24,7 @@ class HostAnswer(Struct, frozen=True):
     why: str = ""
 
 
+_TOO_MANY = HostAnswer(allowed=False, lasts="call", why="too many hosts were asked about in this call")
 AskHost = Callable[[HostWish], Awaitable[HostAnswer]]
 """Asks the person through the gate. Whatever goes wrong there is a no."""
 
@@ -35,6 +37,8 @@ class HostDesk:
         self.local_ports = local_ports
         self._known: dict[str, HostAnswer] = {}
         self._asked: dict[str, asyncio.Future[HostAnswer]] = {}
+        self._one_by_one = asyncio.Lock()  # guards the person: one question at a time
+        self._questions = 0  # of this call
         self._notes: list[str] = []
         self.granted: dict[str, str] = {}  # what was reached, and why it might be
         self.refused: dict[str, str] = {}
@@ -56,6 +60,7 @@ class HostDesk:
 
     def begin_call(self) -> None:
         """Forget what held for one call."""
+        self._questions = 0
         for key, answer in list(self._known.items()):
             if answer.lasts == "call":
                 del self._known[key]
@@ -90,7 +95,9 @@ class HostDesk:
         waiting = self._asked[key] = asyncio.get_running_loop().create_future()
         answer = HostAnswer(allowed=False, lasts="call", why="nobody answered")
         try:
-            answer = await ask()
+            async with self._one_by_one:
+                self._questions += 1
+                answer = await ask() if self._questions <= MOST_QUESTIONS else _TOO_MANY
         except Exception:  # the border to whoever asks: a failure there is a no
             log.exception("asking about a host failed")
         finally:

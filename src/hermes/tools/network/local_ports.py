@@ -27,6 +27,7 @@ SERVICES = {
 _LOOK_AGAIN_S = 0.5
 _LOWEST = 1024
 _MOST_SERVICES = 64
+_MOST_OFFERED = 16
 Spawn = Callable[..., None]
 """`spawn(function, *args)`: have an async function run, whose failure ends nothing else."""
 
@@ -73,14 +74,16 @@ class LocalPorts:
 
     def _look(self, spawn: Spawn) -> None:
         now = {each.port: each.host for each in self._space.listening() if (each.host, each.port) not in self.own}
-        now = {port: host for port, host in now.items() if port >= _LOWEST}
+        # A program of the person's would believe who answers on a port of these.
+        now = {port: host for port, host in now.items() if port >= _LOWEST and port not in SERVICES}
         for port in [port for port in self._listeners if port not in now]:
             asyncio.get_running_loop().remove_reader(self._listeners[port])
             self._listeners.pop(port).close()
             del self.offered[port]
         self._taken &= now.keys()
-        for port in now.keys() & self._seen - self._listeners.keys() - self._taken:
-            self._offer(port, now[port], spawn)  # seen twice: what comes and goes at once is no server
+        for port in sorted(now.keys() & self._seen - self._listeners.keys() - self._taken):
+            if len(self._listeners) < _MOST_OFFERED:
+                self._offer(port, now[port], spawn)  # seen twice: what comes and goes at once is no server
         self._seen = set(now)
 
     def _offer(self, port: int, host: str, spawn: Spawn) -> None:
