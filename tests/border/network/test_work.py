@@ -21,6 +21,7 @@ TOGETHER = {
     "what it brought",
     "npm install",
     "npm ci",
+    "npm again",
     *(task.name for task in WORK["this machine"]),
 }
 pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(room.why_no_room()), reason=room.why_no_room())]
